@@ -24,6 +24,7 @@ from ragbench.base import query_memory
 from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
 from ragbench.base.progress import track
 from ragbench.evaluation.intervals import Floats, Samples, summary
+from ragbench.evaluation.machine import WAITED, waited_ms
 from ragbench.evaluation.unasked import Unasked
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
@@ -75,7 +76,8 @@ class Timing:
 
     `again_ms`: times of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
     `known_ms`: times of the same queries when they were known and the query memory was cleared; `new_ms`: when they
-    were new, in the same round.
+    were new, in the same round. `waited_ms`: how much of each sample's total was spent waiting for a processor, shape
+    (samples,); empty if that was not observed.
     """
 
     arm: str
@@ -85,16 +87,18 @@ class Timing:
     again_ms: Floats
     known_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
     new_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
+    waited_ms: Floats = field(default_factory=lambda: np.empty(0))
 
     def samples(self, column: str = TOTAL) -> Samples:
         """The times of one stage, or of the whole query, with their queries."""
         return Samples(self.qids, self.samples_ms[:, self.columns.index(column)])
 
     def frame(self) -> pd.DataFrame:
-        """One row for every sample: arm, qid, then a column for every stage and `total`."""
+        """One row for every sample: arm, qid, then a column for every stage, `total` and `waited`."""
         import pandas as pd
 
         frame = pd.DataFrame(self.samples_ms, columns=list(self.columns))
+        frame[WAITED] = self.waited_ms if len(self.waited_ms) else 0.0
         frame.insert(0, "qid", self.qids)
         frame.insert(0, "arm", self.arm)
         return frame
@@ -133,13 +137,16 @@ def measure(
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
         first, new, known, second = (_by_arm(fresh) for _ in range(4))
+        waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
         asked = [(number, query) for number in range(spec.rounds) for query in sample]
         repeated = range(len(asked) - len(sample), len(asked) - len(sample) + MOST_AGAIN) if again else range(0)
         unasked = Unasked(sample, (query.text for query in queries))
         for done, (_, query) in enumerate(asked, start=1):
             for turn, arm in enumerate(chance.sample(fresh, len(fresh)), start=1):
                 variant = unasked.of(query)
+                before = waited_ms()
                 first[arm.name].append(time_new(arm, variant))
+                waited[arm.name].append(min(waited_ms() - before, first[arm.name][-1][-1]))
                 if done - 1 in repeated:
                     new[arm.name].append(first[arm.name][-1])
                     known[arm.name].append(time_new(arm, variant))
@@ -151,8 +158,11 @@ def measure(
     for arm in fresh:
         columns = (*(_column(name, stage) for name, stage in arm.pipeline), TOTAL)
         lists = (each[arm.name] for each in (first, second, known, new))
-        times = (np.array(each, dtype=np.float64).reshape(-1, len(columns)) for each in lists)
-        found[arm.name] = Timing(arm.name, columns, qids, *times)
+        samples, again_ms, known_ms, new_ms = (
+            np.array(each, dtype=np.float64).reshape(-1, len(columns)) for each in lists
+        )
+        delays = np.array(waited[arm.name])
+        found[arm.name] = Timing(arm.name, columns, qids, samples, again_ms, known_ms, new_ms, delays)
     return found
 
 

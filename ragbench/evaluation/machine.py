@@ -18,6 +18,8 @@ MOST_SWITCHES = 50.0
 processor."""
 SLICE_S = 0.003
 """What an involuntary context switch may cost: Linux's scheduler lets another process run for about this long."""
+WAITED = "waited"
+"""The column of the milliseconds that a query waited for a processor which other programs used."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,18 @@ def share_lost(state: Mapping[str, Any]) -> float:
     What the host took, and a slice of the scheduler for every involuntary switch.
     """
     return min(1.0, float(state.get("steal", 0.0)) + SLICE_S * float(state.get("switches", 0.0)))
+
+
+def waited_ms() -> float:
+    """Milliseconds for which this thread was ready to run and waited for a processor, since it began.
+
+    From the kernel's scheduler statistics; 0 if the system has none (only Linux reports them).
+    """
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as statistics:  # noqa: PTH123 - read for every query
+            return int(statistics.read().split()[1]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 class Watch:

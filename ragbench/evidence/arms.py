@@ -40,8 +40,8 @@ class Measured(Protocol):
     def values(self, arm: str, measure: str, split: str, level: str) -> pd.Series:
         """One measure of one arm by qid."""
 
-    def arm_tables(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
-        """A table that arms wrote."""
+    def arm_tables(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
+        """A table that arms wrote, with its `others` columns if asked for."""
 
     def config(self, arm: str) -> Mapping[str, Any]:
         """The configuration of an arm."""
@@ -101,7 +101,7 @@ class Arms:
             statistics=replace(policy.statistics, confidence=confidence),
             exploratory=int(measured.record.get("comparison", 1)) > 1,
         )
-        samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"))
+        samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
         machine = of_machine(measured.record)
         timed = dict(list(samples.groupby("arm"))) if len(samples) else {}
         times = {
@@ -240,8 +240,10 @@ def of_machine(record: Mapping[str, Any]) -> Times:
 
     observed, environment = record.get("machine") or {}, record.get("environment") or {}
     named = f"{environment.get('processor', '')}, {environment.get('cpus', '')} processors"
-    lost = max((share_lost(observed[name]) for name in ("before", "timing") if observed.get(name)), default=0.0)
-    return Times(pd.DataFrame(), named, disturbed(record), lost)
+    states = [observed[name] for name in ("before", "timing") if observed.get(name)]
+    lost = max(map(share_lost, states), default=0.0)
+    stolen = max((float(each.get("steal", 0.0)) for each in states), default=0.0)
+    return Times(pd.DataFrame(), named, disturbed(record), lost, stolen)
 
 
 def disturbed(record: Mapping[str, Any]) -> str:

@@ -1,19 +1,22 @@
 """What a change adds to the p95 of a query, and whether that is within its budget.
 
-A disturbed machine is no veto. Arms are timed side by side, so most of what others take falls on all of them alike; the
-interval is widened by what the disturbance may have moved, and the cost is open only where it then holds the budget.
+On a quiet machine the wall clock decides. On a busy one the time that a query waited for a processor, which Linux
+counts for every thread, is subtracted from its time: what remains is its computing, and its waiting for anything else.
+Without that count, and for a live search, the interval is widened by what the disturbance may have moved. The cost is
+open only if the interval then contains the budget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from ragbench.base import fewest
 from ragbench.evaluation.intervals import Samples, weighted_sum
+from ragbench.evaluation.machine import WAITED
 from ragbench.evidence.contrast import Contrast
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class Cost:
     """The cost axis of a verdict. `budget_ms` is None without a limit, `added` None where nothing can be said.
 
     `unknown` says why not; `disturbed` how the machine was disturbed, which has widened the interval by `noise_ms` on
-    either side. `queries` is the number that was timed.
+    either side. `net`: time spent waiting for a processor is subtracted. `queries` is the number that was timed.
     """
 
     added: Added | None
@@ -56,6 +59,7 @@ class Cost:
     disturbed: str = ""
     noise_ms: float = 0.0
     queries: int = 0
+    net: bool = False
 
     @property
     def axis(self) -> Axis:
@@ -98,6 +102,8 @@ class Cost:
 
     @property
     def _noise(self) -> str:
+        if self.net:
+            return f" (waiting for a processor subtracted, {self.noise_ms:.0f} ms for noise: {self.disturbed})"
         return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
 
 
@@ -109,17 +115,28 @@ RECORDED = "a run file has no times"
 
 @dataclass(frozen=True)
 class Times:
-    """The timed queries of an arm, (qid, total) in milliseconds, and the machine that they were timed on.
+    """The timed queries of an arm, (qid, total, waited) in milliseconds, and the machine that they were timed on.
 
-    `machine` identifies it: times of unlike machines are not compared. `disturbed` says how others disturbed it, ""
-    when they did not; `lost` is the share of the time that they took. `elsewhere`: those of a live search, end to end.
+    `waited` is the part of `total` spent waiting for a processor; older results lack it. `machine` identifies the
+    machine: times of unlike ones are not compared. `disturbed` says how others disturbed it, "" when they did not;
+    `lost` is the share of the time that they took, `stolen` the part of it that the host of a virtual machine took.
+    `elsewhere`: those of a live search, end to end.
     """
 
     samples: pd.DataFrame
     machine: str = ""
     disturbed: str = ""
     lost: float = 0.0
+    stolen: float = 0.0
     elsewhere: bool = False
+
+    @property
+    def net(self) -> Times | None:
+        """The times without waiting for a processor, of which the host alone took a share; None if not observed."""
+        if self.elsewhere or WAITED not in self.samples:
+            return None
+        samples = self.samples.assign(total=self.samples["total"] - self.samples[WAITED])
+        return replace(self, samples=samples, lost=self.stolen)
 
 
 def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None, seed: int) -> Cost:
@@ -133,16 +150,20 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
         return Cost(None, budget_ms, END_TO_END)
     if len(machines) > 1:
         return Cost(None, budget_ms, f"the times are of unlike machines ({'; '.join(machines)}) and not compared")
+    disturbed = next((each.disturbed for each in used if each.disturbed), "")
+    net = {arm: times[arm].net for arm in weights} if disturbed else {}
+    is_net = bool(net) and None not in net.values() and any(times[arm].samples[WAITED].any() for arm in weights)
+    if is_net:
+        times = {arm: each for arm, each in net.items() if each is not None}
     found = added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
     if found is None:
         return Cost(None, budget_ms, "the arms were timed on different queries")
     queries = len(set.intersection(*(set(each.samples["qid"]) for each in used)))
     if not found.known:
         return Cost(found, budget_ms, queries=queries)
-    disturbed = next((each.disturbed for each in used if each.disturbed), "")
     noise = noise_ms(weights, times) if disturbed else 0.0
     wider = Added(found.p95_ms, round(found.low_ms - noise, 6), round(found.high_ms + noise, 6))
-    return Cost(wider, budget_ms, disturbed=disturbed, noise_ms=noise, queries=queries)
+    return Cost(wider, budget_ms, disturbed=disturbed, noise_ms=noise, queries=queries, net=is_net)
 
 
 def noise_ms(weights: Mapping[str, float], times: Mapping[str, Times]) -> float:

@@ -1,5 +1,7 @@
 """What a change adds to p95: paired over queries, repeats of a query together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,6 +92,27 @@ def test_a_disturbed_machine_widens_the_interval_by_what_it_may_have_moved():
     assert found.added.high_ms == pytest.approx(quiet.high_ms + 8.42)
     assert found.axis == "within"  # +14 of 50 was in no doubt
     assert cost(PAIR, times, 20, 1).axis == "open"  # +14 of 20 is
+
+
+def test_on_a_busy_machine_the_wait_for_a_processor_is_subtracted():
+    """Both compute 40 ms; other programs delay the candidate by 30 to 90 ms, and the sleep of a third counts."""
+    generator = np.random.default_rng(4)
+    delay = generator.uniform(30, 90, (80, 2))
+    busy = {"disturbed": "other programs kept 2.0 of 2 processors busy", "lost": 0.6, "stolen": 0.01}
+
+    def of(computing: float, waited: np.ndarray) -> Times:
+        times = timed(computing + waited, **busy)
+        return replace(times, samples=times.samples.assign(waited=waited.ravel()))
+
+    fast = {"a": of(40.0, 0.0 * delay), "b": of(45.0, delay)}
+    found = cost(PAIR, fast, 50, 1)
+    assert found.net and found.axis == "within"
+    assert found.added.p95_ms == pytest.approx(5.0) and found.noise_ms == pytest.approx(0.01 * (40 + 45))
+    assert "waiting for a processor subtracted" in found.text
+    slow = {"a": of(40.0, 0.0 * delay), "b": timed(145.0 + delay, **busy)}  # it sleeps, and nothing was counted
+    assert not cost(PAIR, slow, 50, 1).net
+    slept = {"a": of(40.0, 0.0 * delay), "b": of(145.0, delay)}
+    assert cost(PAIR, slept, 50, 1).axis == "over"
 
 
 @pytest.mark.parametrize("side", ["a", "b"])
