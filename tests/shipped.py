@@ -33,6 +33,7 @@ class Group:
     digest: str
     texts: Sequence[str]
     embed: Callable[[Sequence[str]], np.ndarray]
+    numerics: str = ""
 
 
 def groups(words: Sequence[str]) -> Iterator[Group]:
@@ -50,7 +51,7 @@ def groups(words: Sequence[str]) -> Iterator[Group]:
             new = [text for text in dict.fromkeys(texts) if (digest, text) not in seen]
             seen.update((digest, text) for text in new)
             if new:
-                yield Group(f"{arm.name}, {kind}", digest, new, embed)
+                yield Group(f"{arm.name}, {kind}", digest, new, embed, encoder.numerics)
 
 
 def write(path: Path, found: Sequence[Group]) -> None:
@@ -59,7 +60,8 @@ def write(path: Path, found: Sequence[Group]) -> None:
     arrays = {f"group-{number}": packed(each.embed(each.texts)) for number, each in enumerate(found)}
     ends = np.cumsum([len(each.texts) for each in found])
     table = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
-    np.savez_compressed(path, keys=table, ends=ends, **arrays)
+    numerics = np.array(", ".join(sorted({each.numerics for each in found})))
+    np.savez_compressed(path, keys=table, ends=ends, numerics=numerics, **arrays)
 
 
 def main() -> None:

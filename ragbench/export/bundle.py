@@ -384,6 +384,7 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
             "name": model.name,
             "spec": {key: value for key, value in plain(spec).items() if key} | _adapter_in(spec),
             "digest": model.digest,
+            "numerics": getattr(model, "numerics", ""),
             "weights": dict(model.weights),
             "licence": licence_of(spec.name, "encoder" if kind == "encoder" else "cross-encoder"),
         }

@@ -124,6 +124,7 @@ class Refresher:
             last.close()
             return found
         self._keep_vectors(last)
+        self._report_numerics(last)
         generation = self._build(before, documents, kept)
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
@@ -253,8 +254,21 @@ class Refresher:
         for source in sorted(sources):
             encoder, dense = (last.part(f"{kind}:{source}".rstrip(":")) for kind in ("encoder", "dense"))
             passages = last.spec.vectors(source).passage.passages(last.chunks)
-            cache.put_many(encoder.passage_digest, dict(zip(passages, dense.vectors, strict=True)))
+            cache.put_many(
+                encoder.passage_digest + getattr(encoder, "numerics", ""),
+                dict(zip(passages, dense.vectors, strict=True)),
+            )
         cache.close()
+
+    def _report_numerics(self, index: Index) -> None:
+        """Report models that round differently here than where the bundle was exported."""
+        for need, entry in zip(self._settings.pipeline.encoders, self._record["models"], strict=False):
+            there, here = entry.get("numerics", ""), getattr(index.part(need), "numerics", "")
+            if there != here:
+                self._say(
+                    f"{entry['name']} rounds differently here ({here}) than where the bundle was exported ({there}): "
+                    "the vectors of changed documents differ a little from those of others"
+                )
 
     def _prune(self, *kept: Generation) -> None:
         """Delete artefacts that neither the generations nor the measurement name."""

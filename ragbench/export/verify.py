@@ -174,13 +174,15 @@ def _model(entry: Mapping[str, Any]) -> Check:
             else load_cross_encoder(CrossEncoderSpec(**entry["spec"]))
         )
         weights, digest = dict(model.weights), model.digest
+        there, here = entry.get("numerics", ""), getattr(model, "numerics", "")
     except (ModelError, ConfigError) as error:
         return Check(part, "fails", str(error))
     if weights != entry["weights"]:
         return Check(part, "fails", "its weights differ from those that were measured")
     if digest != entry["digest"]:
         return Check(part, "fails", "its weights are the same, but its settings or the library that runs it differ")
-    return Check(part, "passes", f"digest {digest[:12]}")
+    other = f"; its numerics were {there} at the export and are {here} here" if there != here else ""
+    return Check(part, "passes", f"digest {digest[:12]}{other}")
 
 
 def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,11 +103,21 @@ class CachedEncoder(WrappedEncoder):
         """The tokens of a text, without markers and uncut."""
         return self._counted(text)
 
+    @cached_property
+    def numerics(self) -> str:
+        """As the encoder's, read once."""
+        return getattr(self.encoder, "numerics", "")
+
+    def _key(self, digest: str) -> str:
+        """The digest under which the cache has vectors: those of a processor that rounds differently have another."""
+        return digest if isinstance(self.cache, Recorded) else digest + self.numerics
+
     def missing(self, passages: Sequence[str]) -> list[str]:
         """The passages that must be computed, each once."""
-        missing = self.cache.missing(self.passage_digest, check_texts(passages))
-        came = self.shipped.known(self.passage_digest, missing) if self.shipped else ()
-        return [text for text in missing if text not in came]
+        texts = check_texts(passages)
+        came = self.shipped.known(self.passage_digest, texts) if self.shipped else ()
+        others = [text for text in texts if text not in came]
+        return self.cache.missing(self._key(self.passage_digest), others) if others else []
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
@@ -130,18 +140,18 @@ class CachedEncoder(WrappedEncoder):
     ) -> NDArray[np.float32]:
         wanted = check_texts(texts)
         distinct = list(dict.fromkeys(wanted))
-        vectors = self.cache.get_many(digest, distinct)
-        found = len(vectors)
-        if self.shipped is not None and found < len(distinct):
-            vectors |= self.shipped.get_many(digest, [text for text in distinct if text not in vectors])
+        vectors = self.shipped.get_many(digest, distinct) if self.shipped else {}
+        came = len(vectors)
+        if others := [text for text in distinct if text not in vectors]:
+            vectors |= self.cache.get_many(self._key(digest), others)
         missing = [text for text in distinct if text not in vectors]
-        self.origins.update(cache=found, shipped=len(vectors) - found, computed=len(missing))
+        self.origins.update(cache=len(vectors) - came, shipped=came, computed=len(missing))
         if progress is not None and len(missing) < len(wanted):
             progress(len(wanted) - len(missing))
         for start in range(0, len(missing), _BETWEEN_WRITES):
             batch = missing[start : start + _BETWEEN_WRITES]
             computed = dict(zip(batch, compute(batch), strict=True))
-            self.cache.put_many(digest, computed)
+            self.cache.put_many(self._key(digest), computed)
             vectors.update(computed)
         return np.stack([vectors[text] for text in wanted]) if wanted else np.empty((0, self.dim), dtype=np.float32)
 
@@ -155,6 +165,15 @@ class CachedCrossEncoder:
 
     def __repr__(self) -> str:
         return f"CachedCrossEncoder({self.cross_encoder!r}, {self.cache!r})"
+
+    @cached_property
+    def numerics(self) -> str:
+        """How it rounds on this machine, part of the keys of a cache."""
+        return getattr(self.cross_encoder, "numerics", "")
+
+    @cached_property
+    def _key(self) -> str:
+        return self.digest if isinstance(self.cache, Recorded) else self.digest + self.numerics
 
     @property
     def name(self) -> str:
@@ -181,13 +200,13 @@ class CachedCrossEncoder:
         (question,) = check_texts([query])
         wanted = check_texts(passages)
         distinct = list(dict.fromkeys(wanted))
-        scores = self.cache.get_many(self.digest, question, distinct)
+        scores = self.cache.get_many(self._key, question, distinct)
         missing = [passage for passage in distinct if passage not in scores]
         if missing:
             computed = {
                 passage: float(score)
                 for passage, score in zip(missing, self.cross_encoder.score(question, missing), strict=True)
             }
-            self.cache.put_many(self.digest, question, computed)
+            self.cache.put_many(self._key, question, computed)
             scores.update(computed)
         return np.array([scores[passage] for passage in wanted], dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge
 
@@ -40,6 +40,8 @@ ModelName = Annotated[
     Needs(_need),
 ]
 
+Numerics = Literal["fast", "exact"]
+
 
 @dataclass(frozen=True)
 class EncoderSpec(Checked):
@@ -48,7 +50,7 @@ class EncoderSpec(Checked):
     The prefixes are put before every query or passage. None takes those of the model's family
     (`ragbench.models.prefixes`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
     least 3), or after the limit of the model if that is lower. `adapter` moves the vectors of queries
-    (`ragbench.models.adapter`).
+    (`ragbench.models.adapter`). `numerics`: `exact` computes an int8 ONNX model in float32 (`ragbench.models.onnx`).
     """
 
     name: ModelName = "bge-small-en-v1.5"
@@ -56,6 +58,7 @@ class EncoderSpec(Checked):
     passage_prefix: str | None = None  # before every passage
     instruction: bool = False  # also an instruction that the family can do without
     max_tokens: Annotated[int, Ge(3)] = 512
+    numerics: Numerics = "fast"  # exact: an int8 model gives the same on every processor, for 2.3 times the CPU time
     adapter: str = ""  # moves the vectors of queries: NAME@DIGEST, as `ragbench fit adapter --write NAME` prints it
 
     def prefixes(self, name: str) -> dict[str, str]:
@@ -71,11 +74,13 @@ class EncoderSpec(Checked):
 class CrossEncoderSpec(Checked):
     """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`ragbench.models.rerank_endpoint`).
 
-    Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text.
+    Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text. `numerics` is as in
+    `EncoderSpec`.
     """
 
     name: ModelName = "ms-marco-MiniLM-L-12-v2"
     max_length: Annotated[int, Ge(5)] = 128
+    numerics: Numerics = "fast"
 
 
 def adapted(encoder: Encoder, spec: EncoderSpec) -> Encoder:
@@ -118,7 +123,8 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
         return MultilingualEncoder(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
     from ragbench.models.onnx import OnnxEncoder
 
-    return OnnxEncoder(name, folder, settings, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+    exact = spec.numerics == "exact"
+    return OnnxEncoder(name, folder, settings, **prefixed, max_tokens=spec.max_tokens, threads=parallel, exact=exact)
 
 
 def load_cross_encoder(
@@ -144,7 +150,8 @@ def load_cross_encoder(
         return SentenceTransformerCrossEncoder(name, folder, max_length=spec.max_length, threads=parallel)
     from ragbench.models.onnx import OnnxCrossEncoder
 
-    return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel)
+    exact = spec.numerics == "exact"
+    return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel, exact=exact)
 
 
 def is_list_reranker(spec: CrossEncoderSpec) -> bool:

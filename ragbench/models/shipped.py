@@ -6,6 +6,7 @@ text, model or library has another key: it is not found, and is computed. `pytho
 
     keys     uint8 (n, 16)
     ends     int64 (k,): the groups of rows, one for each template, stop before these
+    numerics the `OnnxGraph.numerics` of the processor that computed them (not in the first file)
     group-0  uint8 (4, dim, rows): exponents, then the three bytes of mantissa and sign, of float32; and so on
 
 Nothing is rounded: the exponents of one dimension resemble each other, and deflate makes them small.
@@ -49,6 +50,14 @@ class ShippedVectors:
         except BoundaryError as error:
             self._rows = _none(error)
             return {}
+
+    @cached_property
+    def numerics(self) -> str:
+        """How the processor that computed them rounds, as `OnnxGraph.numerics`; `unknown` if the file lacks it."""
+        try:
+            return str(read_arrays(self.path, "numerics")[0])
+        except BoundaryError:
+            return "unknown"
 
     @cached_property
     def _rows(self) -> dict[bytes, tuple[int, int]]:

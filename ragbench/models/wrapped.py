@@ -39,6 +39,11 @@ class WrappedEncoder:
         return self.encoder.weights
 
     @property
+    def numerics(self) -> str:
+        """How it rounds on this machine, empty if that is the same everywhere (`ragbench.models.onnx`)."""
+        return getattr(self.encoder, "numerics", "")
+
+    @property
     def dim(self) -> int:
         """As `encoder`."""
         return self.encoder.dim

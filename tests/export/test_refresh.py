@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, CorpusError
+from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.export import bundle
 from ragbench.export import generation as generations
 from ragbench.export.opening import load
@@ -195,6 +196,21 @@ def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path
     # what was measured, the generation before and the one that answers
     assert len(list((copied / bundle.INDEX / "chunks").glob("*/manifest.json"))) == 3
     assert answers(copied)
+
+
+def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path) -> None:
+    record = read_sealed(copied / bundle.RECORD)
+    here = record["models"][0]["numerics"]
+    record["models"][0]["numerics"] = "int8 elsewhere"
+    write_sealed(copied / bundle.RECORD, record)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    messages: list[str] = []
+    Refresher(copied, notes, say=messages.append).refresh()
+    there = "than where the bundle was exported (int8 elsewhere)"
+    assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(messages)
+    found = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
+    assert found["model bge-small-en-v1.5"].said.endswith(f"were int8 elsewhere at the export and are {here} here")
+    assert found["rankings"].outcome == "passes"
 
 
 def test_a_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:

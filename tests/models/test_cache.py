@@ -78,6 +78,20 @@ def test_another_prefix_never_meets_an_old_vector(bge: Encoder, tmp_path: Path) 
         assert cached.encode_passages(TEXTS).tobytes() == plain.encode_passages(TEXTS).tobytes()
 
 
+def test_vectors_and_scores_of_a_processor_that_rounds_differently_are_not_mixed(
+    bge: Encoder, reranker: CrossEncoder, tmp_path: Path
+) -> None:
+    embeddings, scores = EmbeddingCache(tmp_path / "embeddings.sqlite"), ScoreCache(tmp_path / "scores.sqlite")
+    for numerics, computed in (("int8 1", 1), ("int8 2", 1), ("int8 1", 0)):
+        encoder, cross_encoder = Counting(bge), Counting(reranker)
+        encoder.numerics = cross_encoder.numerics = numerics
+        cached = CachedEncoder(encoder, embeddings)
+        cached.encode_passages(["A token expires."])
+        CachedCrossEncoder(cross_encoder, scores).score("what expires", ["A token expires."])
+        assert (len(encoder.asked), len(cross_encoder.asked)) == (computed, computed)
+        assert cached.missing(["A token expires.", "Another."]) == ["Another."]
+
+
 def test_passages_are_kept_when_only_the_query_prefix_changes(bge: Encoder, tmp_path: Path) -> None:
     cache = EmbeddingCache(tmp_path / "embeddings.sqlite")
     CachedEncoder(bge, cache).encode_passages(TEXTS)

@@ -8,6 +8,7 @@ import pytest
 
 from ragbench.base.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder
+from ragbench.models.onnx import dequantised
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 
 TEXT = "Segments are sealed after seven days, then compacted."
@@ -140,3 +141,31 @@ def test_the_hub_s_layout_of_folders(make_folder: Callable[..., Path], bge: Enco
     encoder = load_encoder(EncoderSpec(str(root)))
     assert encoder.encode_queries([TEXT]).tobytes() == bge.encode_queries([TEXT]).tobytes()
     assert set(encoder.weights) == {"onnx/model.onnx", "tokenizer.json", "ragbench.json"}
+
+
+def test_exact_numerics_do_not_round_activations(bge: Encoder, reranker: CrossEncoder) -> None:
+    """An int8 graph scales activations over a whole batch, so that a neighbour changes a vector."""
+    exact = load_encoder(EncoderSpec(numerics="exact"))
+    assert (exact.digest != bge.digest, exact.numerics, bge.numerics[:5]) == (True, "", "int8 ")
+    texts = ["Segments are sealed by the gate.", "A token expires."]
+    cosines = (exact.encode_passages(texts) * bge.encode_passages(texts)).sum(axis=1)
+    assert (cosines > 0.99).all() and (cosines < 0.9999).all()
+    for encoder, most in ((exact, 1e-5), (bge, 1.0)):
+        graph = encoder._graph
+        ids = [graph.tokenizer.encode(text).ids for text in texts]
+        batch = np.array([ids[0], ids[1] + [0] * (len(ids[0]) - len(ids[1]))])
+        feed = {"input_ids": batch, "attention_mask": (batch > 0).astype(np.int64), "token_type_ids": 0 * batch}
+        difference = np.abs(graph._loaded[1].run(None, feed)[0][1][0] - graph.output_of_tokens(ids[1])[0]).max()
+        assert difference < most
+    assert difference > 1e-3
+    scored = load_cross_encoder(CrossEncoderSpec(numerics="exact"))
+    assert scored.digest != reranker.digest
+    assert scored.score("what expires", texts) == pytest.approx(reranker.score("what expires", texts), abs=1)
+
+
+def test_a_graph_quantised_in_another_way_has_no_exact_form() -> None:
+    def field(number: int, body: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(body)]) + body
+
+    with pytest.raises(ValueError, match="the int8 operator ConvInteger has no exact form: use numerics=fast"):
+        dequantised(field(7, field(1, field(4, b"ConvInteger"))))

@@ -78,6 +78,13 @@ def test_what_came_is_not_computed_and_the_rest_is(bge: Encoder, archive: Shippe
     assert len(encoder.cache) == 2  # what came is not stored again
 
 
+def test_the_file_states_how_its_processor_rounds(archive: ShippedVectors, bge: Encoder) -> None:
+    assert archive.numerics == ""  # of groups without it
+    write(archive.path, [Group("passages", bge.passage_digest, TEXTS[:1], bge.encode_passages, bge.numerics)])
+    assert ShippedVectors(archive.path).numerics == bge.numerics
+    assert shipped().numerics == "unknown", "the first file was written without it"
+
+
 def test_another_text_or_another_model_has_no_vector(bge: Encoder, archive: ShippedVectors) -> None:
     assert archive.known(bge.passage_digest, [*TEXTS, "A token expires"]) == set(TEXTS[:2])
     assert archive.known(bge.passage_digest + "x", TEXTS) == set()
@@ -115,6 +122,7 @@ def test_an_index_says_whence_its_vectors_came(
     monkeypatch.setattr(module, "shipped", lambda: ShippedVectors(tmp_path / "vectors.npz"))
     n = len(passages)
     assert index("a").artefact("dense").taken == f"of {n}: 2 came with ragbench"
+    assert index("a").artefact("dense").manifest["numerics"] == {"here": bge.numerics, "shipped": ""}
     assert index("b").artefact("dense").taken == f"of {n}: 2 came with ragbench, {n - 2} from the cache"
     assert index("c").artefact("chunks").taken == ""
 

@@ -30,7 +30,10 @@ def of_source(source: str) -> StoredPart[DenseIndex]:
         encoder = index.part(f"encoder{suffix}")
         before = Counter(getattr(encoder, "origins", ()))
         build_dense(building.folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
-        return {"vectors": dict(Counter(getattr(encoder, "origins", ())) - before)}
+        numerics = {"here": getattr(encoder, "numerics", "")}
+        if (counts := Counter(getattr(encoder, "origins", ())) - before)["shipped"]:
+            numerics["shipped"] = encoder.shipped.numerics
+        return {"vectors": dict(counts), "numerics": numerics}
 
     return StoredPart(
         f"dense{suffix}",
