@@ -31,7 +31,8 @@ from ragbench.search.engine.executor import Arm
 
 # Every folder and variable that could change a result is the session's own: home, state, working directory. Workers
 # inherit them from the process that starts them.
-SESSION = Path(os.environ.get("PYTEST_RAGBENCH_SESSION") or tempfile.mkdtemp(prefix="ragbench-tests-"))
+INHERITED = os.environ.get("PYTEST_RAGBENCH_SESSION")
+SESSION = Path(INHERITED or tempfile.mkdtemp(prefix="ragbench-tests-"))
 numbers = itertools.count()
 
 
@@ -47,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if not hasattr(config, "workerinput"):
+    if not INHERITED:
         shutil.rmtree(SESSION, ignore_errors=True)
 
 
@@ -323,9 +324,9 @@ def opposed(settings_of, tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     return replace(empty, document_qrels={topic.qid: {docno: 1} for topic, docno in pairs})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """The override that joins a running Ray cluster of two processors."""
+    """The override that joins a running Ray cluster of two processors; its nine processes end with the module."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'ragbench[ray]'")
     part = pytest.importorskip("ragbench.experiment.execution_ray", reason="the part was left out")

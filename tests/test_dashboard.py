@@ -164,6 +164,7 @@ def test_a_port_in_use_is_refused_at_once(tmp_path: Path, capsys: pytest.Capture
     assert shown.out == "" and not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
 def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: str, tmp_path: Path) -> None:
     from selenium.webdriver.common.by import By

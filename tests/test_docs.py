@@ -142,6 +142,7 @@ def place(
 RUN = sorted({block.page for block in blocks() if block.run})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=name)
 def test_marked_blocks_run(page: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for block in blocks():

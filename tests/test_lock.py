@@ -164,10 +164,12 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_run_from_notes_to_a_bundle_needs_nothing_else(workplace: Path) -> None:
     assert (workplace / "bundle" / "bundle.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path: Path) -> None:
     shutil.copytree(workplace / "bundle", tmp_path / "bundle")
     notes = shutil.copytree(workplace / "notes", tmp_path / "notes")
@@ -223,6 +225,7 @@ def served(place: str, folder: Path) -> str:
     return output
 
 
+@pytest.mark.slow
 def test_the_carried_lucene_analyses_as_the_whole(workplace: Path) -> None:
     text = "The getUserById calls of C++, v3.1.2, Häuser und Türen, кошки"
     program = f"""

@@ -103,6 +103,7 @@ def test_an_unknown_part_is_one_sentence() -> None:
         parts.load("ragbench.exports", "pdf", "--format")
 
 
+@pytest.mark.slow
 def test_parts_can_be_deleted_and_the_rest_works(tmp_path: Path) -> None:
     """A copy of the tree without the studio, an export format and Ray: all that is left imports, and its tests pass."""
     for folder in ("ragbench", "conf", "corpus", "qrels", "tests"):

@@ -36,6 +36,7 @@ def write_vault(folder: Path) -> None:
     (folder / "queries.csv").write_text("\n".join(["text,relevant", *rows]) + "\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_two_commands_give_a_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -318,6 +318,7 @@ def likeness(handbook, top_n: int, *overrides: str) -> float:
     return float(np.mean(means))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top_n", [3, 5, 10])
 def test_mmr_is_more_diverse_than_deduplication_by_threshold(handbook, top_n: int) -> None:
     mmr = likeness(handbook, top_n, PHASE4, "p11.lambda_=0.5")

@@ -9,6 +9,7 @@ from ragbench.workbench import Experiment
 WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
 
 
+@pytest.mark.slow
 def test_the_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
     experiment = Experiment.standard(*WITHOUT_TIMES, f"paths.results={workplace}")
     assert experiment is not None and list(experiment.pipelines) == ["baseline", "recommended"]

@@ -45,6 +45,7 @@ def test_the_pages_show_the_rows_of_the_sheet() -> None:
         assert shown in readme or not site.startswith("all "), shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sources", ["documents=on", "documents=off"])
 def test_it_does_no_harm_without_links_and_without_sources(shipped, tmp_path: Path, sources: str) -> None:
     words = ["exp=recommended", "data=builtin_v1", f"paths.results={tmp_path}", "dense=null", sources]

@@ -64,6 +64,7 @@ def test_every_document_is_linked_like_a_page_of_a_vault(new: Benchmark, old: Be
     assert dead[0] <= dead[1]
 
 
+@pytest.mark.slow
 def test_near_copies_are_half_as_many(new: Benchmark, old: Benchmark, sheet: str) -> None:
     """Word 4-grams of what a reader sees, without the line of further links at the end: Jaccard at least .6."""
     shares = [_near_copies(found) for found in (new, old)]

@@ -36,6 +36,7 @@ def notes(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_script_fails_a_change_that_empties_notes(notes: Path, tmp_path: Path) -> None:
     base = git(notes, "rev-parse", "HEAD")
     for word in WORDS[:12]:

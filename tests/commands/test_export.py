@@ -90,6 +90,7 @@ def test_bad_input_is_one_sentence(words: list[str], said: str, run: Path, capsy
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of libraries below MLflow, about one another
 def test_a_run_is_found_by_its_mlflow_id(run: Path, tmp_path: Path, capsys) -> None:
     import mlflow

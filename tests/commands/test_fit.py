@@ -96,6 +96,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     assert "mine.txt cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "order", "--rounds", "30", "--json", "--write", "own"]
     where = f"paths.results={place / 'results'}"

@@ -28,6 +28,7 @@ HELLO = {
 }
 
 
+@pytest.mark.slow
 def test_an_agent_searches(small_bundle: Path) -> None:
     async def session():
         server = StdioServerParameters(command=sys.executable, args=["-m", "ragbench", "mcp", str(small_bundle)])
@@ -52,6 +53,7 @@ def test_an_agent_searches(small_bundle: Path) -> None:
     assert all(result.structured_content["hits"] == expected for result in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["end of input", signal.SIGTERM, signal.SIGINT])
 def test_it_ends_when_told_to(small_bundle: Path, stop) -> None:
     command = [sys.executable, "-m", "ragbench", "mcp", str(small_bundle)]

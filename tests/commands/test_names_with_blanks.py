@@ -35,6 +35,7 @@ def write(notes: Path) -> None:
     (notes.parent / "q.csv").write_text(QUERIES, encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_names_are_found_linked_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

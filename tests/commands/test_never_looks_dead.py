@@ -162,6 +162,7 @@ def export_and_refresh(words: list[str], tmp_path: Path) -> None:
 LONG = (run, ablate, tune, bakeoff, index, index_in_shards, fit, export_and_refresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", LONG, ids=lambda each: each.__name__)
 def test_something_changes_all_the_time(
     command: Callable[[list[str], Path], None], slow: SlowMachine, words: list[str], tmp_path: Path

@@ -51,6 +51,7 @@ def test_as_json(bundle: Path, notes: Path, capsys) -> None:
     assert 0 < said["drift"]["chunks_changed"] < 1
 
 
+@pytest.mark.slow
 def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatch, capsys) -> None:
     def changed(*places: Path):
         yield

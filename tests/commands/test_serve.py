@@ -34,6 +34,7 @@ def serving(bundle: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
         process.communicate()
 
 
+@pytest.mark.slow
 def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
     body = json.dumps({"query": "rotate a key", "top_n": 2})
     with serving(small_bundle) as (process, address):
@@ -54,6 +55,7 @@ def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
         HTTPConnection(host).connect()
 
 
+@pytest.mark.slow
 def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     shutil.copytree(small_bundle, bundle)
@@ -72,6 +74,7 @@ def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -
         assert (process.wait(30), err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_log_has_one_session_for_a_connection_and_can_become_topics(small_bundle: Path, tmp_path: Path) -> None:
     log = tmp_path / "searches.jsonl"
     with serving(small_bundle, "--log", str(log)) as (_, address):
@@ -126,6 +129,7 @@ def test_a_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.Captur
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_changed_note_is_found_while_it_serves(small_bundle: Path, tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
     notes = Path(shutil.copytree(Path(__file__).parent.parent / "data" / "phases", tmp_path / "notes"))
@@ -166,6 +170,7 @@ def test_other_machines_need_a_token(small_bundle: Path, tmp_path: Path) -> None
         assert process.stderr.read() == "warning: tokens are sent unencrypted: put a proxy with TLS in front\n"
 
 
+@pytest.mark.slow
 def test_with_json_log_every_line_is_json(small_bundle: Path, tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
     notes = Path(shutil.copytree(Path(__file__).parent.parent / "data" / "phases", tmp_path / "notes"))

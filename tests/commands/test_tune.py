@@ -56,6 +56,7 @@ def call(capsys: pytest.CaptureFixture[str], *given: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_answer(answer: dict) -> None:
     assert answer["objectives"] == ["ndcg_at_10", "p95_ms"]
     assert answer["trials"] == {"all": 8, "fold 1": 8, "fold 2": 8}
@@ -65,6 +66,7 @@ def test_the_answer(answer: dict) -> None:
     assert answer["test"]["document"]["n"] == 5  # the preset drops nearly everything, so that something is better
 
 
+@pytest.mark.slow
 def test_a_search_for_people_is_confirmed_and_used_by_other_commands(capsys, words: list[str]) -> None:
     out = call(capsys, "tune", *words, "tune.trials=10", "--arm", "wide=cut.top_n=200 fuse.k=20")
     assert "cut.top_n=200" in out  # one of the places to begin from

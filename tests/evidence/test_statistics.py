@@ -81,6 +81,7 @@ def test_exact_p_value_of_symmetric_differences_is_that_of_scipy(n):
     assert by_hand == pytest.approx(reference.pvalue, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_sampled_p_value_agrees_with_scipy_and_ranx():
     """Where differences are symmetric: within six standard errors of two estimates of 50,000 draws, and 0.01."""
     from ranx.statistical_tests import fisher_randomization_test

@@ -108,6 +108,7 @@ def test_each_arm_differs_from_the_base_by_its_factor(added: Ablation) -> None:
     assert by_name["p6"].index.chunker != by_name["all"].index.chunker
 
 
+@pytest.mark.slow
 def test_arms_of_ones_own_are_factors_like_switches() -> None:
     candidates = {"deep": ["p6=on", "p6.depth=50"], "wide": ["cut.top_n=200"]}
     crossed = planned("+exp=baseline", "design=factorial", "factors=[p10]", candidates=candidates)

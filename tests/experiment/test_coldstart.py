@@ -15,6 +15,7 @@ from ragbench.experiment import coldstart
 from ragbench.index.index import Index
 
 
+@pytest.mark.slow
 def test_times_and_memory_of_its_own_process(workplace: Path, index: Index, benchmark_small: Benchmark) -> None:
     settings = composition.compose([f"paths.results={workplace}", "dense=null"])
     index.prepare(settings.pipeline.needs)

@@ -292,6 +292,7 @@ def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
         design_named(name, factors, **options)
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_hash_seed():
     code = """
 import numpy as np

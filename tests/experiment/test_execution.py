@@ -93,6 +93,7 @@ def files(results: Measurements) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["joblib", "ray"])
 def test_the_same_bytes_as_in_this_process(
     kind: str, compose, benchmark_small: Benchmark, request: pytest.FixtureRequest
@@ -105,6 +106,7 @@ def test_the_same_bytes_as_in_this_process(
     assert there.arms == here.arms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["joblib", "ray"])
 def test_a_killed_worker_loses_nothing(
     kind: str, compose, trouble, benchmark_small: Benchmark, tmp_path: Path, request: pytest.FixtureRequest
@@ -120,7 +122,7 @@ def test_a_killed_worker_loses_nothing(
     assert files(there) == files(here)
 
 
-@pytest.mark.parametrize("kind", ["local", "joblib", "ray"])
+@pytest.mark.parametrize("kind", ["local", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("joblib", "ray"))])
 def test_a_failed_arm_is_reported_after_the_others(
     kind: str, compose, trouble, benchmark_small: Benchmark, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -148,6 +150,7 @@ def test_a_failed_arm_is_reported_after_the_others(
     assert set(finished.per_query["arm"]) == {each.name for each in settings}
 
 
+@pytest.mark.slow
 def test_the_command_line_answers_with_one(tmp_path: Path, workplace: Path, trouble, capsys) -> None:
     from ragbench.commands import cli
 

@@ -56,6 +56,7 @@ def left_over(tmp_path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @NEEDS_RAY
 def test_a_cluster_of_our_own_comes_and_goes(tmp_path: Path, workplace: Path) -> None:
     (tmp_path / "home").mkdir()
@@ -71,6 +72,7 @@ def test_a_cluster_of_our_own_comes_and_goes(tmp_path: Path, workplace: Path) ->
     assert not (tmp_path / "home" / ".ray").exists()
 
 
+@pytest.mark.slow
 @NEEDS_RAY
 def test_a_cluster_that_is_gone_is_one_sentence(tmp_path: Path, workplace: Path) -> None:
     (tmp_path / "home").mkdir()
@@ -82,6 +84,7 @@ def test_a_cluster_that_is_gone_is_one_sentence(tmp_path: Path, workplace: Path)
     assert "unset RAY_ADDRESS" in said
 
 
+@pytest.mark.slow
 @NEEDS_RAY
 def test_a_wrong_token_is_one_sentence(cluster: str, tmp_path: Path, workplace: Path) -> None:
     (tmp_path / "home").mkdir()

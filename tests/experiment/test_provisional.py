@@ -53,6 +53,7 @@ def test_the_sample_is_seeded_stratified_and_small(
     assert targets <= docnos
 
 
+@pytest.mark.slow
 def test_a_long_run_shows_a_first_answer_and_measures_the_same(
     handbook: Benchmark, settings_of, tmp_path: Path, monkeypatch
 ) -> None:
@@ -89,6 +90,7 @@ def test_the_sentence_has_the_change_with_its_interval(settings_of, tmp_path: Pa
     assert said.startswith("provisional, nDCG@10 of 10 topics among 3 of 9 documents: a 0.50, b 0.65 (+0.14 [+0.")
 
 
+@pytest.mark.slow
 def test_the_forecast_counts_passages_once(handbook: Benchmark, settings_of, tmp_path: Path) -> None:
     own = [f"paths.cache={tmp_path / 'cache'}", f"paths.index={tmp_path / 'index'}"]
     settings = [

@@ -91,6 +91,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_and_resumed_gives_the_same_tables(
     moment: str, words: list[str], explain, undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

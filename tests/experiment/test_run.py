@@ -48,6 +48,7 @@ def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
     )
 
 
+@pytest.mark.slow
 def test_verdicts_come_before_the_cold_start_and_the_record(finished: Measurements, told) -> None:
     tasks = [task for task, *_ in told]
     assert tasks.index("timing queries") < tasks.index("concluded") < tasks.index("starting cold")

@@ -137,6 +137,7 @@ def test_it_is_measured_where_it_is_deployed(loaded, server, recommended, workpl
     assert there == pytest.approx(here, abs=0.005)
 
 
+@pytest.mark.slow
 @WRITES
 def test_one_changed_note_is_taken_in_and_seen_by_who_asks_already(own: str, handbook_folder: Path, tmp_path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
@@ -158,6 +159,7 @@ def test_one_changed_note_is_taken_in_and_seen_by_who_asks_already(own: str, han
     assert [check for check in verify(own) if check.outcome == "fails"] == []
 
 
+@pytest.mark.slow
 @WRITES
 @pytest.mark.parametrize("moment", ["_write", "finish", "_rename"])
 def test_a_killed_load_leaves_the_old_data(own: str, server, recommended, moment: str) -> None:
@@ -186,6 +188,7 @@ def test_a_killed_load_leaves_the_old_data(own: str, server, recommended, moment
     assert of_load(server, "own") == [server.aliases["own"]] != [before]
 
 
+@pytest.mark.slow
 def test_a_loss_leaves_the_old_data_and_nothing_else(own: str, server, recommended) -> None:
     before = server.aliases["own"]
     with pytest.raises(ConfigError, match="more than --max-loss -1"):
@@ -193,6 +196,7 @@ def test_a_loss_leaves_the_old_data_and_nothing_else(own: str, server, recommend
     assert of_load(server, "own") == [before] == [server.aliases["own"]]
 
 
+@pytest.mark.slow
 @WRITES
 def test_what_cannot_be_deleted_is_deleted_by_the_next_load(own: str, server, recommended, monkeypatch) -> None:
     before = server.aliases["own"]
@@ -208,6 +212,7 @@ def refuse(*values: object) -> None:
     raise BundleError("the disk refuses")
 
 
+@pytest.mark.slow
 @WRITES
 def test_a_refresh_deletes_what_was_left(own: str, server, handbook_folder: Path, tmp_path: Path) -> None:
     with closing(opened.connect(own)) as killed:
@@ -221,6 +226,7 @@ def test_a_refresh_deletes_what_was_left(own: str, server, handbook_folder: Path
     assert of_load(server, "own") == [server.aliases["own"]]
 
 
+@pytest.mark.slow
 def test_points_that_are_missing_are_noticed(own: str, server) -> None:
     server.remove_unit("own")
     checks = {check.part: check.said for check in verify(own) if check.outcome == "fails"}
@@ -374,6 +380,7 @@ def test_a_key_in_an_address_of_qdrant_is_refused() -> None:
         ragbench.load("qdrant://me@host/notes")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("who", "sent"), [("me:p%40ss", "Basic bWU6cEBzcw=="), (":a2V5", "ApiKey a2V5")], ids=["password", "key"]
 )
@@ -392,6 +399,7 @@ def test_a_key_comes_from_the_environment(monkeypatch, recommended, tmp_path, wh
         running.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("altered", [{"timed_out": True}, {"_shards": {"failed": 1}}, {"error": {"type": "x"}}])
 def test_a_part_of_an_answer_is_no_answer(recommended, tmp_path, altered) -> None:
     running = start("opensearch", tmp_path)

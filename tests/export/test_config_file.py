@@ -28,6 +28,7 @@ def search_of(settings: Settings) -> dict:
     return {key: value for key, value in composition.without_measurement(settings.config).items() if key != "name"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ARMS, ids=" ".join)
 def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = composition.compose(words)
@@ -57,6 +58,7 @@ def test_only_what_differs_is_written() -> None:
     assert (found.preset, found.choices, found.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
 
 
+@pytest.mark.slow
 def test_without_a_named_preset_the_nearest_is_found() -> None:
     words = [f"{key}={value}" for key, value in (("p11", "off"), ("p12", "on"))]
     measured = composition.compose(["exp=phase4", *words])

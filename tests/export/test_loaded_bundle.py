@@ -48,6 +48,7 @@ def test_round_trip_gives_the_ranking_of_the_run_for_every_query(
             assert best == pytest.approx(dict(expected), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_three_lines_in_a_fresh_process(bundle_of, tmp_path: Path) -> None:
     code = (
         "import ragbench\n"
@@ -108,6 +109,7 @@ def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]
         assert list(pool.map(docs.search, texts)) == alone
 
 
+@pytest.mark.slow
 def test_without_index_it_is_built_in_the_bundle_from_the_documents(
     finished: Measurements, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ def test_the_schema_gives_the_measured_hits(loaded, notes: str, recommended, que
     assert {check.part: check.outcome for check in verify(notes)}["rankings"] == "passes"
 
 
+@pytest.mark.slow
 def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
     """All 257 test topics over all documents, whose vectors come with ragbench."""
     around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
@@ -129,6 +130,7 @@ def test_one_statement_asks_it(notes: str) -> None:
     assert sql(notes, "SELECT obj_description('notes.search'::regproc)")[0][0].startswith("The chunks that a measured")
 
 
+@pytest.mark.slow
 def test_filters_restrict_the_search_itself(notes: str) -> None:
     with ragbench.load(notes) as bundle:
         hits = bundle.search("identity", 5, filters={"category": "reference"})
@@ -137,6 +139,7 @@ def test_filters_restrict_the_search_itself(notes: str) -> None:
         assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
 
 
+@pytest.mark.slow
 def test_content_that_was_changed_is_found(own: str) -> None:
     sql(own, "UPDATE own.chunks SET text = 'x' WHERE id = 1")
     assert {check.part: check.outcome for check in verify(own)}["content"] == "fails"
@@ -169,6 +172,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["finish", "swap"])
 def test_a_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> None:
     before = version(own)
@@ -197,6 +201,7 @@ def test_a_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -
     assert sql(own, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'own\\_\\_%'") == []
 
 
+@pytest.mark.slow
 def test_a_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, tmp_path: Path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")

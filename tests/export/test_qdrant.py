@@ -15,6 +15,7 @@ pytest.importorskip("qdrant_edge", reason="install qdrant-edge-py: a core of Qdr
 pytest.importorskip("qdrant_client", reason="install qdrant-client: its models check every request")
 
 
+@pytest.mark.slow
 def test_the_built_in_topics_lose_nothing(tmp_path: Path, workplace: Path) -> None:
     """All 257 test topics over all documents, whose vectors come with ragbench."""
     from tests.export.qdrant_server import QdrantServer

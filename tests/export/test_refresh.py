@@ -231,6 +231,7 @@ TEXTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(edits=st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=4))
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 def test_many_small_refreshes_answer_as_one_build(
@@ -262,6 +263,7 @@ def test_many_small_refreshes_answer_as_one_build(
         assert one["golden"] == other["golden"]
 
 
+@pytest.mark.slow
 def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path, notes: Path) -> None:
     with pytest.raises(BundleError, match="there is no earlier generation"):
         make().rollback()

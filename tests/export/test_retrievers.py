@@ -18,6 +18,7 @@ def expected(small_bundle: Path):
         return bundle.search(QUESTION, 3)
 
 
+@pytest.mark.slow
 def test_langchain(small_bundle: Path, expected) -> None:
     pytest.importorskip("langchain_core", reason="install ragbench[langchain]")
     from langchain_core.runnables import RunnableLambda
@@ -33,6 +34,7 @@ def test_langchain(small_bundle: Path, expected) -> None:
     retriever.bundle.close()
 
 
+@pytest.mark.slow
 def test_llamaindex(small_bundle: Path, expected) -> None:
     pytest.importorskip("llama_index.core", reason="install ragbench[llamaindex]")
     from ragbench.export.llamaindex import BundleRetriever

@@ -149,6 +149,7 @@ def test_a_refresh_gives_what_a_new_export_gives(file: Path, handbook_folder: Pa
     assert not [term for term, *_ in pairs if term == "extra"]
 
 
+@pytest.mark.slow
 def test_a_killed_refresh_leaves_the_old_data(file: Path, handbook_folder: Path, tmp_path: Path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")
@@ -171,6 +172,7 @@ def test_a_killed_refresh_leaves_the_old_data(file: Path, handbook_folder: Path,
     assert all(check.outcome != "fails" for check in verify(file))
 
 
+@pytest.mark.slow
 def test_a_file_that_is_overwritten_in_place_is_one_sentence(file: Path, tmp_path: Path) -> None:
     """Mapped into memory, the end of a file that is gone kills the process (SIGBUS)."""
     program = f"""
@@ -207,6 +209,7 @@ def test_the_file_is_an_arm(written, recommended, handbook_folder: Path, workpla
     assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
 
 
+@pytest.mark.slow
 def test_the_example_needs_no_ragbench(written, questions) -> None:
     """The program of the documentation finds what the engine alone finds."""
     spec = importlib.util.spec_from_file_location("ask_sqlite", ROOT / "docs" / "examples" / "ask_sqlite.py")

@@ -152,6 +152,7 @@ def test_an_index_that_would_be_another_fails(change) -> None:
     assert found["index"] == ("fails", "this version would build lexical differently")
 
 
+@pytest.mark.slow
 def test_p95_beyond_the_tolerance_fails(change) -> None:
     slow = change(lambda record: record["latency_ms"].update(p95=0.001))
     assert outcomes(slow, latency=True)["latency"][0] == "fails"

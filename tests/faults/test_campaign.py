@@ -19,12 +19,14 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return Campaign(tmp_path_factory.mktemp("faults"))
 
 
+@pytest.mark.slow
 def test_flipped_bits_are_noticed(campaign: Campaign) -> None:
     campaign.flip(100)
     assert campaign.harms == []
     assert campaign.counts["flips noticed"] >= 90
 
 
+@pytest.mark.slow
 def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
     known = cases()
     assert len(known) >= 600
@@ -35,6 +37,7 @@ def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
     assert [(case.name, said) for n, case in enumerate(chosen) if (said := harm(case, tmp_path / str(n)))] == []
 
 
+@pytest.mark.slow
 def test_bad_contents_are_refused_at_every_door(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(campaign.folder / "state"))
     monkeypatch.setenv("OPENAI_BASE_URL", "")
@@ -47,16 +50,19 @@ def test_bad_contents_are_refused_at_every_door(campaign: Campaign, monkeypatch:
     assert doors.refused.total() > 30
 
 
+@pytest.mark.slow
 def test_killed_commands_go_on(campaign: Campaign) -> None:
     campaign.kill(2, ("run", "merge"))
     assert campaign.harms == []
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence(campaign: Campaign) -> None:
     campaign.fill(1)
     assert campaign.harms == []
 
 
+@pytest.mark.slow
 def test_a_killed_refresh_leaves_an_answer(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(campaign.folder / "state"))
     company = Company(campaign.folder / "company", campaign.export())
@@ -64,6 +70,7 @@ def test_a_killed_refresh_leaves_an_answer(campaign: Campaign, monkeypatch: pyte
     assert company.harms == []
 
 
+@pytest.mark.slow
 def test_seeds_threads_and_order_of_topics_change_no_byte(tmp_path: Path) -> None:
     found = {each: measure(each, tmp_path / each[0]) for each in (("0", "1", "forward"), ("77", "2", "backward"))}
     assert list(differences(found)) == []

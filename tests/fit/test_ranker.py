@@ -53,6 +53,7 @@ def test_what_tells_is_learned_and_said(learned) -> None:
     assert values_with(unseen, learned.rank(QUICK)).mean() > unseen.fused.mean() + 0.2
 
 
+@pytest.mark.slow
 def test_the_same_bytes_again_on_any_thread_count(learned, tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_ranker as t\n"

@@ -53,7 +53,9 @@ def one(build) -> Index:
     return build("one", Sharding(2))
 
 
-@pytest.fixture(scope="module", params=["one worker", "two workers", "execution=ray"])
+@pytest.fixture(
+    scope="module", params=["one worker", "two workers", pytest.param("execution=ray", marks=pytest.mark.slow)]
+)
 def index(request: pytest.FixtureRequest, build, one: Index) -> Index:
     if request.param == "one worker":
         return one
@@ -63,6 +65,7 @@ def index(request: pytest.FixtureRequest, build, one: Index) -> Index:
     return build(request.param, sharding_of(composition.compose(words)))
 
 
+@pytest.mark.slow
 def test_every_byte_is_that_of_one_worker(index: Index, one: Index) -> None:
     for part in ("chunks", "dense", "graph"):  # Lucene gives its segments random ids
         assert index.artefact(part).manifest["files"] == one.artefact(part).manifest["files"], part

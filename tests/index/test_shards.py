@@ -57,7 +57,14 @@ def numbers(places: list[Path]) -> list[int]:
     return [int((place / "number").read_text().split()[0]) for place in places]
 
 
-@pytest.fixture(params=["index.build.workers=1", "index.build.workers=2", "execution=joblib", "execution=ray"])
+@pytest.fixture(
+    params=[
+        "index.build.workers=1",
+        "index.build.workers=2",
+        pytest.param("execution=joblib", marks=pytest.mark.slow),
+        pytest.param("execution=ray", marks=pytest.mark.slow),
+    ]
+)
 def sharding(request: pytest.FixtureRequest) -> Sharding:
     more = [] if "build" in request.param else ["execution.workers=2"]
     more += [request.getfixturevalue("cluster")] if "ray" in request.param else []
@@ -162,6 +169,7 @@ print("built", index.artefact("dense").folder, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_build_goes_on_where_it_was(vault_folder: Path, tmp_path: Path) -> None:
     def start(root: str, seconds: float) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", _BUILD, str(vault_folder), str(tmp_path / root), str(seconds)]

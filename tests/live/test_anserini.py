@@ -96,6 +96,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_hits_and_scores_are_those_of_lucene_searcher(index: Path) -> None:
     texts = [text for text, _ in QUESTIONS.values()]
     # Its import asks for a key of OpenAI, which nothing here uses.
@@ -128,6 +129,7 @@ def test_a_beir_collection_is_measured_with_an_index_of_it(found, index: Path) -
         assert hits[0][1] == pytest.approx(2 * run_[qid][0][1], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_passages_of_an_index_are_placed_in_their_documents(found, tmp_path: Path) -> None:
     """By the part of an id before #, and, where the id says nothing, by the stored text."""
     records = []
@@ -140,6 +142,7 @@ def test_passages_of_an_index_are_placed_in_their_documents(found, tmp_path: Pat
     assert "metrics" in [name for name, _ in run_["q2"]]
 
 
+@pytest.mark.slow
 def test_an_index_of_other_documents_is_refused(settings_of, tmp_path: Path, beir: Path) -> None:
     other = build([{"id": f"WAPO-{n}", "contents": "news"} for n in range(3)], tmp_path / "other")
     arm = settings_of(
@@ -149,6 +152,7 @@ def test_an_index_of_other_documents_is_refused(settings_of, tmp_path: Path, bei
         run([arm], load(arm.config), say=lambda sentence: None)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_searched_is_said(
     tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

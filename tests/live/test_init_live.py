@@ -59,6 +59,7 @@ def test_an_answer_without_hits_is_refused(answer, said: str) -> None:
         propose(answer, lambda name: False)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_from_a_search_that_runs_to_a_verdict_in_two_commands(place: Path, server, capsys) -> None:
     names = ["/help/metrics.html", "/help/authentication.html", "/blog/news.html"]

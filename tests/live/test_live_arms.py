@@ -65,6 +65,7 @@ def service(small_bundle: Path):
     process.communicate()
 
 
+@pytest.mark.slow
 def test_a_served_bundle_is_measured_as_the_pipeline_it_runs(arm, service: str) -> None:
     served = arm("served", "live=ragbench", f"live.url={service}/search", *FAST)
     both = measured(arm("ours", "cut.top_n=10"), served)
@@ -74,6 +75,7 @@ def test_a_served_bundle_is_measured_as_the_pipeline_it_runs(arm, service: str) 
     assert "live (end to end)" in page and f"ask {service}/search for 10 hits, end to end" in page
 
 
+@pytest.mark.slow
 def test_a_live_arm_beside_pipelines_with_cold_starts_is_timed_and_reported(
     arm, service: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +131,7 @@ def test_an_answer_shaped_like_meilisearchs_with_a_token_that_no_file_holds(
         assert not path.is_file() or b"t0p-s3cret" not in path.read_bytes(), path
 
 
+@pytest.mark.slow
 def test_a_program_and_an_mcp_server_are_arms(arm) -> None:
     code = "import json,sys; print(json.dumps([{'path': 'metrics.md', 'q': sys.argv[1]}]))"
     program = f"live.program=['{sys.executable}','-c',\"{code}\",'{{query}}']"

@@ -16,6 +16,7 @@ def model(request: pytest.FixtureRequest, cross_encoders: dict[str, CrossEncoder
     return cross_encoders[request.param]
 
 
+@pytest.mark.slow
 def test_keeps_the_protocol(model: CrossEncoder) -> None:
     assert isinstance(model, CrossEncoder)
     assert len(model.digest) == 64

@@ -67,6 +67,7 @@ LOAD_CROSS_ENCODER = (
 )
 
 
+@pytest.mark.slow
 def test_an_onnx_model_is_downloaded_once(
     make_folder: Callable[..., Path], serve: Callable[[Path], Hub], run: Run, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_an_onnx_model_is_downloaded_once(
     assert run(LOAD_ENCODER, tmp_path).stdout == expected
 
 
+@pytest.mark.slow
 def test_pytorch_weights_come_before_onnx(
     torch_cross_folder: Path, serve: Callable[[Path], Hub], run: Run, tmp_path: Path
 ) -> None:

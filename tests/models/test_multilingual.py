@@ -24,6 +24,7 @@ GERMAN = Path(__file__).parents[1] / "data" / "german"
 TEXTS = ["Der Akku bleibt im Winter im Haus.", "Die Kette ist zu lang.", "Brot " * 700]
 
 
+@pytest.mark.slow
 def test_vectors_do_not_depend_on_company_threads_or_process() -> None:
     encoder = load_encoder(EncoderSpec("multilingual"), threads=2)
     together = encoder.encode_passages(TEXTS)
@@ -92,6 +93,7 @@ def test_init_takes_what_suits_notes_in_another_language(
     assert (recommended["encoder"]["name"], recommended["lexical"]["analyzer"]) == ("multilingual-e5-small", "german")
 
 
+@pytest.mark.slow
 def test_german_questions_are_answered_better(tmp_path: Path) -> None:
     """The first relevant note is nearer to the top than with the English model and stems (20 questions of ours)."""
     data = ["data=vault", f"data.corpus={GERMAN / 'vault'}", f"data.queries={GERMAN / 'queries.csv'}", "split=all"]

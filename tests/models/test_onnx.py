@@ -63,6 +63,7 @@ def test_the_bundled_cross_encoder_gives_the_logit(reranker: CrossEncoder, files
     np.testing.assert_allclose(reranker.score("when are segments sealed", [TEXT]), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_threads_change_nothing(bge: Encoder, reranker: CrossEncoder) -> None:
     texts = [TEXT[:length] for length in range(1, 30)]
     for threads in (1, 3):

@@ -50,6 +50,7 @@ def everything(results: Measurements) -> list[advice.Lever]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("exp=baseline",), ("exp=recommended",), ("exp=phase1", "p6=on", "p6.depth=12")])
 def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, capsys) -> None:
     levers = everything(measured(*words))
@@ -70,6 +71,7 @@ def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, c
             assert not any("ragbench" in arm for arm in arms), command
 
 
+@pytest.mark.slow
 def test_sources_that_are_off_are_offered_and_no_others(measured) -> None:
     (more,) = [lever for lever in everything(measured("exp=baseline"))[:20] if lever.name == "find more"][:1]
     assert [command.rpartition("=changed=")[0] or command.rsplit("changed=", 1)[1] for command in more.commands] == [

@@ -22,7 +22,7 @@ _DRAWN = """
 return location.href === arguments[0] && document.readyState === "complete"
   && Boolean(document.getElementById("summary")?.textContent);
 """
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)]
 
 
 @pytest.fixture(scope="module")

@@ -169,6 +169,7 @@ def test_tables_can_be_heard(parsed: Page) -> None:
     assert set(named) <= set(ids)
 
 
+@pytest.mark.slow
 def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> None:
     code = (
         "import hashlib, sys; from pathlib import Path\n"

@@ -125,6 +125,7 @@ def test_odd_requests_are_answered(post, body: dict) -> None:
     assert post(body).status_code == 200
 
 
+@pytest.mark.slow
 @FAST
 @given(
     st.binary(max_size=200)

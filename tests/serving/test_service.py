@@ -29,6 +29,7 @@ def test_32_clients_at_once_get_the_same_answer(service, ask) -> None:
     assert len({str(response.json()["hits"]) for response in responses}) == 1
 
 
+@pytest.mark.slow
 def test_several_workers_answer_alike(make_service, ask, service) -> None:
     several = make_service(workers=4)
 

@@ -74,106 +74,110 @@ def stages_of(settings_: Settings, group: str | None = None) -> Iterator[tuple[i
             yield place, name, stage
 
 
-CASES = [
-    pytest.param((overrides, place), id=f"{overrides[0] if overrides else 'default'}:{name}")
-    for overrides, group in [((), None), *(((o, *COMPANY.get(o, ())), o.split("=")[0]) for o in WITH_STAGES)]
-    for place, name, _ in stages_of(composed(*overrides), group)
-]
+# What is composed, and the group whose stages are tried; nothing is composed while tests are collected.
+CASES: list[tuple[tuple[str, ...], str | None]] = [((), None)]
+CASES += [((o, *COMPANY.get(o, ())), o.split("=")[0]) for o in WITH_STAGES]
 
 
-@pytest.fixture
-def case(request, make_index) -> tuple[Stage, list[QueryState], object]:
-    """The stage, the states it meets in its pipeline, and the index."""
-    overrides, place = request.param
+def id_of(case: tuple[tuple[str, ...], str | None]) -> str:
+    return case[0][0] if case[0] else "default"
+
+
+@pytest.fixture(scope="module")
+def cases(request, make_index) -> list[tuple[Stage, list[QueryState], object]]:
+    """Each stage of the group, the states it meets in its pipeline, and the index."""
+    overrides, group = request.param
     settings_ = composed(*overrides)
     index = make_index(settings_.index)
-    states = start(QUERIES)
-    for _, stage in settings_.pipeline.stages[:place]:
-        states = stage(states, index)
-    return settings_.pipeline.stages[place][1], states, index
+    cases = []
+    for place, _, stage in stages_of(settings_, group):
+        states = start(QUERIES)
+        for _, earlier in settings_.pipeline.stages[:place]:
+            states = earlier(states, index)
+        cases.append((stage, states, index))
+    assert cases
+    return cases
 
 
-every_stage = pytest.mark.parametrize("case", CASES, indirect=True)
-
-
-@every_stage
-def test_length_and_order_are_kept(case) -> None:
-    stage, states, index = case
-    assert [each.query for each in stage(states, index)] == [each.query for each in states]
-    assert stage([], index) == []
+every_stage = pytest.mark.parametrize("cases", CASES, indirect=True, ids=id_of)
 
 
 @every_stage
-def test_what_is_given_is_not_changed(case) -> None:
-    stage, states, index = case
-    before = copy.deepcopy(states)
-    stage(states, index)
-    assert states == before
+def test_length_and_order_are_kept(cases) -> None:
+    for stage, states, index in cases:
+        assert [each.query for each in stage(states, index)] == [each.query for each in states]
+        assert stage([], index) == []
 
 
 @every_stage
-def test_a_batch_gives_what_single_queries_give(case) -> None:
-    stage, states, index = case
-    together = stage(states, index)
-    assert together == [stage([each], index)[0] for each in states]
-    assert together == stage(states[::-1], index)[::-1]
+def test_what_is_given_is_not_changed(cases) -> None:
+    for stage, states, index in cases:
+        before = copy.deepcopy(states)
+        stage(states, index)
+        assert states == before
 
 
 @every_stage
-def test_the_answer_is_always_the_same(case) -> None:
-    stage, states, index = case
-    assert stage(states, index) == stage(states, index) == copy.deepcopy(stage)(states, index)
+def test_a_batch_gives_what_single_queries_give(cases) -> None:
+    for stage, states, index in cases:
+        together = stage(states, index)
+        assert together == [stage([each], index)[0] for each in states]
+        assert together == stage(states[::-1], index)[::-1]
 
 
 @every_stage
-def test_describes_itself_and_has_a_fingerprint(case) -> None:
-    stage, _, _ = case
-    assert isinstance(stage, Stage)
-    assert stage.describe().strip()
-    assert "\n" not in stage.describe()
-    assert canonical(stage) == canonical(copy.deepcopy(stage))
+def test_the_answer_is_always_the_same(cases) -> None:
+    for stage, states, index in cases:
+        assert stage(states, index) == stage(states, index) == copy.deepcopy(stage)(states, index)
 
 
 @every_stage
-def test_rankings_are_sound(case) -> None:
-    stage, states, index = case
-    for after in stage(states, index):
-        for ranking in [*after.rankings.values(), *([after.fused] if after.fused is not None else [])]:
-            assert len(set(ranking.chunks.tolist())) == len(ranking)
-            assert np.all(np.diff(ranking.scores) <= 0)
-            assert np.isfinite(ranking.scores).all()
+def test_describes_itself_and_has_a_fingerprint(cases) -> None:
+    for stage, _, _ in cases:
+        assert isinstance(stage, Stage)
+        assert stage.describe().strip()
+        assert "\n" not in stage.describe()
+        assert canonical(stage) == canonical(copy.deepcopy(stage))
 
 
 @every_stage
-def test_nothing_guaranteed_is_dropped(case) -> None:
-    stage, states, index = case
-    for state in states:
-        if state.fused is None or not len(state.fused):
-            continue
-        last_two = dict.fromkeys(state.fused.chunks[-2:].tolist(), "title-match")
-        (after,) = stage([dataclasses.replace(state, guaranteed=last_two)], index)
-        assert len(after.guaranteed) >= 1  # two children may have one parent
-        assert set(after.guaranteed) <= set(after.fused.chunks.tolist())
+def test_rankings_are_sound(cases) -> None:
+    for stage, states, index in cases:
+        for after in stage(states, index):
+            for ranking in [*after.rankings.values(), *([after.fused] if after.fused is not None else [])]:
+                assert len(set(ranking.chunks.tolist())) == len(ranking)
+                assert np.all(np.diff(ranking.scores) <= 0)
+                assert np.isfinite(ranking.scores).all()
 
 
 @every_stage
-def test_questions_decide_the_answers_of_retrievers(case) -> None:
-    stage, states, index = case
-    if isinstance(stage, Retriever):
+def test_nothing_guaranteed_is_dropped(cases) -> None:
+    for stage, states, index in cases:
         for state in states:
-            twin = dataclasses.replace(
-                state, query=Query("other", state.query.text), notes=("x",), weights={"dense": 9}
-            )
-            assert stage.question(twin) == stage.question(state)
-            assert stage.retrieve([twin], index) == stage.retrieve([state], index)
-            hash(stage.question(state))
+            if state.fused is None or not len(state.fused):
+                continue
+            last_two = dict.fromkeys(state.fused.chunks[-2:].tolist(), "title-match")
+            (after,) = stage([dataclasses.replace(state, guaranteed=last_two)], index)
+            assert len(after.guaranteed) >= 1  # two children may have one parent
+            assert set(after.guaranteed) <= set(after.fused.chunks.tolist())
+
+
+@every_stage
+def test_questions_decide_the_answers_of_retrievers(cases) -> None:
+    for stage, states, index in cases:
+        if isinstance(stage, Retriever):
+            for state in states:
+                twin = dataclasses.replace(
+                    state, query=Query("other", state.query.text), notes=("x",), weights={"dense": 9}
+                )
+                assert stage.question(twin) == stage.question(state)
+                assert stage.retrieve([twin], index) == stage.retrieve([state], index)
+                hash(stage.question(state))
 
 
 # Stages that ask a language model, with an endpoint that a test replaces.
 ASKING = [
-    pytest.param(
-        ((f"{group}=on", f"{group}.endpoint=http://127.0.0.1:9/v1", f"{group}.model=m"), 0), id=f"{group}:asks"
-    )
+    ((f"{group}=on", f"{group}.endpoint=http://127.0.0.1:9/v1", f"{group}.model=m"), group)
     for group in ("expansion", "hyde")
 ]
 
@@ -183,17 +187,16 @@ def bare() -> Models:
     return Models(threads=1)
 
 
-@pytest.mark.parametrize("placed", [*CASES, *ASKING])
-def test_a_query_that_is_forgotten_takes_the_same_work_again(placed, make_index, bare, monkeypatch) -> None:
+@pytest.mark.parametrize("case", [*CASES, *ASKING], ids=lambda case: f"{id_of(case)}{':asks' * (case in ASKING)}")
+def test_a_query_that_is_forgotten_takes_the_same_work_again(case, make_index, bare, monkeypatch) -> None:
     """The functions that run are counted: what anything but `QueryMemory` kept of the first ask would be missing."""
-    overrides, place = placed
+    overrides, group = case
     prompts: list[str] = []
     monkeypatch.setattr(EndpointModel, "complete", lambda self, prompt: prompts.append(prompt) or "no elements")
     pipeline = composed(*overrides).pipeline
     index = make_index(composed(*overrides).index).with_models(bare)
-    stage = pipeline.stages[place][1]
 
-    def before(suffix: str) -> list[QueryState]:
+    def before(suffix: str, place: int) -> list[QueryState]:
         """The states that the stage meets for queries that no test has asked before."""
         word = suffix + short_digest([overrides, place])
         states = start([dataclasses.replace(query, text=f"{query.text} {word}") for query in QUERIES])
@@ -201,18 +204,21 @@ def test_a_query_that_is_forgotten_takes_the_same_work_again(placed, make_index,
             states = earlier(states, index)
         return states
 
-    warm, asked = before("zw"), before("zq")
-    stage(warm, index)
-    held = copy.deepcopy(vars(stage))
-    counts = []
-    for _ in range(2):
-        index.memory.forget()
-        prompts.clear()
-        counts.append(calls(stage, asked, index))
-        counts[-1]["prompts"] = len(prompts)
-    assert (counts[0]["prompts"] > 0) == ((overrides, place) in [case.values[0] for case in ASKING])
-    assert counts[0] == counts[1]
-    assert vars(stage) == held
+    prompted = False
+    for place, name, stage in stages_of(composed(*overrides), group):
+        warm, asked = before("zw", place), before("zq", place)
+        stage(warm, index)
+        held = copy.deepcopy(vars(stage))
+        counts = []
+        for _ in range(2):
+            index.memory.forget()
+            prompts.clear()
+            counts.append(calls(stage, asked, index))
+            counts[-1]["prompts"] = len(prompts)
+        prompted |= counts[0]["prompts"] > 0
+        assert counts[0] == counts[1], name
+        assert vars(stage) == held, name
+    assert prompted == (case in ASKING)
 
 
 def calls(stage: Stage, states: list[QueryState], index: object) -> Counter[str]:
@@ -262,7 +268,7 @@ def classes() -> list[type]:
 
 
 def test_every_stage_can_be_configured() -> None:
-    configured = {type(stage) for case in CASES for _, _, stage in stages_of(composed(*case.values[0][0]))}
+    configured = {type(stage) for overrides, _ in CASES for _, _, stage in stages_of(composed(*overrides))}
     assert {cls.__name__ for cls in classes()} == {cls.__name__ for cls in configured}
 
 

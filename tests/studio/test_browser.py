@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
-pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)]
 WIDE = """
 if (document.documentElement.scrollWidth <= window.innerWidth) return [];
 return [...document.querySelectorAll("main *")]

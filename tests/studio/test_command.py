@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from ragbench.commands import cli
 from ragbench.workbench.studio_link import link
@@ -19,6 +20,7 @@ def test_other_machines_need_a_proxy(capsys) -> None:
     assert "put a proxy with TLS in front and add --behind-proxy" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_prints_an_address_answers_there_and_ends_on_request(project: Path) -> None:
     command = [sys.executable, "-m", "ragbench", "studio", "--port", "0", f"paths.results={project}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -25,6 +25,7 @@ def place(words: tuple[str, ...], tmp_path: Path) -> Iterator[tuple[Studio, Test
         yield studio, client
 
 
+@pytest.mark.slow
 def test_an_ablation_is_shown_started_followed_and_its_report_opens(place) -> None:
     studio, client = place
     asked = {"command": "ablate", "exp": "lexical_only", "words": "design=add_one factors=[p4]"}

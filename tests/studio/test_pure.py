@@ -17,6 +17,7 @@ from ragbench.studio.app import Studio, create_app, url
 SECRET = "s3cret-of-the-environment"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_address_only_shows(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server, read_only: bool

@@ -12,6 +12,7 @@ from ragbench.workbench import atlas
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 
 
+@pytest.mark.slow
 def test_a_group_is_measured_once_and_a_broken_collection_is_named(tmp_path: Path) -> None:
     (tmp_path / "questions.csv").write_text(
         "text,relevant\nlargest file I may send,configuration.md\ncounters,metrics.md\n", encoding="utf-8"

@@ -14,6 +14,7 @@ from ragbench.workbench.bakeoff import bakeoff
 NAMES = ["bge-small-en-v1.5", "BAAI/bge-small-en-v1.5"]
 
 
+@pytest.mark.slow
 def test_every_encoder_is_an_arm_with_its_costs(workplace: Path, benchmark_small: Benchmark) -> None:
     words = (f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false", "split=all")
     found = bakeoff(NAMES, *words, benchmark=benchmark_small, say=lambda sentence: None)

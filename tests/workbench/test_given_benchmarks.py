@@ -71,6 +71,7 @@ def test_a_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, ar
     assert results.record["benchmark"]["digest"] == loaded.digest
 
 
+@pytest.mark.slow
 def test_a_cold_start_that_fails_costs_the_cold_start_only(
     benchmark_small: Benchmark, around: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -152,6 +152,7 @@ def test_what_is_no_log_is_said_with_its_line(tmp_path: Path, text: str, said: s
     assert said in str(raised.value)
 
 
+@pytest.mark.slow
 def test_the_command_writes_topics_that_data_queries_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes").mkdir()
     for name in ("keys", "login", "lamps"):

@@ -17,6 +17,7 @@ from ragbench.results import measurements, store
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.slow
 def test_two_commands_lead_from_notes_to_a_verdict(
     tmp_path: Path,
     write_vault: Callable[[Path, int], Path],

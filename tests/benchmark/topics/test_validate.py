@@ -12,6 +12,7 @@ from ragbench.commands import cli
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.slow
 def test_both_kinds_of_topics_are_measured_and_compared(
     tmp_path: Path, write_vault, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_nested_folds_judge(words: list[str]) -> None:
     said: list[str] = []
     tuning = ragbench.tune(*words, say=said.append)

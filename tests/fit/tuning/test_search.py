@@ -88,6 +88,7 @@ class SealedQrels(dict):
         return self[qid] if qid in set(self) else default
 
 
+@pytest.mark.slow
 def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tuned, tmp_path: Path) -> None:
     sealed = replace(
         opposed,
@@ -126,6 +127,7 @@ def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> N
     assert tuned.held_out_gain().mean_candidate == pytest.approx(tuned.held_out)
 
 
+@pytest.mark.slow
 def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) -> None:
     from ragbench.export import measured_arm
     from ragbench.report import html
@@ -150,6 +152,7 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) 
     assert any("keep the preset" in sentence for sentence in report.warnings(tuned, first))
 
 
+@pytest.mark.slow
 def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, opposed, tmp_path: Path) -> None:
     tuned = search(settings_of, opposed, tmp_path, "tune.trials=4", "tune.folds=0")  # the others count theirs
     confirm.confirm(tuned, opposed, say=quiet)
@@ -191,6 +194,7 @@ def test_the_same_search_again_tries_nothing_and_more_trials_go_on(settings_of, 
     assert len(more.trials["all"]) == 18 and more.trials["all"][:15] == tuned.trials["all"]
 
 
+@pytest.mark.slow
 def test_a_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path: Path) -> None:
     words = ("tune.folds=0", "tune.trials=8", "tune.candidates=3")
     front = search(settings_of, opposed, tmp_path, *words, "tune.objective=[ndcg_at_10,p95_ms]", "tune.p95_ms=100000")
@@ -226,6 +230,7 @@ def test_a_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path
         confirm.check(settings_of(tmp_path), train_only(opposed))
 
 
+@pytest.mark.slow
 def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: Path) -> None:
     """`kill -9` on one of two processes: the other ends by itself, what was tried is kept, two finish the rest."""
     base = settings_of(tmp_path, *ONE_PARAMETER, "tune.folds=0", "tune.trials=100000", "tune.processes=2")
@@ -256,6 +261,7 @@ def crash(*values: object) -> None:
     raise ValueError("no")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ends", "said"),
     [(refuse, r"tune\.trials must be more"), (crash, r"Traceback .*\nValueError: no")],
@@ -270,6 +276,7 @@ def test_why_another_process_failed_is_printed(
     assert re.fullmatch(said, capfd.readouterr().err.strip(), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_a_search_takes_help_from_a_cluster(settings_of, opposed, tmp_path: Path, cluster: str) -> None:
     more = ["execution=ray", cluster, "execution.workers=1", "tune.folds=0", "tune.trials=12"]
     found = search(settings_of, opposed, tmp_path, *more)

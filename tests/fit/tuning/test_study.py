@@ -194,6 +194,7 @@ def test_halving_sees_all_topics_for_few_trials_and_goes_on_as_if_it_had_not_sto
     assert halved(tmp_path / "b.log", 40, stop=17)[0] == whole
 
 
+@pytest.mark.slow
 def test_a_trial_interrupted_between_parts_is_decided_the_same(tmp_path: Path, monkeypatch) -> None:
     whole, _, _ = halved(tmp_path / "a.log", 25)
     with monkeypatch.context() as patched:
