@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ragbench.workbench import Experiment
 
 WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.boundary.trust import trust
+from ragbench.boundary.capabilities import trust
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.export import config_file
@@ -39,8 +39,8 @@ def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, m
     (arm,) = (line.removeprefix("#   ") for line in text.splitlines() if line.startswith(f"#   {name}: "))
     (tmp_path / "ragbench.yaml").write_text(f"arms:\n  {arm}\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    trust(tmp_path / "ragbench.yaml")  # one of them names a class
-    assert search_of(composition.compose([f"exp={name}"])) == search_of(measured)  # as an arm of a project
+    with trust():  # one of them names a class
+        assert search_of(composition.compose([f"exp={name}"])) == search_of(measured)  # as an arm of a project
     (tmp_path / "ragbench.yaml").unlink()
     assert (
         f"save this file as conf/exp/{name}.yaml" in " ".join(text.replace("\n#", "").split())
