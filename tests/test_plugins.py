@@ -190,6 +190,16 @@ def test_plug_ins_of_a_variable_reach_the_command_line(
     monkeypatch.setenv("RAGBENCH_PLUGINS", "my_plugin")
     assert cli.main(["config", "from_afar=on"]) == 0
     assert "from_afar weight=1.0" in capsys.readouterr().out
+    (tmp_path / "my_local_plugin.py").write_text(
+        "import ragbench\n@ragbench.stage\ndef from_here(query, hits, weight: float = 1.0):\n return [0] * len(hits)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    monkeypatch.setenv("RAGBENCH_PLUGINS", "my_local_plugin")  # in this folder, which is not on the path
+    assert cli.main(["config", "from_here=on"]) == 0
+    assert "from_here weight=1.0" in capsys.readouterr().out and sys.path == before
     monkeypatch.setenv("RAGBENCH_PLUGINS", "no_such_plugin")
     assert cli.main(["config", "other=on"]) == 2
     assert "RAGBENCH_PLUGINS names no_such_plugin, which cannot be imported" in capsys.readouterr().err

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from ragbench.base.errors import ConfigError
@@ -60,7 +63,13 @@ def _load_entry_points() -> None:
 
 @cache
 def _import_module(name: str) -> None:
+    file = Path(f"{name}.py")
     try:
+        if name.isidentifier() and file.is_file() and importlib.util.find_spec(name) is None:
+            spec = importlib.util.spec_from_file_location(name, file.absolute())
+            assert spec is not None and spec.loader is not None, "a file of Python has a loader"
+            module = sys.modules[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
         importlib.import_module(name)
     except Exception as error:  # code of others, which may fail in any way
         raise ConfigError(

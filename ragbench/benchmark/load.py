@@ -51,7 +51,21 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
 
 
 def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
-    """As `load`, by keywords: `load_benchmark("vault", corpus="notes", queries="queries.csv")`."""
+    """Load a benchmark by keywords: `load_benchmark("vault", corpus="notes", queries="queries.csv")`.
+
+    The loaders, each with its main options (all of them: `ragbench list parameters data`):
+
+    - `builtin`: the benchmark of ragbench; `version`
+    - `native`: `corpus`, `qrels`: folders of markdown and of judgments
+    - `beir`: `folder` with corpus.jsonl, queries.jsonl and qrels/
+    - `trec`: `corpus`, `queries`, `qrels`
+    - `ir_datasets`: `id`, such as `beir/scifact/test`
+    - `vault`: `corpus`, a folder of markdown; `queries`, a CSV, TSV or JSONL file; perhaps `qrels`
+    - `git`: `url`, `commit`, `subfolder`, `queries`
+
+    `resplit=SEED` makes new train and test halves. Raises ConfigError for an unknown loader or option, BenchmarkError
+    or CorpusError for data that cannot be read.
+    """
     return load({"loader": loader, **options})
 
 

@@ -98,6 +98,8 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     said += [sentence for _, sentence in found if sentence]
     outcomes = {outcome for outcome, _ in found}
     outcome: Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
+    if outcome == "passes" and judged.verdict.quality == "open":
+        said[0] = f"no loss {f'of {margin:g}' if margin else 'is significant'}, a gain is {said[0]}"
     return Check("quality", outcome, "; ".join(said), undecided=outcome == "not checked")
 
 

@@ -156,6 +156,8 @@ def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: 
             f"the gain of this configuration over {found.baseline} is not established ({found.lacking}): "
             "add --force (force=True in Python) to export it anyway"
         )
+    if found.cost_open:
+        return f"Exported as better although its latency is unknown ({found.lacking}), as --force asks."
     return f"Exported although its gain is not established ({found.lacking}), as --force asks."
 
 

@@ -202,7 +202,10 @@ def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Che
             if not serves.number
             else f"they have changed since the refresh ({len(benchmark.documents)} now, {before} then): refresh again",
         )
-    return Check("documents", "passes", f"{len(benchmark.documents)} documents are those that were measured")
+    origin = (
+        f"of generation {serves.number}, refreshed since the measurement" if serves.number else "that were measured"
+    )
+    return Check("documents", "passes", f"{len(benchmark.documents)} documents are those {origin}")
 
 
 def _index(loaded: LoadedBundle) -> Check:

@@ -87,10 +87,44 @@ class Results(files.Measurements):
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
         if arm not in local:
             return "diagnose"
+        if not len(chosen) and self._faster:
+            return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
         new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
         return (
             f"export {shlex.quote(f'@1/{arm}')} --out {new}{'' if len(adopted) or not len(better) else ' --cost-open'}"
         )
+
+    @property
+    def next_reason(self) -> str:
+        """A sentence on why `next_words` is recommended, where no verdict says it; empty otherwise."""
+        if len(self.arms) == 1 or not self.judged or (self.verdicts["quality"] == "better").any():
+            return ""
+        means, base = self._means, self.arms[0]
+        if faster := self._faster:
+            scores = f"{means[faster]:.3f} against {means[base]:.3f}"
+            times = f"{self.p95_ms(faster) or 0.0:.0f} against {self.p95_ms(base) or 0.0:.0f} ms"
+            return (
+                f"{faster} scores no less than {base} ({scores}) and is much faster ({times}); no gain is established"
+            )
+        best = max(self.arms, key=means.__getitem__)
+        if best == base:
+            return ""
+        return (
+            f"{best} may be better than {base} ({means[best]:.3f} against {means[base]:.3f}), which is not "
+            "established: judge more queries to decide, or export it with --force"
+        )
+
+    @property
+    def _means(self) -> dict[str, float]:
+        return {arm: float(self.values(arm, evidence.primary(self)).mean()) for arm in self.arms}
+
+    @property
+    def _faster(self) -> str:
+        """The arm of the highest mean, no lower than that of the first arm, at no more than half its p95; or empty."""
+        means, base = self._means, self.arms[0]
+        p95 = {arm: self.p95_ms(arm) for arm in self.arms}
+        known = [arm for arm, ms in p95.items() if ms is not None and 2 * ms <= (p95[base] or 0.0)]
+        return max((arm for arm in known if means[arm] >= means[base]), key=means.__getitem__, default="")
 
     @property
     def dashboard(self) -> str:

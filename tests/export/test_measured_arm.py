@@ -85,6 +85,12 @@ def test_an_unknown_baseline(run: Path) -> None:
         measured_arm.evidence(measured_arm.find(run, "better"), "best")
 
 
+def test_force_on_a_better_arm_of_unknown_latency_says_that() -> None:
+    found = measured_arm.Evidence("inconclusive", "", "base", "p95 +46 ms", cost_open=True)
+    caution = measured_arm.require_gain(found, force=True)
+    assert caution == "Exported as better although its latency is unknown (p95 +46 ms), as --force asks."
+
+
 def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:
     arm = measured_arm.find(run, "same")
     found = measured_arm.evidence(arm)

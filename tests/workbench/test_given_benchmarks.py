@@ -161,3 +161,17 @@ def test_a_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_pat
     beside = replace(benchmark_small, documents=[replace(benchmark_small.documents[0], docno="../out")])
     with pytest.raises(BenchmarkError, match=r"document '\.\./out' of 'lantern' cannot be saved as a file"):
         ragbench.save_benchmark(beside, tmp_path / "other")
+
+
+def test_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Path) -> None:
+    values = [0.8, 0.6, 0.7, 0.9] * 8
+    near = [*values[:-1], 1.0]
+    run = Results.load(write_results(tmp_path / "run", {"slow": values, "fast": near}, {"slow": 1405.0, "fast": 35.0}))
+    assert run.next_words == "export @1/fast --out bundle --force"
+    assert run.next_reason == (
+        "fast scores no less than slow (0.753 against 0.750) and is much faster (35 against 1405 ms); "
+        "no gain is established"
+    )
+    run = Results.load(write_results(tmp_path / "even", {"base": values, "other": near}, {"base": 35.0, "other": 36.0}))
+    assert run.next_words == "export @1/base --out bundle"
+    assert run.next_reason.startswith("other may be better than base (0.753 against 0.750), which is not established")
