@@ -263,8 +263,8 @@ class Refresher:
     def _report_numerics(self, index: Index) -> None:
         """Report models that round differently here than where the bundle was exported."""
         for need, entry in zip(self._settings.pipeline.encoders, self._record["models"], strict=False):
-            there, here = entry.get("numerics", ""), getattr(index.part(need), "numerics", "")
-            if there != here:
+            here = getattr(index.part(need), "numerics", "")
+            if (there := entry.get("numerics", here)) != here:
                 self._say(
                     f"{entry['name']} rounds differently here ({here}) than where the bundle was exported ({there}): "
                     "the vectors of changed documents differ a little from those of others"

@@ -174,7 +174,8 @@ def _model(entry: Mapping[str, Any]) -> Check:
             else load_cross_encoder(CrossEncoderSpec(**entry["spec"]))
         )
         weights, digest = dict(model.weights), model.digest
-        there, here = entry.get("numerics", ""), getattr(model, "numerics", "")
+        here = getattr(model, "numerics", "")
+        there = entry.get("numerics", here)  # bundles of earlier versions lack it
     except (ModelError, ConfigError) as error:
         return Check(part, "fails", str(error))
     if weights != entry["weights"]:
