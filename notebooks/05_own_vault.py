@@ -79,7 +79,8 @@ results.verdicts[["factor", "effect", "n", "mde"]].round(3)
 # rank.
 
 # %%
-from ragbench.benchmark.pool import pool, read_run, write_pool
+from ragbench.benchmark.pool import pool, write_pool
+from ragbench.benchmark.runs import read_run
 
 benchmark = Experiment.single(*vault).benchmark
 runs = {str(path): read_run(path) for path in sorted(results.folder.glob("arms/*/sections.trec"))}

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
-from ragbench.benchmark.lines import read_lines, read_table, write_atomically
+from ragbench.benchmark.lines import read_table, write_atomically
+from ragbench.benchmark.runs import Run
 from ragbench.boundary.json import read_json_file
-
-Run = Mapping[str, Sequence[tuple[str, float]]]
-"""By qid, (section id, score), best first."""
-
-_SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?inf(inity)?", re.IGNORECASE)
-"""Numbers as trec_eval reads them; Python alone would take 1_000 for a thousand."""
 
 COLUMNS = ("qid", "query", "need", "section", "heading", "text", "grade", "note")
 
@@ -141,30 +133,6 @@ def read_pool(path: Path) -> PoolFile:
         lines[pair] = number
         rows.append(row)
     return PoolFile(columns, separator, rows, tuple(lines.values()))
-
-
-def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
-    """A run in TREC form (qid Q0 id rank score tag): by qid, decreasing scores, equal ones in the order of the file."""
-    run: dict[str, dict[str, float]] = {}
-    for number, line in read_lines(path):
-        parts = line.split()
-        if len(parts) != 6:
-            raise BenchmarkError(f"{path}:{number} must have six fields (qid Q0 id rank score tag), got {len(parts)}")
-        qid, _, target, _, score, _ = parts
-        if not _SCORE.fullmatch(score):
-            raise BenchmarkError(f"{path}:{number}: score '{score}' is not a number")
-        value = float(score)
-        scored = run.setdefault(qid, {})
-        if target in scored:
-            raise BenchmarkError(f"{path}:{number} returns {target} for {qid} again: a run names each once")
-        scored[target] = value
-    return {qid: sorted(scored.items(), key=lambda item: -item[1]) for qid, scored in run.items()}
-
-
-def trec_eval_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The hits of a query in the order of trec_eval: by score in single precision, equal scores by descending id."""
-    by_id = sorted(hits, key=lambda hit: hit[0], reverse=True)
-    return sorted(by_id, key=lambda hit: -float(np.float32(hit[1])))
 
 
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]], separator: str = ",") -> str:

@@ -208,7 +208,7 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 
 
 def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
-    from ragbench.benchmark.pool import read_run
+    from ragbench.benchmark.runs import read_run
     from ragbench.evaluation.levels import DOCUMENT, SECTION
     from ragbench.evidence.completeness import completeness
     from ragbench.report.evidence import JUDGED

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
     from ragbench.benchmark import pool
+    from ragbench.benchmark.runs import read_run
     from ragbench.config.benchmark import load
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
@@ -44,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
         loaded = measurements.load(source) if source.is_dir() else None
         measured += [loaded] if loaded else []
         files = [loaded.arm_path(arm) / measurements.SECTIONS for arm in loaded.arms] if loaded else [source]
-        runs |= {f"{source.name}/{file.parent.name}/{file.name}": pool.read_run(file) for file in files}
+        runs |= {f"{source.name}/{file.parent.name}/{file.name}": read_run(file) for file in files}
     # The data are those of the runs; data= may name the same data with more judgments.
     named = not measured or measured_data.names_data(split_words(arguments.words)[1])
     config = settings.config if named else measured[0].config(measured[0].arms[0])

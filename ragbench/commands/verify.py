@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.exit_codes import FAILED, NOT_CHECKED
+from ragbench.base.checks import show
 from ragbench.export.engines.address import place
 
 if TYPE_CHECKING:
-    from ragbench.export.verify import Check
+    pass
 
 DESCRIPTION = """Check on this machine that a bundle still answers as measured; exit code 1 when it does not.
 
@@ -56,24 +55,3 @@ def main(arguments: argparse.Namespace) -> int:
     if code == 0 and not arguments.json:
         console.next_command(shlex.join(["serve", console.short_path(arguments.bundle)]))
     return code
-
-
-def show(checks: Iterable[Check], as_json: bool) -> int:
-    """Print each check when it ends, or all as JSON; return the exit code."""
-    from rich.console import Console
-    from rich.text import Text
-
-    marks = {"passes": ("passes ", "green"), "fails": ("FAILS  ", "bold red"), "not checked": ("-      ", "yellow")}
-    screen = Console(highlight=False, soft_wrap=True)
-    done = []
-    for check in checks:
-        done.append(check)
-        if not as_json:
-            said = check.said if check.outcome != "not checked" else f"not checked: {check.said}"
-            screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), said))
-    failed = any(check.outcome == "fails" for check in done)
-    undecided = any(check.undecided for check in done)
-    if as_json:
-        rows = [{"part": check.part, "outcome": check.outcome, "said": check.said} for check in done]
-        console.print_json({"passes": not failed and not undecided, "checks": rows})
-    return FAILED if failed else NOT_CHECKED if undecided else 0

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Qrels
-from ragbench.benchmark.pool import Run
+from ragbench.benchmark.runs import Run
 from ragbench.evidence.chance import resamples
 
 Floats = NDArray[np.float64]

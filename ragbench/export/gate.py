@@ -15,13 +15,13 @@ import numpy as np
 from annotated_types import Interval
 
 from ragbench.base.bounds import Checked, Weight
+from ragbench.base.checks import Check, Outcome
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.verdict import Level
 from ragbench.export.measured_arm import MeasuredArm
-from ragbench.export.verify import Check, Outcome
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 

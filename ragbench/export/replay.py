@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.numbers import interval
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.gains import DEPTH, ndcg

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ragbench.base import files
+from ragbench.base.checks import Check
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.base.progress import steps
 from ragbench.config.arm_builder import Progress
@@ -26,8 +27,6 @@ from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_en
 from ragbench.results import environment
 from ragbench.search.engine.executor import Arm
 
-Outcome = Literal["passes", "fails", "not checked"]
-
 SCORE_TOLERANCE = 1e-4
 """Scores are equal that differ by at most this share of the larger one: processors round differently."""
 NUMERICS = {"vectors": 0.02, "scores": 1.0}
@@ -40,19 +39,6 @@ LATENCY_TOLERANCE = 0.5
 """How much higher p95 may be than the measured one, as a share of it."""
 
 _FIRST, _ALIKE = 10, 0.95
-
-
-@dataclass(frozen=True)
-class Check:
-    """A check: the part that was checked, the outcome, and a sentence about it.
-
-    `undecided`: it was to be shown, and there is too little to show it.
-    """
-
-    part: str
-    outcome: Outcome
-    said: str
-    undecided: bool = False
 
 
 def verify(

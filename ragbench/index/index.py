@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from ragbench.index.filters import Facets
     from ragbench.index.graph import GraphIndex
     from ragbench.index.lexical import LexicalIndex
-    from ragbench.index.names import NoteNames
-    from ragbench.index.prefixes import PrefixIndex
-    from ragbench.index.scan import ScanIndex
     from ragbench.index.synonyms import Synonyms
     from ragbench.index.trigrams import TrigramIndex
     from ragbench.index.vocabulary import Vocabulary
@@ -113,9 +110,6 @@ class Index:
     lexical: LexicalIndex
     dense: DenseIndex
     code: CodeIndex
-    scan: ScanIndex
-    prefixes: PrefixIndex
-    names: NoteNames
     facets: Facets
     modified: NDArray[np.float64]
     graph: GraphIndex

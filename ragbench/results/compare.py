@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.pool import read_run, trec_eval_order
+from ragbench.benchmark.runs import read_run, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evaluation.measures import if_useful

@@ -12,7 +12,8 @@ from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.judge import grades_of
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.pool import read_pool, read_run
+from ragbench.benchmark.pool import read_pool
+from ragbench.benchmark.runs import read_run
 from ragbench.evaluation import measures
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.ppi import prediction_powered_mean

@@ -24,6 +24,7 @@ from ragbench.benchmark.agreement import Agreement, agreement
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.judge import Item, JudgingSession, grades_of, merge
 from ragbench.benchmark.lines import write_atomically
+from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
@@ -109,7 +110,7 @@ class Judging:
         """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
         found = self.runs.results(run)
         benchmark = measured_data.benchmark_of(found, judged_since=True)
-        listed = {arm: pool.read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
+        listed = {arm: read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
         if not rows:
             raise BenchmarkError(f"the first {depth} hits of {run} are all judged: look deeper")

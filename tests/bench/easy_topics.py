@@ -19,7 +19,7 @@ import pandas as pd
 from ragbench import Experiment
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.index.analyzers import analyze, analyzer
 
 WORDS = (

@@ -7,7 +7,8 @@ import pytest
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.native import load_native
-from ragbench.benchmark.pool import COLUMNS, PoolRow, pool, read_pool, read_run, write_pool
+from ragbench.benchmark.pool import COLUMNS, PoolRow, pool, read_pool, write_pool
+from ragbench.benchmark.runs import read_run
 
 TEA = Path(__file__).parents[1] / "data" / "tea"
 RUNS = {

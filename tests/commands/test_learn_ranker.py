@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import ragbench
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.fit import ranker

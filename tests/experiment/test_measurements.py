@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.measures import decreasing
 from ragbench.results import measurements, store
 from ragbench.results.measured_data import benchmark_of

@@ -11,7 +11,8 @@ import yaml
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
-from ragbench.benchmark.pool import read_pool, read_run
+from ragbench.benchmark.pool import read_pool
+from ragbench.benchmark.runs import read_run
 from ragbench.commands import data_pool as pool_command
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures

@@ -17,7 +17,7 @@ import yaml
 
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.boundary.capabilities import trust
 from ragbench.boundary.sealed import write_sealed
 from ragbench.export import bundle

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import LiveError
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load

@@ -11,7 +11,7 @@ import pytest
 
 from ragbench.base.errors import ArmsFailed, ConfigError, LiveError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.base.errors import LiveError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.pool import read_run
+from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli
 from ragbench.config.settings import Settings
 from ragbench.evidence.cost import RECORDED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
-from ragbench.benchmark.pool import read_run, trec_eval_order
+from ragbench.benchmark.runs import read_run, trec_eval_order
 
 Hits = Sequence[tuple[str, float]]
 
