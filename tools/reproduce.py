@@ -104,7 +104,7 @@ def _published(name: str) -> float:
     spec = find_spec("pyserini")
     path = Path(str(spec.origin)).parent / "2cr" / "beir.yaml" if spec else Path("pyserini/2cr/beir.yaml")
     if not path.is_file():
-        raise ConfigError(f"{path} is missing, which has the published figures: install pyserini again")
+        raise ConfigError(f"{path} is missing, which has the figures: run `pip install --no-deps pyserini==1.6.0`")
     for condition in read_yaml_file(path)["conditions"]:
         for dataset in condition["datasets"] if condition["name"] == "bm25-flat" else ():
             if dataset["dataset"] == name:

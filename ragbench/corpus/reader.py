@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -157,6 +158,9 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
 def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     if not path.lower().endswith(word_file.ENDING):
         return decode(path, raw)
+    if find_spec("docx") is None:
+        message = "it is a Word document: run pip install 'ragbench[word]' to read it, or exclude it."
+        return "", [FileWarning(path, "unreadable", message)]
     try:
         return word_file.to_markdown(raw), []
     except word_file.NotWord as error:

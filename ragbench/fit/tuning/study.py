@@ -319,6 +319,7 @@ def quiet() -> Iterator[None]:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             warnings.simplefilter("ignore", FutureWarning)
             warnings.filterwarnings("ignore", category=UserWarning, module="optuna")
+            warnings.filterwarnings("ignore", "PedAnova", UserWarning)  # from Python 3.12 on, of the calling module
             yield
     finally:
         logger.setLevel(level)

@@ -23,6 +23,7 @@ from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.suggestions import nearest
 from ragbench.boundary.capabilities import Capability
 from ragbench.boundary.json import read_json
+from ragbench.index import lucene_jar
 from ragbench.index.jvm import LOCK, java, java_errors, start_jvm
 from ragbench.search.live.answers import LiveHit
 
@@ -61,6 +62,7 @@ class Searcher:
 
     def __init__(self, index: str, folder: Path, scoring: Scoring) -> None:
         self._index, self._folder = index, folder
+        _require_pyserini()
         with self._errors():
             directory = java("org.apache.lucene.store.FSDirectory").open(
                 java("java.io.File")(str(folder)).toPath()  # the overload with more arguments needs a lock factory
@@ -151,11 +153,20 @@ def _text(document: Any) -> str:
     return next((text for text in found if isinstance(text, str)), str(raw))
 
 
+def _require_pyserini() -> None:
+    if lucene_jar.whole() is None:
+        raise LiveError(
+            "live=pyserini needs the package pyserini: run `pip install --no-deps pyserini==1.6.0`; without "
+            "--no-deps it also installs PyTorch"
+        )
+
+
 def _folder(index: str) -> Path:
     """The folder of an index: the one named, or that of the prebuilt index of this name, downloaded when missing."""
     given = Path(index).expanduser().resolve()  # Java keeps the working directory that it was started in
     if given.is_dir():
         return given
+    _require_pyserini()
     start_jvm()  # with our options, before Pyserini starts it with its own
     with LOCK:
         from pyserini import prebuilt_index_info as prebuilt
