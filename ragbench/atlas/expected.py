@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ragbench.atlas import changes
 from ragbench.atlas.tables import Atlas
 from ragbench.base.errors import ResultsError
-from ragbench.base.numbers import with_interval
+from ragbench.base.numbers import counted, with_interval
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.meta import Expected, expect
 from ragbench.results.measurements import Measurements
@@ -46,11 +46,11 @@ class Advice:
         """The advice in words."""
         found = self.expected
         numbers = with_interval(found.effect, found.low, found.high)
-        word, share = ("better", found.better) if found.better >= 0.5 else ("worse", 1 - found.better)
-        own = f"your {self.topics} topics and " if self.topics else ""
+        verb, share = ("beats", found.better) if found.better >= 0.5 else ("is worse than", 1 - found.better)
+        own = f" and your {counted(self.topics, 'query')}" if self.topics else ""
         return (
-            f"expected, from {own}{self.known}{self.elsewhere}: {self.arm} is {word} than {self.base} here with "
-            f"probability {share:.2f} ({numbers} {PRIMARY} on {self.queries})"
+            f"prediction from {self.known}{self.elsewhere}{own}: {self.arm} {verb} {self.base} with probability "
+            f"{share:.2f} ({numbers} {PRIMARY} on {self.queries})"
         )
 
 

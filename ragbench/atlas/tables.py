@@ -107,12 +107,12 @@ class Atlas:
         """
         same = self.pooled(change, base, questions)
         if same is not None and same.enough:
-            return same, f"{same.collections} collections with {WORDS[questions]}"
+            return same, f"{same.collections} other collections with {WORDS[questions]}"
         found = self.pooled(change, base)
         if found is None or not found.enough:
             return None
         few = len(self.rows(change, base, questions))
-        return found, f"{found.collections} collections ({few or 'none'} with {WORDS[questions]})"
+        return found, f"{found.collections} other collections ({few or 'none'} of them with {WORDS[questions]})"
 
     def typical_sd(self, change: str, base: str) -> float:
         """The usual standard deviation of the differences by topic."""
@@ -150,7 +150,7 @@ def pooled(rows: pd.DataFrame) -> Pooled:
     return meta.pool(rows["effect"].to_numpy(), meta.steadied(rows["error"].to_numpy(), rows["topics"].to_numpy()))
 
 
-WORDS = {"people": "people's questions", "authors": "authors' words", "derived": "derived topics"}
+WORDS = {"people": "user queries", "authors": "queries in the authors' words", "derived": "synthetic queries"}
 
 
 def own_folder() -> Path:

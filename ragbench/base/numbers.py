@@ -1,4 +1,4 @@
-"""How an effect and its interval are written in a terminal and in markdown."""
+"""How effects, intervals and counts are written in a terminal and in markdown."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ def interval(low: float, high: float, digits: int = 3) -> str:
 def with_interval(effect: float, low: float, high: float, digits: int = 3) -> str:
     """`+0.055 [+0.036, +0.074]`."""
     return f"{effect:+.{digits}f} {interval(low, high, digits)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 query`, `2,044 queries`, `0 topics`."""
+    plural = f"{noun[:-1]}ies" if noun[-1] == "y" and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

@@ -207,7 +207,7 @@ def _known(given: bool, suited: Mapping[str, str]) -> list[str]:
     from ragbench.atlas.expected import beforehand
 
     advice = None if suited else beforehand("recommended", "baseline", "people" if given else "derived")
-    return [f"{advice.sentence}; your own topics decide"] if advice else []
+    return [f"{advice.sentence}; your own queries decide"] if advice else []
 
 
 def _ask(question: str, default: str) -> str:

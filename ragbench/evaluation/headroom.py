@@ -100,9 +100,9 @@ def lost_topics(frame: pd.DataFrame) -> pd.DataFrame:
 def sentences(frame: pd.DataFrame) -> list[str]:
     """A sentence for every arm: what ordering, depth and retrieval could still bring."""
     return [
-        f"{row['arm']}: nDCG@10 is {row[VALUE]:.3f}; ordering the first {DEPTHS[-1]} could still bring "
-        f"{signed(row['ordering'])}, documents that a source found below them {signed(row['depth'])}, "
-        f"retrieval {signed(row['retrieval'])}"
+        f"{row['arm']}: nDCG@10 is {row[VALUE]:.3f}; a perfect ranking of the top {DEPTHS[-1]} would gain "
+        f"{signed(row['ordering'])}, documents that a retriever returned below them {signed(row['depth'])}, documents "
+        f"that no retriever returned {signed(row['retrieval'])}"
         for row in summary(frame).to_dict(orient="records")
     ]
 

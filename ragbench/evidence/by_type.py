@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ragbench.base import fewest
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.numbers import counted
 from ragbench.evidence.policy import Policy
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def warning(kind: str, n: int) -> str:
     """A warning for a type with few queries; empty for others."""
     if n >= fewest.CONCLUSION:
         return ""
-    queries = "query" if n == 1 else "queries"
-    return f"only {n} {queries} of type '{kind}': at least {fewest.CONCLUSION} make a conclusion stable"
+    return f"only {counted(n, 'query')} of type '{kind}': at least {fewest.CONCLUSION} make a conclusion stable"
 
 
 def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:

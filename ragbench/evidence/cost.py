@@ -37,7 +37,9 @@ class Added:
     def text(self) -> str:
         """As a person reads it: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
-        return f"{self.p95_ms:+.0f} ms {interval if self.known else f'(an interval takes {fewest.P95} queries)'}"
+        return (
+            f"{self.p95_ms:+.0f} ms {interval if self.known else f'(a confidence interval takes {fewest.P95} queries)'}"
+        )
 
     @property
     def known(self) -> bool:
@@ -55,7 +57,7 @@ class Cost:
 
     added: Added | None
     budget_ms: float | None
-    unknown: str = "time was not measured"
+    unknown: str = "latency was not measured"
     disturbed: str = ""
     noise_ms: float = 0.0
     queries: int = 0
@@ -80,7 +82,7 @@ class Cost:
             return f"{time}, no budget is set"
         if self.added is None:
             return f"{time}, the budget is +{self.budget_ms:g} ms"
-        where = {"within": "within", "over": "over", "open": "perhaps over"}[self.axis]
+        where = {"within": "within", "over": "over", "open": "possibly over"}[self.axis]
         return f"{time}, {where} the budget of +{self.budget_ms:g} ms"
 
     @property
@@ -89,16 +91,17 @@ class Cost:
         if self.unknown == END_TO_END:
             return "Compare like with like: serve a bundle (ragbench serve) and measure it with live=ragbench"
         if self.unknown == RECORDED:
-            return "Measure the search itself, not its run file, to weigh its time: docs/live.md"
+            return "To include latency, measure the search itself instead of its run file: docs/live.md"
         if self.disturbed:
-            return "Time the arms again on a quieter machine to decide: ragbench run --time-again @1"
+            return "Measure latency again on a quieter machine: ragbench run --time-again @1"
         if self.added is not None and self.added.known:
-            return f"Ask more queries to decide: latency.queries={2 * max(self.queries, fewest.P95)}"
+            return f"Time more queries: latency.queries={2 * max(self.queries, fewest.P95)}"
         if 0 < self.queries < fewest.P95:
             return (
-                f"Ask at least {fewest.P95} queries to decide: latency.queries={fewest.P95}, and a log or more topics"
+                f"A confidence interval of p95 takes at least {fewest.P95} timed queries: set latency.queries="
+                f"{fewest.P95} and provide a query log or more queries"
             )
-        return "Time it: ragbench run --time-again @1"
+        return "Measure latency: ragbench run --time-again @1"
 
     @property
     def _noise(self) -> str:
@@ -107,9 +110,9 @@ class Cost:
         return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
 
 
-END_TO_END = "a live search is timed end to end with its network, which no pipeline is"
+END_TO_END = "a live search is timed end to end including its network, a pipeline is not"
 """Why the times of a live search and of a pipeline are not compared."""
-RECORDED = "a run file has no times"
+RECORDED = "a run file has no latencies"
 """Why nothing is known of the cost of an arm that was recorded."""
 
 

@@ -39,10 +39,15 @@ COLUMNS = Columns.of(
     Column(
         "ruled_out_by",
         "ruled out by",
-        "surely better at one level and not surely worse at the other, all pairs together",
+        "significantly better at one level and not significantly worse at the other, adjusted for all pairs",
         text=True,
     ),
-    Column("more_topics", "more topics", "how many more would separate it from the one with the largest mean", ".0f"),
+    Column(
+        "more_topics",
+        "more topics",
+        "how many more queries would separate it from the one with the largest mean",
+        ".0f",
+    ),
 )
 
 
@@ -135,9 +140,9 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     lacking = left["more_topics"].dropna()
     if len(lacking):
         lines.append(
-            f"To separate the others from the first takes {int(lacking.min()):,} more topics such as these for one of "
-            f"them, {int(lacking.max()):,} for all whose difference matters."
+            f"To separate one of the others from the first, about {int(lacking.min()):,} more queries are needed; to "
+            f"separate all whose difference matters, about {int(lacking.max()):,}."
         )
     elif len(left) > 1:
-        lines.append("The differences of the rest are too small to matter.")
+        lines.append("The other differences are too small to matter.")
     return lines

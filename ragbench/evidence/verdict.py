@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ragbench.base import fewest
-from ragbench.base.numbers import with_interval
+from ragbench.base.numbers import counted, with_interval
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
@@ -23,6 +23,16 @@ Quality = Literal["better", "worse", "equivalent", "open"]
 Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
 OUTCOMES: tuple[Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
 """Ordered from acceptance to rejection; `confirm` is better within the budget, in an exploratory comparison."""
+_QUALITY: Mapping[Quality, str] = {
+    "better": "significantly better",
+    "worse": "significantly worse",
+    "equivalent": "equivalent",
+    "open": "inconclusive",
+}
+UNPROVEN = "Not adopted: "
+"""Begins the sentence on a significant gain at one level while the other may lose."""
+_LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown"}
+"""The axes in words."""
 
 
 @dataclass(frozen=True)
@@ -85,22 +95,24 @@ class Level:
         """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: better`."""
         found, quality = self.comparison, self.quality(smallest_effect)
         if found.ties == found.n:
-            return f"{self.name}s: none of {found.n} queries changed"
+            return f"{self.name}s: none of {counted(found.n, 'query')} changed"
         numbers = f"{self.name}s {with_interval(found.difference, found.ci_low, found.ci_high)}, {p_text(found)}"
         if found.n < fewest.INTERVAL:
-            return f"{self.name}s {found.difference:+.3f}: {found.n} topics are too few to decide"
+            return f"{self.name}s {found.difference:+.3f}: {counted(found.n, 'query')} are too few to test"
         if not self.sign_is_sure:
             return (
-                f"{numbers}: open, as the effect is {self.useful:+.3f} if unjudged hits are as useful as judged ones; "
-                "pool and judge them"
+                f"{numbers}: inconclusive, because the effect is {self.useful:+.3f} if unjudged results are imputed at "
+                "the relevance of judged ones; pool and judge them"
             )
         if quality == "equivalent":
-            return f"{numbers}: surely smaller than {smallest_effect:g}"
+            return f"{numbers}: equivalent (the effect is smaller than {smallest_effect:g})"
         if found.p_value <= 1 - found.confidence and not found.robust:
             few = found.ci_low > 0
             lack = f"fewer than {fewest.BOUND_FREE} queries" if few else "a few unseen queries that lose everything"
-            return f"{numbers}: open, as {lack} could " + ("show such a gain by chance" if few else "reverse it")
-        return f"{numbers}: {quality}"
+            return f"{numbers}: inconclusive, because {lack} could " + (
+                "show such a gain by chance" if few else "reverse it"
+            )
+        return f"{numbers}: {_QUALITY[quality]}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +140,7 @@ def judge(
         outcome = "confirm"
     texts = "; ".join(level.text(smallest_effect) for level in found)
     within = f" ({family})" if family else ""
-    sentences = [f"Quality {quality}: {texts}{within}.", f"Cost {cost.axis}: {cost.text}."]
+    sentences = [f"Quality {_QUALITY[quality]}: {texts}{within}.", f"Latency {_LATENCY[cost.axis]}: {cost.text}."]
     if quality == "open":
         sentences += _unproven(found, smallest_effect)
         if power := power_sentence(found):
@@ -147,11 +159,9 @@ def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     for level in levels if gain else ():
         if level not in gain and not level.not_worse(smallest_effect):
             bound = level.at_least()
-            could = "" if np.isnan(bound) else f": they could lose {-bound:.3f}"
-            said.append(
-                f"The gain of {gain[0].name}s does not count before {level.name}s are shown to lose less than "
-                f"{smallest_effect:g}{could}."
-            )
+            may = "which too few queries show" if np.isnan(bound) else f"but may lose up to {-bound:.3f}"
+            comma = "," if np.isnan(bound) else ""
+            said.append(f"{UNPROVEN}{level.name}s must be non-inferior (margin {smallest_effect:g}){comma} {may}.")
     return said
 
 
@@ -179,7 +189,7 @@ def _outcome(quality: Quality, cost: Cost) -> Outcome:
 
 
 def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
-    """How many more topics would settle it: `About 340 more topics such as these would show a difference of 0.020.`
+    """How many more topics it takes: `About 340 more queries are needed to detect a difference of 0.020 (80% power).`
 
     Uses the first level whose detectable effect is known, documents before passages. The target is the difference
     found, but at least the smallest that matters; the detectable effect shrinks with the root of the number of topics.
@@ -190,19 +200,20 @@ def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
         return []
     found, target = known.comparison, max(abs(known.comparison.difference), smallest_effect)
     lacking = int(np.ceil(found.n * ((found.mde / target) ** 2 - 1))) if target > 0 else 0
-    return (
-        [f"About {lacking:,} more topics such as these would show a difference of {target:.3f}."] if lacking > 0 else []
-    )
+    if lacking <= 0:
+        return []
+    queries = "1 more query is" if lacking == 1 else f"{lacking:,} more queries are"
+    return [f"About {queries} needed to detect a difference of {target:.3f} (80% power)."]
 
 
 def power_sentence(levels: tuple[Level, ...]) -> str:
-    """The differences that this many topics can show: `84 topics show differences of 0.07 (documents) or more.`"""
+    """What this many topics can detect: `Minimum detectable effect with 84 queries: 0.070 (documents).`"""
     known = [level for level in levels if not np.isnan(level.comparison.mde)]
     if not known:
         n = max((level.comparison.n for level in levels), default=0)
-        return f"{n} topics, few of which changed, do not say what difference they could show." if n else ""
-    told = " and ".join(f"{level.comparison.mde:.3f} ({level.name}s)" for level in known)
-    return f"{known[0].comparison.n} topics reliably show differences of {told} or more."
+        return "Too few queries changed to estimate the minimum detectable effect." if n else ""
+    effects = " and ".join(f"{level.comparison.mde:.3f} ({level.name}s)" for level in known)
+    return f"Minimum detectable effect with {counted(known[0].comparison.n, 'query')}: {effects}."
 
 
 def p_text(comparison: Comparison) -> str:

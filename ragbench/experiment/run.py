@@ -184,8 +184,8 @@ def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: 
     read = {a.folder: a for _, arm in planned.arms.values() for a in _artefacts(arm) if a.built}
     if came := sum(each.manifest.get("vectors", {}).get("shipped", 0) for each in read.values()):
         rounding = {kind for each in read.values() for kind in each.manifest.get("numerics", {}).values() if kind}
-        other = ", with other rounding than this processor" if len(rounding) > 1 else ""
-        say(f"{came:,} vectors of passages came with ragbench{other}: cache.shipped=off computes them")
+        other = ", with other rounding than this processor," if len(rounding) > 1 else ""
+        say(f"{came:,} passage vectors bundled with ragbench{other} are reused: cache.shipped=off recomputes them")
     return pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
 

@@ -184,15 +184,15 @@ def _ordering(run: Run) -> Iterator[Lever]:
         )
     if run.off("rank"):
         yield Lever(
-            "learn the order from your topics",
-            f"the best order of the first {headroom.DEPTHS[-1]} would bring {words}; it says if your topics suffice",
+            "train a ranker on your queries",
+            f"a perfect ranking of the top {headroom.DEPTHS[-1]} would gain {words}; training shows the held-out gain",
             bound,
             (run.command("fit order --anew"),),
         )
     elif int(run.room["topics"]) >= fewest.ADVICE:
         yield Lever(
-            "learn more of the order from your topics",
-            "from the order that it has, kept only where it is surely better on topics left out",
+            "continue to train the ranker on your queries",
+            "the trained ranker is kept only if it is significantly better on held-out queries",
             bound,
             (run.command("fit order"),),
         )
@@ -261,7 +261,7 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
     stands = headroom.sentences(frame[frame["arm"] == arm])
     said = [*(line for each in stands for line in textwrap.wrap(each, WIDTH)), ""]
     if not levers:
-        return [*said, "Nothing here is worth a try: each change could bring less than .02 of nDCG@10."]
+        return [*said, "No suggestion: every change could gain at most 0.02 nDCG@10."]
     if results.config(arm)["data"]["loader"] == MEMORY:
         saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
         sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."

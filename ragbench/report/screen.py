@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.atlas import expected
 from ragbench.base import fewest
+from ragbench.base.numbers import counted
 from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
 from ragbench.evidence.cost import END_TO_END, RECORDED
+from ragbench.evidence.verdict import UNPROVEN
 from ragbench.report import evidence
 
 if TYPE_CHECKING:
@@ -47,10 +49,11 @@ def table(results: Measurements) -> Table:
     frame = evidence.effects(results)
     main = frame[frame["kind"] == "main"] if len(frame) else frame
     record = results.record
-    counted = f"{record['topics']} topics, split {record['split']}"
-    title = f"{evidence.primary(results)} on {record['benchmark']['name']}, {counted}"
+    size = counted(record["topics"], "query")
+    of_split = f"all {size}" if record["split"] == "all" else f"{record['split']} split, {size}"
+    title = f"{evidence.primary(results)} on {record['benchmark']['name']} ({results.title_with_origin(of_split)})"
     made = Table(
-        title=results.title_with_origin(title),
+        title=title,
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -79,25 +82,27 @@ def below(results: Measurements) -> list[str]:
     """The lines below the table: what the brackets mean, looks at the test topics, reasons against arms."""
     frame = evidence.effects(results)
     if not results.judged:
-        return [f"none of the {results.record['topics']} topics has a judged answer: only times were measured"]
+        topics = counted(results.record["topics"], "query")
+        return [f"none of {topics} has a relevance judgment: only latency was measured"]
     if not len(frame):
-        said = ["[ ] is the 95% interval of the mean"]
+        said = ["[low high] = 95% CI of the mean"]
     elif set(frame["factor"]) <= set(results.arms):
-        said = [f"[ ] is the change from {results.arms[0]}, {results.interval} interval"]
+        said = [f"[low high] = change vs {results.arms[0]}, {results.interval} CI"]
     else:
-        said = [f"change of the mean, with its {results.interval} interval"]
+        said = [f"change of the mean [low high], {results.interval} CI"]
     if label := results.exploratory:
         said.append(label)
-    return [*said, *_reasons(results), *expected_lines(results), "by type and stage: the report, or ragbench compare"]
+    more = "Details by query type and stage: open the report or run ragbench compare"
+    return [*said, *_reasons(results), *expected_lines(results), more]
+
+
+def _wrapped(sentence: str) -> list[str]:
+    return textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def expected_lines(results: Measurements) -> list[str]:
     """`expected_sentences` as lines of the screen."""
-    return [
-        line
-        for sentence in expected_sentences(results)
-        for line in textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_long_words=False)
-    ]
+    return [line for sentence in expected_sentences(results) for line in _wrapped(sentence)]
 
 
 def expected_sentences(results: Measurements) -> list[str]:
@@ -108,7 +113,10 @@ def expected_sentences(results: Measurements) -> list[str]:
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
     advice = expected.of_run(results, unsure)
-    return [each.sentence + ("; export --on-expectation takes it" if each.sure else "") for each in advice]
+    return [
+        each.sentence + ("; to export it anyway: ragbench export --on-expectation" if each.sure else "")
+        for each in advice
+    ]
 
 
 def _enough(results: Measurements) -> bool:
@@ -124,11 +132,7 @@ def _reasons(results: Measurements) -> list[str]:
     for row in evidence.rows(frame[frame["kind"] == "main"] if len(frame) else frame):
         if reason := _reason(row, busy):
             named.setdefault(reason, []).append(label(str(row["factor"])))
-    return [
-        line
-        for reason, names in named.items()
-        for line in textwrap.wrap(f"{_some(names)}: {reason}", WIDTH, subsequent_indent="  ", break_long_words=False)
-    ]
+    return [line for reason, names in named.items() for line in _wrapped(f"{_some(names)}: {reason}")]
 
 
 def _reason(row: Mapping[str, Any], busy: bool) -> str:
@@ -136,22 +140,25 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         return f"better; exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
     if row["verdict"] not in ("inconclusive", "reject"):
         return ""
+    queries = counted(int(row["n"]), "query")
     if row["quality"] == "worse":
-        return "surely worse"
+        return "significantly worse"
     if row["cost"] == "over":
-        return f"over the budget of +{row['budget_ms']:g} ms"
+        return f"latency over the budget of +{row['budget_ms']:g} ms"
     if row["quality"] == "open" and row["ties"] == row["n"]:
-        return f"none of {row['n']:.0f} topics changed: too few topics to call the arms equal"
+        return f"no query changed, but {queries} are too few to call the configurations equivalent"
     if row["quality"] == "open":
-        return f"may be chance: {row['n']:.0f} topics are too few for so small a change"
+        unproven = str(row["reason"]).partition(UNPROVEN)[2].partition(". ")[0].removesuffix(".")
+        return unproven or f"not significant; {queries} are too few to detect an effect this small"
+    quality = "significantly better" if row["quality"] == "better" else str(row["quality"])
     for unknown in (END_TO_END, RECORDED):
         if unknown in str(row["reason"]):
-            return f"{row['quality']}; time unknown: {unknown}"
+            return f"{quality}; latency unknown: {unknown}"
     if row["latency_ms"] != row["latency_ms"]:
-        return f"{row['quality']}; time unknown (not measured): ragbench run --time-again @1"
+        return f"{quality}; latency unknown (not measured): ragbench run --time-again @1"
     if busy:
-        return f"{row['quality']}; time unknown (machine busy): ragbench run --time-again @1"
-    return f"{row['quality']}; perhaps over the budget of time: more queries, or ragbench run --time-again @1"
+        return f"{quality}; latency unknown (machine busy): ragbench run --time-again @1"
+    return f"{quality}; latency may exceed the budget: time more queries, or ragbench run --time-again @1"
 
 
 def _verdict(row: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ def test_nothing_is_claimed_from_nine_collections() -> None:
     few, enough = made([0.03] * 9), made([0.03] * 10)
     assert few.prior("p8", "plain_hybrid", "people") is None
     known, said = enough.prior("p8", "plain_hybrid", "people")  # type: ignore[misc]
-    assert (known.collections, said) == (10, "10 collections (none with people's questions)")
+    assert (known.collections, said) == (10, "10 other collections (none of them with user queries)")
     assert atlas_page.lines(atlas_page.known(few))[1].rstrip().endswith("-")
     assert "+0.030" in atlas_page.lines(atlas_page.known(enough))[1]
 
@@ -207,7 +207,7 @@ def test_elements_of_xml_in_json_become_markdown() -> None:
 def test_a_first_run_can_be_told_what_to_expect() -> None:
     shipped = Atlas.load(Path(changes.__file__).parent)
     known, said = shipped.prior("recommended", "baseline", "derived")  # type: ignore[misc]
-    assert known.enough and said == f"{known.collections} collections with derived topics"
+    assert known.enough and said == f"{known.collections} other collections with synthetic queries"
     assert not shipped.rows("recommended", "baseline", "derived")["learned"].any()
 
 

@@ -40,11 +40,11 @@ def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch
     run = measurements.load(store.latest(results))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     (sentence,) = screen.expected_sentences(run)
-    known = "expected, from your 4 topics and 12 collections (none with people's questions): "
-    assert sentence.startswith(known + "dedup is better than plain here with")
-    assert sentence.endswith(" nDCG@10 on all kinds of queries); export --on-expectation takes it")
+    known = "prediction from 12 other collections (none of them with user queries) and your 4 queries: "
+    assert sentence.startswith(known + "dedup beats plain with probability")
+    assert sentence.endswith(" nDCG@10 on all kinds of queries); to export it anyway: ragbench export --on-expectation")
     monkeypatch.setattr(Atlas, "load", lambda: made([-0.05] * 12))
-    assert "takes it" not in screen.expected_sentences(run)[0]
+    assert "export it anyway" not in screen.expected_sentences(run)[0]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
     assert screen.expected_sentences(run) == []
 
@@ -56,12 +56,13 @@ def test_init_says_what_is_known_before_anything_is_measured(
     handbook = str(Path(__file__).parents[1] / "data" / "phases")
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12, change="recommended", base="baseline"))
     assert main(["init", handbook, "--yes"]) == 0
-    known = "expected, from 12 collections with derived topics: recommended is better than baseline here with"
+    known = "prediction from 12 other collections with synthetic queries: recommended beats baseline with probability"
     said = capsys.readouterr().out
-    assert known in said and " nDCG@10 on synthetic queries; user queries may differ); your own topics decide" in said
+    assert known in said
+    assert " nDCG@10 on synthetic queries; user queries may differ); your own queries decide" in said
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9, change="recommended", base="baseline"))
     assert main(["init", handbook, "--yes", "--replace"]) == 0
-    assert "expected" not in capsys.readouterr().out
+    assert "prediction" not in capsys.readouterr().out
 
 
 def test_an_encoder_that_every_arm_has_is_no_change(results: Path) -> None:

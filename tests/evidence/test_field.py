@@ -41,7 +41,7 @@ def test_a_better_mean_that_may_be_chance_needs_more_topics(policy: Policy) -> N
     assert 100 < found.loc["base", "more_topics"] < 1000
     said = " ".join(sentences(found.reset_index()))
     assert "Ruled out: bad (by other)" in said or "Ruled out: bad (by base)" in said
-    assert "more topics" in said
+    assert "more queries" in said
 
 
 def test_two_arms_are_no_field(policy: Policy) -> None:

@@ -69,7 +69,7 @@ def told(run: Measurements) -> dict[str, tuple[str, str]]:
 
 def test_the_run_itself(run: Measurements) -> None:
     assert {arm: verdict for arm, (verdict, _) in told(run).items()} == ARMS
-    assert all(reason.startswith("Quality ") and ". Cost " in reason for _, reason in told(run).values())
+    assert all(reason.startswith("Quality ") and ". Latency " in reason for _, reason in told(run).values())
 
 
 def test_report_notebook_comparison_and_search(run: Measurements) -> None:
@@ -212,7 +212,7 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     assert page_tables.verdicts(five).rows[0][1].text.split()[-1] == outcome
     checks = gate.gate(measured_arm.find(five.folder, "base"), measured_arm.find(five.folder, "low"))
     assert (checks[1].outcome, checks[1].said[:6]) == ("not checked", "open: ")
-    assert reason.split(": ", 1)[1].split(". Cost")[0] in checks[1].said
+    assert reason.split(": ", 1)[1].split(". Latency")[0] in checks[1].said
     assert "as a pair of its own it would be worse" in checks[1].said
     assert cli.main(["gate", "five/base", "five/low", "--json", results]) == 3
     assert json.loads(capsys.readouterr().out)["checks"][1]["said"] == checks[1].said

@@ -58,7 +58,7 @@ def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, c
     assert {shlex.split(command)[1] for command in commands} >= {"run", "topics", "data", "fit"}
     names = {lever.name for lever in levers}
     assert "find more" in names and "time it on a quiet machine" in names
-    assert ("learn more of the order from your topics" in names) is (words == ("exp=recommended",))
+    assert ("continue to train the ranker on your queries" in names) is (words == ("exp=recommended",))
     for command in commands:
         program, *typed = shlex.split(command)
         assert program == "ragbench", command

@@ -39,7 +39,7 @@ def test_nothing_is_cut(found: Measurements, width: int) -> None:
     assert "…" not in said and max(map(len, said.splitlines())) <= width
     end = next(line.index("documents") for line in said.splitlines() if "documents" in line)
     assert LONG.replace(" ", "") in "".join(line[:end] for line in said.splitlines()).replace(" ", "")
-    for cell in ("0.450", "0.650 [+.12 +.25]", "1190 ms", "reject", "split test"):
+    for cell in ("0.450", "0.650 [+.12 +.25]", "1190 ms", "reject", "test split"):
         assert cell in said, said
     assert said.count("0.650 [+.12 +.25]") == 2  # documents and passages
 
@@ -48,7 +48,7 @@ def test_without_a_terminal_it_is_eighty_columns(found: Measurements, capsys: py
     screen.show(found)
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
-    assert "[ ] is the change from baseline, 95% interval" in said
+    assert "[low high] = change vs baseline, 95% CI\n" in said
 
 
 def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
@@ -83,12 +83,12 @@ def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> Non
     arms = {"baseline": LOW, "slow": HIGH, "good": HIGH, "same": [*LOW[:-1], 0.6], "worse": [0.2, 0.3] * 15}
     times = {"baseline": 20.0, "slow": 1190.0, "good": 21.0, "same": 21.0, "worse": 20.0}
     said = screen.below(measurements.load(write_results(tmp_path / "run", arms, times)))
-    assert "slow: over the budget of +50 ms" in said
-    assert "same: may be chance: 30 topics are too few for so small a change" in said
-    assert "worse: surely worse" in said
+    assert "slow: latency over the budget of +50 ms" in said
+    assert "same: not significant; 30 queries are too few to detect an effect this small" in said
+    assert "worse: significantly worse" in said
     assert not any(line.startswith("good") for line in said)
     untimed = screen.below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
-    assert "b: better; time unknown (not measured): ragbench run --time-again @1" in untimed
+    assert "b: significantly better; latency unknown (not measured): ragbench run" in untimed
     assert "better; time?" in printed(measurements.load(tmp_path / "untimed"), 80)
 
 

@@ -93,11 +93,13 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
     usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
     chosen = list(_take_in_turn(_distinct(usable, dropped), spec))
     if not chosen:
-        why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "nothing reads like one"
-        raise BenchmarkError(
-            f"no topics can be derived from '{name}' ({why}): write queries, or give topics.kinds more of "
-            f"{', '.join(EVERY)}"
+        why = (
+            ", ".join(f"{count} {reason}" for reason, count in dropped.most_common() if count)
+            or "nothing reads like one"
         )
+        unused = [kind for kind in EVERY if kind not in spec.kinds]
+        add = f", or add {', '.join(unused)} to topics.kinds" if unused else ""
+        raise BenchmarkError(f"no queries can be derived from '{name}' ({why}): write queries{add}")
     topics = {_qid(each): each for each in chosen}
     sections = {qid: {each.target: 1} for qid, each in topics.items() if each.target != each.docno}
     judged = best_sections(sections) | {qid: {each.docno: 1} for qid, each in topics.items()}
@@ -134,7 +136,7 @@ def _usable(
         elif texts[answer.text.strip()] > 1:
             dropped["answered by several copies"] += 1
         elif n_words(answer.text) - n_words(each.masked) < _LEFT:
-            dropped["with an answer of few words"] += 1
+            dropped["with a short answer"] += 1
         elif _tells(answer, each, link_words[each.docno]):
             dropped["told by title, path or text of the answer"] += 1
         else:
@@ -176,7 +178,7 @@ def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candida
     gone: set[int] = set()
     for one, other, _ in near_duplicates([each.text for each in found], _LIKENESS):
         gone |= {other} if found[one].docno == found[other].docno else {one, other}
-    dropped["nearly the same as another"] += len(gone)
+    dropped["near-duplicates"] += len(gone)
     return [each for number, each in enumerate(found) if number not in gone]
 
 

@@ -91,7 +91,7 @@ def draft(
         question = _line(ask(_prompt(ASK, passage)))
         answers, reason = _answers(question, passage, evidence, ask, spec)
         if not reason and any(near_duplicates([question, *kept], _LIKENESS)):
-            reason = "nearly the same as another"
+            reason = "near-duplicates"
         if reason:
             dropped[reason] += 1
         else:

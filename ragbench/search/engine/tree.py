@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ragbench.base.numbers import counted
 from ragbench.search.engine.executor import Arm, prefix_keys, stage_key
 from ragbench.search.stages.stage import Retriever, Stage
 
@@ -48,7 +49,9 @@ def explain(roots: Mapping[str, Node], queries: int) -> str:
     asked: set[str] = set()
     arms = sorted({arm for node in roots.values() for arm in node.arms})
     alone = sum(_count_alone(node) for node in roots.values())
-    lines = [f"{len(arms)} arms, {queries} queries: {count(roots)} stage runs instead of {alone}"]
+    runs = count(roots)
+    shared = f" instead of {alone}, because configurations share stages" if runs < alone else ""
+    lines = [f"{counted(len(arms), 'arm')}, {counted(queries, 'query')}: {counted(runs, 'stage run')}{shared}"]
 
     def show(node: Node, indent: int, twins: int) -> None:
         facts = [f"once for {len(node.arms)} arms"] if len(node.arms) > 1 else []

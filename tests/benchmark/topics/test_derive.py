@@ -122,10 +122,13 @@ def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_
     )
     (tmp_path / "d.md").write_text("---\ndescription: Ships that sail without wind\n---\n# D\n\nNothing else.\n")
     (tmp_path / "e.md").write_text(f"---\naliases: [night watch]\n---\n# E\n\nThe night watch sleeps. {long}\n")
-    with pytest.raises(BenchmarkError, match="no topics can be derived from") as raised:
+    with pytest.raises(BenchmarkError, match="no queries can be derived from") as raised:
         choose(read_vault(tmp_path).documents, DeriveSpec(kinds=("description", "alias")))
-    for reason in ("2 nearly the same as another", "2 told by title, path or text", "1 with an answer of few words"):
+    for reason in ("2 near-duplicates", "2 told by title, path or text", "1 with a short answer"):
         assert reason in str(raised.value)
+    assert str(raised.value).endswith(
+        ": write queries, or add link, question, first_sentence, how_to, faq, symptom, message to topics.kinds"
+    )
 
 
 def test_kinds_have_shares(plain) -> None:

@@ -76,7 +76,7 @@ def test_the_same_question_twice_is_one_and_tries_are_limited(tmp_path: Path) ->
     made = drafted(tmp_path, QUESTION, ("Number",), limit=1, others=0)
     assert len(made.topics) == 1
     made = drafted(tmp_path, QUESTION, ("Number",), limit=2, others=0, tries=2)
-    assert len(made.topics) == 1 and made.dropped == {"nearly the same as another": 3}
+    assert len(made.topics) == 1 and made.dropped == {"near-duplicates": 3}
 
 
 def test_evidence_is_found_by_words_headings_and_links(tmp_path: Path) -> None:
