@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from typing import Any
 
 import IPython.display
+import pandas as pd
 import pytest
 
 from ragbench.base import console
+from ragbench.commands import cli
 
 
 @pytest.fixture
@@ -55,3 +58,27 @@ def test_progress_is_said_in_lines_for_a_program(monkeypatch, capsys) -> None:
             report("searching", done, 4)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [(each["progress"], each["done"], each["total"]) for each in lines] == [("searching", n, 4) for n in (1, 4)]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_breaks_sentences_and_cells_between_words_only(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    words = "results in results/runs/20261124-085649-run-2-arms, MLflow run 42f4cd322f20437b8720d905efbb6fbb, whole"
+    console.print_text(words)
+    console.print_table(pd.DataFrame({"id": ["42f4cd322f20437b8720d905efbb6fbb"], "text": [words]}), words)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)  # without colours
+    assert max(map(len, shown.splitlines())) <= columns
+    assert all(shown.count(word) == 3 for word in words.split() if word not in ("in", "run", "results"))
+
+
+def test_a_pipe_gets_whole_sentences_and_no_blanks_at_the_ends_of_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "documents that no retriever returned " * 5
+    console.print_table(pd.DataFrame({"arm": ["a", "bb"], "text": ["short", words]}), words)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == words and lines[1].startswith("┏") and max(map(len, lines[1:])) < 200
+    assert cli.main(["list", "experiments"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert len(listed) > 10 and not [line for line in listed if line != line.rstrip()]

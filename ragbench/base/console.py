@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,6 @@ from ragbench.base.progress import Progress, shown
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
     from rich.table import Table
 
 
@@ -136,22 +137,40 @@ def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str]
 
     Columns that do not fit the terminal stand in further tables below, each of which begins with the first column.
     """
+    if title:
+        print_text(title)
+    names, width = list(frame.columns), _width()
+    while names:
+        fits = _columns_that_fit(width, frame, names, formats)
+        render(_table(frame, names[:fits], formats, width))
+        names = [names[0], *names[fits:]] if fits < len(names) else []
+
+
+def print_text(*sentences: str) -> None:
+    """Print sentences on standard output; a terminal gets lines that are broken between words only."""
+    for sentence in sentences:
+        whole = len(sentence) <= _width() or not sys.stdout.isatty()
+        print(sentence if whole else textwrap.fill(sentence, _width(), break_long_words=False, break_on_hyphens=False))
+
+
+def render(table: Table) -> None:
+    """Print a table on standard output, in lines without blanks at their ends."""
     from rich.console import Console
 
-    # A pipe has no width: give the table the room it needs.
-    screen = Console(width=None if sys.stdout.isatty() else 240)
-    names = list(frame.columns)
-    while names:
-        fits = _columns_that_fit(screen, frame, names, formats)
-        screen.print(_table(frame, names[:fits], title, formats, screen.width))
-        names, title = ([names[0], *names[fits:]] if fits < len(names) else []), ""
+    screen = Console(width=_width())
+    with screen.capture() as captured:
+        screen.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def _columns_that_fit(
-    screen: Console, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None
-) -> int:
+def _width() -> int:
+    """Return the columns of the terminal; a pipe has none and gets the room that tables need."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 240
+
+
+def _columns_that_fit(width: int, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None) -> int:
     """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
-    room = screen.width - 1
+    room = width - 1
     for place, name in enumerate(names):
         cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
         whole = frame[name].dtype.kind in "fiu"
@@ -166,13 +185,11 @@ def _longest_word(cells: Sequence[str]) -> int:
     return max((len(word) for cell in cells for word in cell.split()), default=0)
 
 
-def _table(
-    frame: pd.DataFrame, names: Sequence[Any], title: str, formats: Mapping[str, str] | None, screen_width: int
-) -> Table:
+def _table(frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None, screen_width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left")
+    table = Table()
     numeric = {name for name in names if frame[name].dtype.kind in "fiu"}
     cells = {
         name: [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])] for name in names

@@ -147,7 +147,7 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
         return 0
     signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
     console.print_table(found.effects, f"Against {measured.arms[0]}, judged by a model and corrected by people", signed)
-    print(found.sentence)
+    console.print_text(found.sentence)
     return 0
 
 

@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
         console.print_table(lost, f"Relevant {unit} by what became of them", {"share": ".1%"})
-        print("\n".join([*diagnosis.sentences(fates), *_decisions(loaded, arms)]))
+        console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms))
     if len(room):
         tables.show_headroom(room)
     return 0

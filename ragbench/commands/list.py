@@ -193,19 +193,17 @@ def _key(row: Mapping[str, Any]) -> str:
 
 
 def _print(kind: str, rows: Rows) -> None:
-    import sys
-
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=_TITLES[kind], title_justify="left", box=None, pad_edge=False)
+    print(_TITLES[kind])
+    table = Table(box=None, pad_edge=False)
     for name in _COLUMNS[kind]:
         table.add_column("default" if name == "short" else name, no_wrap=name in ("name", "key"), overflow="fold")
     for row in rows:
         named = {**row, "name": label(row["name"])} if kind == "switches" else row
         table.add_row(*(Text(_cell(named[name])) for name in _COLUMNS[kind]))
-    Console(width=None if sys.stdout.isatty() else 240).print(table)
+    console.render(table)
     print()
 
 

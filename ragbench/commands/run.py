@@ -132,9 +132,9 @@ def print_places(results: Results, dashboard: bool) -> None:
 
     if (results.folder / html.FILE).is_file():
         print(f"report in {console.short_path(results.folder / html.FILE)}")
-    print(results.whereabouts)
+    console.print_text(results.whereabouts)
     if results.next_reason:
-        print(results.next_reason)
+        console.print_text(results.next_reason)
     console.next_command(results.next_words)
     if dashboard and results.tracking_run:
         console.next_command(results.dashboard)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base.console import columns, print_table
+from ragbench.base.console import columns, print_table, print_text
 from ragbench.base.numbers import interval, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation import headroom, latency, open_loop
@@ -47,16 +47,16 @@ def show(results: Measurements) -> None:
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
     if len(room := evidence.headroom(results)):
-        print("\n".join(headroom.sentences(room)))
+        print_text(*headroom.sentences(room))
     if len(results.latency):
         print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
-        print("\n".join(latency.repeat_sentences(results.latency)))
+        print_text(*latency.repeat_sentences(results.latency))
     if label := results.exploratory:
         print(label)
     if len(results.open_loop):
         shown, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
         print_table(shown[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
-        print("\n".join(open_loop.sentences(results.open_loop)))
+        print_text(*open_loop.sentences(results.open_loop))
 
 
 def show_headroom(room: pd.DataFrame) -> None:
@@ -66,7 +66,7 @@ def show_headroom(room: pd.DataFrame) -> None:
     lost = headroom.lost_topics(room)
     if len(lost):
         print_table(lost, "Topics without a relevant document among the first 10", {"share": ".1%"})
-    print("\n".join(headroom.sentences(room)))
+    print_text(*headroom.sentences(room))
 
 
 def with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +112,7 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
     print_table(compact(frame), title)
     for row in evidence.rows(frame):
         if row["reason"]:
-            print(f"{row['factor']}: {row['verdict']}. {row['reason']}")
+            print_text(f"{row['factor']}: {row['verdict']}. {row['reason']}")
 
 
 def print_field(frame: pd.DataFrame) -> None:
@@ -120,7 +120,7 @@ def print_field(frame: pd.DataFrame) -> None:
     if len(frame):
         shown, forms = field.COLUMNS.shown(frame)
         print_table(shown, "The field: probability of being the best", forms)
-        print("\n".join(field.sentences(frame)))
+        print_text(*field.sentences(frame))
 
 
 def print_halves(frame: pd.DataFrame) -> None:
@@ -128,7 +128,7 @@ def print_halves(frame: pd.DataFrame) -> None:
     if len(frame):
         shown, forms = halves.COLUMNS.shown(frame)
         print_table(shown, "Effects on train and on test topics", forms)
-        print("\n".join(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
+        print_text(*(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
 
 
 def print_areas(frame: pd.DataFrame) -> None:
@@ -140,7 +140,7 @@ def print_areas(frame: pd.DataFrame) -> None:
         )
         shown, forms = areas.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
         print_table(shown, "Effects with intervals over topics, and over whole areas", forms)
-        print("\n".join(areas.sentences(frame) or ["No sure effect depends on a few areas."]))
+        print_text(*(areas.sentences(frame) or ["No sure effect depends on a few areas."]))
 
 
 def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
