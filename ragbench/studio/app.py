@@ -23,6 +23,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.staticfiles import StaticFiles
 
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.numbers import counted
 from ragbench.benchmark.judge import GRADES
 from ragbench.boundary.access import Session
 from ragbench.boundary.capabilities import NOTHING, Capability
@@ -237,6 +238,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.filters["readable"] = readable
+        self._templates.filters["counted"] = counted
         self._templates.globals.update(
             access=studio.access,
             marks=MARKS,

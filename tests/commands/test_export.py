@@ -31,7 +31,7 @@ def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, cap
     text = out.read_text()
     assert all(sentence in text or json.dumps(sentence) in text for sentence in said)
     assert (tomllib.loads if form == "ragdocs" else json.loads)(text)["search"]
-    assert "Quality better" in text and replayed in text
+    assert "Quality significantly better" in text and replayed in text
     assert [path.name for path in out.parent.iterdir()] == ["config"]
 
 

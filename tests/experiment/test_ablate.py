@@ -191,7 +191,7 @@ def test_verdicts_weigh_effects_at_both_levels_and_latency(added: Ablation) -> N
         "open",
         "inconclusive",
     )
-    assert "time was not measured" in untimed["reason"]["p6"]
+    assert "latency was not measured" in untimed["reason"]["p6"]
 
 
 def test_what_unjudged_hits_could_turn_round_is_left_open(added: Ablation) -> None:

@@ -37,7 +37,7 @@ def test_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -
     kept = ["arm", "level", "qid", "measure"]
     before, after = (each.per_query.sort_values(kept)["value"].tolist() for each in (untimed, again))
     assert before == after
-    assert "time was not measured" not in again.verdicts["reason"][0]
+    assert "latency was not measured" not in again.verdicts["reason"][0]
     assert measurements.load(again.folder).record["comparison"] == untimed.record["comparison"]
     assert (again.folder / "report.html").is_file()
 

@@ -76,7 +76,7 @@ def test_the_recorded_budget_of_time_counts(write_results, tmp_path: Path) -> No
     slow = write_results(tmp_path / "slow", {"base": LOW, "better": HIGH}, {"base": 20.0, "better": 90.0})
     found = measured_arm.evidence(measured_arm.find(slow, "better"))
     assert found.gain == "reject"
-    assert "Quality better" in found.sentence
+    assert "Quality significantly better" in found.sentence
     assert "over the budget of +50 ms" in found.sentence
 
 
@@ -122,7 +122,7 @@ def test_what_is_better_and_not_timed_needs_cost_open_only(write_results, tmp_pa
     untimed = write_results(tmp_path / "untimed", {"base": LOW, "better": HIGH, "same": NEARLY})
     better, same = (measured_arm.evidence(measured_arm.find(untimed, name)) for name in ("better", "same"))
     with pytest.raises(
-        ConfigError, match=r"better than base, but its time is open \(time was not measured, the budget"
+        ConfigError, match=r"better than base, but its time is open \(latency was not measured, the budget"
     ):
         measured_arm.require_gain(better, force=False)
     assert "although its time is open" in str(measured_arm.require_gain(better, force=False, cost_open=True))

@@ -234,12 +234,24 @@ def paths(visit: Visit) -> list[str]:
     ]
 
 
+VERDICT = "return document.querySelector('#board td.verdict .badge').getBoundingClientRect().right"
+BROKEN = """
+return [...document.querySelectorAll("#board .pick")].filter((label) => {
+  const name = document.createRange();
+  name.selectNodeContents(label.lastChild);
+  return !/[\\s-]/.test(label.textContent.trim()) && name.getClientRects().length > 1;
+}).map((label) => label.textContent);
+"""
+
+
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_pages_fit_and_are_accessible(visit: Visit, width: int, scheme: str) -> None:
     axe = _axe()
     for path in paths(visit):
         visit.open(path, width, scheme)
         assert visit.chrome.execute_script(WIDE) == [], f"{path} does not fit into {width} pixels"
+        if path.startswith("/?"):  # the verdict is seen without scrolling, names are not broken
+            assert visit.chrome.execute_script(VERDICT) <= width and visit.chrome.execute_script(BROKEN) == []
         found = visit.chrome.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
         assert "exceptionDetails" not in found
         found = visit.chrome.execute_async_script(

@@ -159,7 +159,7 @@ def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmar
     assert results.verdicts.empty and results.comparison == 0
     assert results.next_words == "data pool"
     assert screen.below(results) == [
-        f"none of the {results.record['topics']} topics has a judged answer: only times were measured"
+        f"none of {results.record['topics']} queries has a relevance judgment: only latency was measured"
     ]
     assert "lexical_only" in (results.folder / "report.html").read_text()
     assert (results.folder / "arms" / "baseline" / "sections.trec").is_file()  # what a pool is made of
