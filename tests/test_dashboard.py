@@ -188,6 +188,7 @@ def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: st
     assert not [name for name in names[: names.index("ndcg_at_10")] if name.startswith("rest/")]
 
 
+@pytest.mark.slow
 def test_a_sweep_says_how_to_open_the_page(
     tmp_path: Path, workplace: Path, vault_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

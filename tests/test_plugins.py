@@ -106,6 +106,7 @@ def test_functions_that_cannot_be_stages_are_refused() -> None:
         only_guides(code="0" * 12)
 
 
+@pytest.mark.slow
 def test_all_four_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) -> None:
     small = [*QUICK, f"paths.results={tmp_path}", "measures=[nDCG@10,found_first]"]
     arms = {
@@ -119,6 +120,7 @@ def test_all_four_in_one_experiment(benchmark_small: Benchmark, tmp_path: Path) 
     assert isinstance(only_guides(), FunctionStage)
 
 
+@pytest.mark.slow
 def test_a_run_is_not_deceived_by_a_plug_in_that_hides_a_cache(
     vault_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,6 +228,7 @@ def package_first(ranked, grades):
 """
 
 
+@pytest.mark.slow
 def test_a_package_that_pip_installs_adds_to_the_command_line(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "installed"
     source.mkdir()
@@ -339,6 +342,7 @@ def test_the_package_offers_what_is_for_people() -> None:
     assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

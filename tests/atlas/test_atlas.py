@@ -58,6 +58,7 @@ def test_the_tables_that_are_shipped_agree_with_each_other() -> None:
     assert not facts.astype(str).map(lambda text: text.startswith("/")).any().any()
 
 
+@pytest.mark.slow
 def test_the_page_is_the_one_that_the_tables_give() -> None:
     root = Path(__file__).parents[2]
     atlas = Atlas.load(Path(changes.__file__).parent)

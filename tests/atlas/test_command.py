@@ -36,6 +36,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = measurements.load(store.latest(results))
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))

@@ -98,6 +98,7 @@ def of_load(server, alias: str) -> list[str]:
     return [name for name in server.collections if name.startswith(f"{alias}--")]
 
 
+@pytest.mark.slow
 def test_the_collection_gives_the_measured_hits(loaded, server, recommended, questions) -> None:
     assert loaded.replay.loss == pytest.approx(0, abs=0.005)
     assert "by the engine" in loaded.replay.sentence and "learned order" in loaded.replay.sentence

@@ -330,6 +330,7 @@ def overrides(draw: st.DrawFn) -> tuple[str, ...]:
     return (*words, f"cut.top_n={draw(st.integers(1, 12))}")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(words=overrides())
 def test_invariants_hold_for_every_subset_of_switches(words: tuple[str, ...], make_index) -> None:
