@@ -79,6 +79,7 @@ def test_from_a_run_to_corrected_effects(
     monkeypatch.chdir(tmp_path)
     data = ["data=vault", "data.corpus=notes", "data.queries=queries.csv", "paths.results=results"]
     arms = ["-m", "+exp=lexical_only", "lexical.depth=1,5", "latency.enabled=false", "tracking.enabled=false"]
+    arms += ["allow_unjudged=true"]  # judgments come from the pool
     assert cli.main(["run", *arms, *data]) == 0
     assert cli.main(["pool", "@1", "--depth", "4", "paths.results=results"]) == 0
     # The model finds only the word `built` useful; so does the person, but for one section of three.
