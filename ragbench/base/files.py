@@ -7,10 +7,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import platform
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from ragbench.base.errors import BoundaryError, ConfigError
@@ -23,9 +26,46 @@ class Damaged(ValueError):
 
 
 def draft_of(path: Path) -> Path:
-    """A unique temporary name beside `path`: a dot, the name, the process id and random digits."""
+    """Return a unique temporary name next to `path`: a dot, its name, the process, this machine and random digits."""
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
-    return path.with_name(f".{name}.{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    return path.with_name(f".{name}.{os.getpid()}-{_machine()}{uuid.uuid4().hex[:6]}")
+
+
+@cache
+def _machine() -> str:
+    """Return digits of the host and its boot, or of a container: only there a process id means something."""
+    processes = Path("/proc/self/ns/pid")
+    namespace = processes.readlink() if processes.exists() else ""
+    return hashlib.sha256(f"{platform.node()} {namespace}".encode()).hexdigest()[:6]
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the drafts in a folder whose processes were killed on this machine."""
+    for path in folder.glob(f".*.*-{_machine()}??????"):
+        writer = path.name.rpartition(".")[2].partition("-")[0]
+        if writer.isdigit() and not _is_running(int(writer)):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _is_running(process: int) -> bool:
+    if sys.platform == "win32":
+        return True  # os.kill would end the process
+    try:
+        os.kill(process, 0)  # sends nothing, only asks whether it runs
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it runs for another user
+    return True
+
+
+@cache
+def _tidied(folder: Path) -> None:
+    remove_abandoned(folder)
 
 
 @contextmanager
@@ -36,6 +76,7 @@ def atomic_write(path: Path, durable: bool = True) -> Iterator[Path]:
     must be able to tell that a file is incomplete.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    _tidied(path.parent.absolute())
     draft = draft_of(path)
     try:
         yield draft
@@ -105,7 +146,7 @@ def file_version(path: Path) -> tuple[int, int] | None:
 
 def remove_drafts(folder: Path) -> None:
     """Remove the drafts of killed processes from a folder that only this process uses."""
-    for path in folder.rglob(".*.*-????????"):
+    for path in folder.rglob(".*.*-????????????"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:

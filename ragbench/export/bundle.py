@@ -16,11 +16,8 @@ with those of the run while it is written. It contains no folders of this machin
 from __future__ import annotations
 
 import base64
-import glob
 import json
-import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import wheels
 from ragbench.base.errors import BundleError, ResultsError
-from ragbench.base.files import publish_folder, sha256, why_unreadable
+from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
@@ -145,9 +142,8 @@ def write(
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)
     report("writing the bundle")
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    for stale in _abandoned_drafts(out):
-        shutil.rmtree(stale, ignore_errors=True)
+    draft = draft_of(out)
+    remove_abandoned(out.parent)
     try:
         draft.mkdir(parents=True)
         texts = {
@@ -235,28 +231,6 @@ def _carry(place: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
     return missing
 
 
-def _abandoned_drafts(out: Path) -> Iterator[Path]:
-    """Drafts of the same bundle whose writer was killed."""
-    if sys.platform == "win32":
-        return  # os.kill would end the process
-    for path in out.parent.glob(f".{glob.escape(out.name)}.*"):
-        writer = path.name.rpartition(".")[2]
-        if path.is_dir() and writer.isdigit() and not _is_running(int(writer)):
-            yield path
-
-
-def _is_running(process: int) -> bool:
-    if process == os.getpid():
-        return False  # an earlier process had the same number: this one has no draft yet
-    try:
-        os.kill(process, 0)  # sends nothing, only asks whether it runs
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it runs for another user
-    return True
-
-
 def read_record(folder: Path) -> Mapping[str, Any]:
     """The content of `bundle.json`; BundleError when the folder is not a bundle that this version can read."""
     try:
@@ -273,6 +247,17 @@ def read_record(folder: Path) -> Mapping[str, Any]:
     if missing := sorted(_KEYS - set(record)):
         raise BundleError(f"{folder / RECORD} lacks '{missing[0]}': export the bundle again")
     return record
+
+
+def check_files(folder: Path, record: Mapping[str, Any]) -> None:
+    """Raise BundleError unless the files that every use of the bundle reads are as they were written."""
+    for name in SEALED:
+        try:
+            same = sha256(folder / name) == record["files"].get(name)
+        except OSError:
+            same = False
+        if not same:
+            raise BundleError(f"{folder / name} is missing or has changed since the export: export the bundle again")
 
 
 def read_golden(folder: Path) -> list[Golden]:

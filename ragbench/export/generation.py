@@ -20,8 +20,8 @@ from ragbench.export import bundle
 from ragbench.export.bundle import Golden
 
 NAME = "generation.json"
-PREVIOUS = "cache/previous.json"
-"""The generation that answered before, for `Refresher.rollback`."""
+PREVIOUS = "cache/previous-{}.json"
+"""By number, the generation that answered before, for `Refresher.rollback`."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def before(folder: Path, record: Mapping[str, Any], now: Generation) -> Generati
     if now.number == 1:
         return at_export(folder, record)
     try:
-        found = _read(folder / PREVIOUS)
+        found = _read(folder / PREVIOUS.format(now.number - 1))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         found = None
     if found is None or found.number != now.number - 1:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
-from ragbench.export import generation
+from ragbench.export import bundle, generation
 from ragbench.export.engines import opened
 from ragbench.export.loaded_bundle import LoadedBundle, load_folder
 from ragbench.models.access import Models
@@ -34,7 +33,11 @@ def load(
             raise ConfigError(f"{folder} is an engine, which has no corpus: leave corpus out")
         return opened.load(folder, threads=threads, models=models)
     place = Path(folder).expanduser()
-    attempt = partial(load_folder, place, corpus, threads, models)
+
+    def attempt() -> LoadedBundle:
+        bundle.check_files(place, bundle.read_record(place))
+        return load_folder(place, corpus, threads, models)
+
     for _ in range(_TRIES - 1):
         before = generation.state(place)
         try:

@@ -135,8 +135,9 @@ class Refresher:
 
     def _publish(self, before: Generation, generation: Generation) -> None:
         """Make a generation answer; the one before it is kept, those before that are deleted."""
+        previous = self.folder / generations.PREVIOUS.format(before.number)
+        files.write_text(previous, generations.text_of(before))
         generations.publish(self.folder, generations.text_of(generation))
-        files.write_text(self.folder / generations.PREVIOUS, generations.text_of(before))
         self._prune(before, generation)
 
     def rollback(self) -> Refreshed:
@@ -165,6 +166,7 @@ class Refresher:
     def _open(self) -> None:
         identity = files.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
+        bundle.check_files(self.folder, record)
         settings = settings_of(self.folder, record)
         data = dict(settings.config["data"])
         if data.get("loader") not in _FOLDERS:
@@ -271,12 +273,16 @@ class Refresher:
                 )
 
     def _prune(self, *kept: Generation) -> None:
-        """Delete artefacts that neither the generations nor the measurement name."""
+        """Delete artefacts and earlier generations that neither the generations nor the measurement name."""
         names = [self._record["artefacts"], *(each.artefacts for each in kept)]
         stays = {fingerprint for each in names for fingerprint in each.values()}
-        for manifest in (self.folder / bundle.INDEX).glob("*/*/manifest.json"):
-            if manifest.parent.name not in stays:
-                shutil.rmtree(manifest.parent, ignore_errors=True)
+        for artefact in (self.folder / bundle.INDEX).glob("*/*"):
+            if artefact.name not in stays:  # also what a killed refresh left
+                shutil.rmtree(artefact, ignore_errors=True)
+        names_kept = {Path(generations.PREVIOUS.format(each.number)).name for each in kept}
+        for earlier in (self.folder / CACHE).glob("previous*.json"):
+            if earlier.name not in names_kept:
+                earlier.unlink()
 
 
 def _now() -> str:

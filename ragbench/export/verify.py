@@ -20,8 +20,7 @@ from ragbench.evaluation.latency import measure
 from ragbench.export import bundle, generation
 from ragbench.export.bundle import Golden
 from ragbench.export.engines import opened
-from ragbench.export.loaded_bundle import LoadedBundle, documents_of, settings_of
-from ragbench.export.opening import load
+from ragbench.export.loaded_bundle import LoadedBundle, documents_of, load_folder, settings_of
 from ragbench.index.artefact import damage_of
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.results import environment
@@ -68,7 +67,7 @@ def verify(
     yield from (_model(entry) for entry in record["models"])
     yield _corpus(folder, record, corpus)
     try:
-        loaded = load(folder, corpus=corpus)
+        loaded = load_folder(folder, corpus, None, None)
     except RagbenchError as error:
         yield Check("index", "fails", str(error))
         for part in ("rankings", "latency"):

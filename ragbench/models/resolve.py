@@ -28,10 +28,12 @@ _NOT_A_HUB_NAME = "not on the hub, whose names have the form owner/model"
 
 
 def _need(name: str) -> Capability | None:
-    """A model behind an endpoint gets the texts; one in a folder, or fetched into one, is read."""
+    """A model behind an endpoint gets the texts, one of the hub is asked for; one in a folder or a cache is read."""
     if is_endpoint(name):
         return Capability.SENDS
-    return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
+    if Path(name).exists() or not hub.is_hub_name(name):
+        return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
+    return Capability.READS if hub.cached(name) else Capability.SENDS
 
 
 ModelName = Annotated[

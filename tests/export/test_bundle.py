@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ragbench.base.errors import BundleError, ResultsError
-from ragbench.base.files import sha256
+from ragbench.base.files import draft_of, sha256
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import bundle, measured_arm
 from ragbench.export.bundle import _cautions
@@ -72,11 +72,12 @@ def test_the_record_has_the_digest_of_every_file(bundle_of) -> None:
 def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path], tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
-    left, others = tmp_path / f".new.{ended.pid}", tmp_path / f".new.{os.getppid()}"
-    for folder in (left, others):
-        folder.mkdir()
+    draft, own = draft_of(tmp_path / "new").name, f".{os.getpid()}-"
+    left, others = draft.replace(own, f".{ended.pid}-"), draft.replace(own, f".{os.getppid()}-")
+    for name in (left, others, f".new.{ended.pid}"):  # the third may be a folder of the user
+        (tmp_path / name).mkdir()
     write(tmp_path / "new")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others.name, "new"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others, f".new.{ended.pid}", "new"])
 
 
 def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:

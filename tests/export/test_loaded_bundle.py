@@ -17,12 +17,15 @@ import yaml
 
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.benchmark.load import load as load_benchmark
 from ragbench.benchmark.runs import read_run
 from ragbench.boundary.capabilities import trust
 from ragbench.boundary.sealed import write_sealed
-from ragbench.export import bundle
+from ragbench.export import bundle, measured_arm
 from ragbench.export.loaded_bundle import LoadedBundle
+from ragbench.export.refresh import Refresher
 from ragbench.results.measurements import Measurements
+from tests.sealing import rewrite
 
 
 @pytest.fixture(scope="module")
@@ -158,10 +161,44 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said: str) -> None:
-    (copied / name).write_text(text)
+    if name == bundle.RECORD:
+        (copied / name).write_text(text)
+    else:
+        rewrite(copied, name, text)
     with pytest.raises(BundleError, match=said) as caught:
         ragbench.load(copied)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", bundle.SEALED)
+def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
+    content = (copied / name).read_bytes()
+    for changed in (content.replace(b"1", b"2", 1), None):
+        (copied / name).unlink() if changed is None else (copied / name).write_bytes(changed)
+        with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
+            ragbench.load(copied)
+        with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
+            Refresher(copied, copied, say=lambda sentence: None)
+
+
+def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragbench.boundary.capabilities import Capability, needs_below
+    from ragbench.models import hub
+    from ragbench.models.resolve import EncoderSpec
+
+    monkeypatch.setattr(hub, "cached", lambda name: tmp_path if name == "own/cached" else None)
+    needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in ("own/cached", "owner/model")}
+    assert needs == {"own/cached": Capability.READS, "owner/model": Capability.SENDS}
+
+
+def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_path: Path) -> None:
+    arm = measured_arm.find(recommended.folder)
+    out = tmp_path / "recommended"
+    made = load_benchmark(arm.settings.config["data"])
+    bundle.write(arm, made, out, evidence=measured_arm.evidence(arm), say=lambda sentence: None)
+    with ragbench.load(out) as loaded:
+        for mode in ("keyword", "semantic", "hybrid"):
+            assert loaded.search("nightly archive", 3, mode=mode)[0].docno == "archive-nightly"
 
 
 def test_a_record_that_lacks_a_key(copied: Path) -> None:
@@ -221,13 +258,15 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
         ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),
         ({"order": ["live"], "live": live}, "live.program starts a program or imports code"),
         ({"index": {**config["index"], "encoder": {"name": "openai:m"}}}, "index.encoder.name sends texts to a server"),
+        ({"index": {**config["index"], "encoder": {"name": "owner/model"}}}, "index.encoder.name sends"),
     ):
-        path.write_text(yaml.safe_dump({**config, **changed}))
+        rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, **changed}))
         with pytest.raises(BundleError, match=said.replace(".", r"\.")) as refused:
             ragbench.load(copied)
         assert "add --trust" in str(refused.value)
         assert not mark.exists()
-    path.write_text(yaml.safe_dump({**config, "cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}))
+    mine = {**config["cut"], "_target_": "evil_to_load.Mine"}
+    rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, "cut": mine}))
     with trust():
         ragbench.load(copied).close()
     with pytest.raises(BundleError, match="evil_to_load"):
@@ -236,7 +275,7 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
 
 
 def test_damaged_golden_queries(copied: Path) -> None:
-    (copied / bundle.GOLDEN).write_text(json.dumps({"qid": "1"}))
+    rewrite(copied, bundle.GOLDEN, json.dumps({"qid": "1"}))
     with pytest.raises(BundleError, match=r"golden\.jsonl cannot be read"):
         ragbench.load(copied)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -284,11 +285,40 @@ def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path
     assert answers(copied) == first
 
 
+def test_a_refresh_that_is_killed_leaves_a_way_back(
+    make, copied: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after the moment when the new generation answers."""
+    states = []
+    for text in ("one", "two", "three"):
+        (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
+        states.append(answers(copied))
+        with monkeypatch.context() as patched:
+            if text == "two":
+                patched.setattr(Refresher, "_prune", _killed)
+            if text == "three":
+                patched.setattr(generations, "publish", _killed)
+            with contextlib.suppress(KeyboardInterrupt):
+                make().refresh()
+    assert load(copied).serves.number == 2
+    make().rollback()
+    assert answers(copied) == states[1]
+    abandoned = copied / bundle.INDEX / "chunks" / "0123456789abcdef"
+    abandoned.mkdir()
+    make().rollback()
+    assert answers(copied) == states[2]
+    assert not abandoned.exists()
+
+
+def _killed(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_generation_that_was_not_kept_is_not_gone_back_to(make, copied: Path, notes: Path) -> None:
     for text in ("one", "two"):
         (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
         make().refresh()
-    (copied / generations.PREVIOUS).unlink()
+    (copied / generations.PREVIOUS.format(1)).unlink()
     with pytest.raises(BundleError, match="does not have the generation before 2: put back a copy"):
         make().rollback()
     assert load(copied).serves.number == 2

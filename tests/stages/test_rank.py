@@ -9,6 +9,7 @@ import pytest
 
 from ragbench.base import locations, named_text
 from ragbench.base.errors import ConfigError
+from ragbench.base.types import Ranking
 from ragbench.index.terms import TermIndex, build_terms
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
@@ -73,10 +74,13 @@ def test_hits_below_the_depth_may_have_no_score_above_zero(pages, state, low: fl
     assert after.fused.scores[2] == after.fused.scores[3] == after.fused.scores[1]
 
 
-def test_a_source_that_is_not_searched_is_refused(pages, state) -> None:
-    model = MODEL.replace("cover.title", "dense.norm")
-    with pytest.raises(ConfigError, match="learned over the source 'dense', which this pipeline does not search"):
-        Rank(model)([state("rotate", fused=[(0, 1.0)])], pages)
+def test_a_source_that_is_not_searched_found_nothing(pages, state) -> None:
+    """Bundles have trees as text, and requests may ask for words or meaning alone."""
+    fused, model = [(0, 1.0), (3, 0.5)], MODEL.replace("cover.title", "dense.norm")
+    (without,) = Rank(model)([state("rotate", fused=fused)], pages)
+    (empty,) = Rank(model)([state("rotate", fused=fused).with_ranking("dense", Ranking.empty())], pages)
+    assert without.fused.chunks.tolist() == empty.fused.chunks.tolist()
+    assert without.fused.scores.tolist() == empty.fused.scores.tolist()
     with pytest.raises(ConfigError, match=r"Rank\.model reads features that this version does not know: charm"):
         Rank(MODEL.replace("cover.title", "charm"))
 

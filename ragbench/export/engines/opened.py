@@ -108,6 +108,7 @@ def over(engine: Engine, models: Models, order: bool = True, owned: bool = True)
     try:
         unpack(engine.files(), folder)
         record = bundle.read_record(folder)
+        bundle.check_files(folder, record)
         settings = settings_of(folder, record)
         serves = generations.current(folder, record)
         index = Index(
@@ -144,8 +145,11 @@ def unpack(files: Mapping[str, bytes], folder: Path) -> None:
     """Write files below a folder. Raises BundleError for a name that leads out of it."""
     for name, body in files.items():
         path = inside(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(body)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(body)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise BundleError(f"{name[:80]} is a file and a folder at once: export the engine again") from None
 
 
 def pack(folder: Path) -> dict[str, bytes]:

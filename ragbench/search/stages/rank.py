@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count, Weight
-from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
@@ -28,9 +27,8 @@ class Rank(Checked):
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench fit order` writes it,
     or `NAME@DIGEST` for those in conf/rank/NAME.txt: without a tree, the order is that of fusion. The features of a
     document are those of its first hit; its further hits keep the share of the first hit's score that they had in
-    fusion. To an order that has a name, a source that the pipeline does not search is one that found nothing; trees
-    given as text refuse such a pipeline. Scores lie between 0 and 1; hits below `depth` come after all others in the
-    order they had.
+    fusion. A source that the pipeline does not search, as in a mode of a request, is one that found nothing. Scores lie
+    between 0 and 1; hits below `depth` come after all others in the order they had.
     """
 
     model: str  # its trees and their digest
@@ -79,12 +77,6 @@ class Rank(Checked):
         ranking = fused(state)
         if not len(ranking):
             return ranking
-        absent = set(features.sources_of(self.features)) - set(state.rankings)
-        if absent and not self.name:
-            raise ConfigError(
-                f"rank.model was learned over the source '{min(absent)}', which this pipeline does not search: turn "
-                "it on, or let `ragbench fit order --anew` learn one for this pipeline"
-            )
         candidates, rows = rows_of(state, index, self.features, self.depth)
         return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
 
