@@ -172,9 +172,9 @@ def five(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurement
     """Five arms; `low` would be surely worse as a pair of its own (a t of -2.3), and is not among four comparisons."""
     generator = np.random.default_rng(8)
     base = generator.uniform(0.3, 0.7, 80)
-    noise = generator.normal(0, 0.1, (4, 80))
-    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True) * 0.1
-    effects = np.array([-2.3, 0.4, 0.8, -0.5]) * 0.1 / np.sqrt(79)
+    noise = generator.normal(0, 0.2, (4, 80))
+    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True) * 0.2
+    effects = np.array([-2.3, 0.4, 0.8, -0.5]) * 0.2 / np.sqrt(79)
     arms = {"base": base} | dict(zip(("low", "b", "c", "d"), base + noise + effects[:, np.newaxis], strict=True))
     folder = tmp_path_factory.mktemp("five") / "runs" / "five"
     write_results(folder, {arm: list(values) for arm, values in arms.items()}, dict.fromkeys(arms, 20.0))
