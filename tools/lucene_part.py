@@ -1,4 +1,4 @@
-"""Write `ragbench/index/lucene.jar`: the part of the installed pyserini's jar that ragbench uses, byte-identical everywhere.
+"""Write `ragbench/index/lucene.jar`: the part of pyserini's jar that ragbench uses, the same bytes everywhere.
 
     python tools/lucene_part.py
 
