@@ -119,6 +119,14 @@ def key_of(word: str) -> str:
     return word.lstrip("+").partition("=")[0]
 
 
+def changes(base: Iterable[str], words: Iterable[str]) -> str:
+    """The words that differ from those of a base, such as `p2=on`, or `without p2=on` for a key that only it sets."""
+    before, after = ([each.lstrip("+") for each in side if key_of(each) != "name"] for side in (base, words))
+    kept = {key_of(each) for each in after}
+    dropped = [f"without {each}" for each in before if key_of(each) not in kept]
+    return " ".join([*(each for each in after if each not in before), *dropped])
+
+
 def section_of(word: str) -> str:
     """The first part of the key of a word, or of a key: `p6` of `p6.depth=20`."""
     return key_of(word).split(".")[0]

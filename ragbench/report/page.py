@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragbench.config.overrides import section_of
+from ragbench.config.overrides import changes, section_of
 from ragbench.report import evidence
 from ragbench.report.cells import MARKS, Cell, Table, join_names
 from ragbench.report.figures import main_effects
@@ -70,15 +70,15 @@ def answers(effects: pd.DataFrame) -> list[Answer]:
 
 
 def recipes(results: Measurements) -> Table:
-    """How every arm was configured and what its pipeline does."""
-    rows = [
-        (
-            Cell(arm),
-            Cell(" ".join(_shareable(results.record["overrides"][arm])) or "(defaults)", "", "code"),
-            Cell(evidence.pipeline(results, arm), "", "prose"),
-        )
-        for arm in results.arms
-    ]
+    """How every arm was configured, what its pipeline does, and what differs from the first, also in the index."""
+    words = {arm: _shareable(results.record["overrides"][arm]) for arm in results.arms}
+    base = results.arms[0]
+    rows = []
+    for arm in results.arms:
+        changed = changes(words[base], words[arm])
+        sentences = [evidence.pipeline(results, arm), f"Differs from {base} in: {changed}." if changed else ""]
+        code = Cell(" ".join(words[arm]) or "(defaults)", "", "code")
+        rows.append((Cell(arm), code, Cell(" ".join(filter(None, sentences)), "", "prose")))
     return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
 
 

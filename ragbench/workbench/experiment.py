@@ -17,7 +17,7 @@ from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.benchmark import load, recorder
-from ragbench.config.overrides import key_of, named_arms, words
+from ragbench.config.overrides import changes, key_of, named_arms, words
 from ragbench.config.own_stage import FunctionStage
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
@@ -304,9 +304,11 @@ class Experiment:
     def _repr_html_(self) -> str:
         from html import escape
 
-        shown = "".join(
-            f"<dt><b>{escape(name)}</b></dt><dd>{p._repr_html_()}</dd>" for name, p in self.pipelines.items()
-        )
+        shown, base = "", self.settings[0].overrides
+        for each in self.settings:
+            changed = changes(base, each.overrides)
+            difference = f" <code>{escape(changed)}</code>" if changed else ""
+            shown += f"<dt><b>{escape(each.name)}</b>{difference}</dt><dd>{each.pipeline._repr_html_()}</dd>"
         return f"<dl class='ragbench-experiment'>{shown}</dl>"
 
 

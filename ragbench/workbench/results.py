@@ -194,6 +194,16 @@ class Results(files.Measurements):
         wide = frame.pivot(index="rank", columns="arm", values=list(shown_columns)).swaplevel(axis=1)
         return wide.reindex(columns=[(arm, column) for arm in shown for column in shown_columns])
 
+    def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
+        """Means over queries: one row per arm (and the columns in `by`), one column per measure, `n` topics, latency.
+
+        `p50_ms` and `p95_ms` are the median and the 95th percentile of an arm's service time of a new query in
+        milliseconds: the same in all of its rows, NaN for an arm that was not timed, absent from a run without timing.
+        """
+        frame = super().summary(by, level)
+        total = self.latency[self.latency["stage"] == "total"].set_index("arm")
+        return frame.assign(**{f"{p}_ms": frame["arm"].map(total[p]) for p in ("p50", "p95")}) if len(total) else frame
+
     def report(self) -> Path:
         """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are said."""
         from ragbench.report import html

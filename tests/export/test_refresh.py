@@ -107,6 +107,8 @@ def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -
     checks = {check.part.split(" ")[0]: check for check in verify(copied, corpus=notes, latency=False)}
     assert {check.outcome for part, check in checks.items() if part != "latency"} == {"passes"}
     assert checks["drift"].said.startswith("generation 1: ")
+    refreshed = "20 documents are those of generation 1, refreshed since the measurement"
+    assert checks["documents"].said == refreshed
 
 
 @pytest.mark.parametrize(

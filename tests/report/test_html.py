@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.report import html
+from ragbench.report import evidence, html
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 
@@ -76,6 +76,13 @@ def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -
     data = json.loads(parsed.raw["script"][0])
     assert set(data["figures"]) == {"effects", "pareto", "latency", "interactions", "losses"}
     assert {str(place["data-figure"]) for place in parsed.all("div") if "data-figure" in place} == set(data["figures"])
+
+
+def test_the_pipeline_of_an_arm_says_what_differs_from_the_first(parsed: Page, ablation: Measurements) -> None:
+    sentences = {arm.text: pipeline.text for arm, _, pipeline in html.page.recipes(ablation).rows}
+    assert sentences["none"] == evidence.pipeline(ablation, "none")
+    assert sentences["p4"] == evidence.pipeline(ablation, "p4") + " Differs from none in: p4=on."
+    assert sentences["p4"] in parsed.text
 
 
 def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measurements) -> None:

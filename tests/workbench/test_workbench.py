@@ -66,6 +66,14 @@ def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Resul
 def test_results_answer_with_frames(measured: Results) -> None:
     (verdict,) = measured.verdicts.to_dict(orient="records")
     assert verdict["factor"] == "own" and verdict["effect"] < 0  # t1 is answered in reference/, which the stage drops
+    total = measured.latency[measured.latency["stage"] == "total"].set_index("arm")
+    summary = measured.summary(by=()).set_index("arm")
+    assert summary["p50_ms"].to_dict() == total["p50"].to_dict()
+    assert summary["p95_ms"].to_dict() == {"plain": measured.p95_ms("plain"), "own": measured.p95_ms("own")}
+    assert "<th>p95_ms</th>" in measured._repr_html_()
+    partly = replace(measured, latency=measured.latency[measured.latency["arm"] == "own"])
+    assert list(partly.summary()["p95_ms"].isna()) == [True, True, False, False]
+    assert "p95_ms" not in replace(measured, latency=measured.latency[:0]).summary()
     assert list(measured.by_type.columns) == ["type", "n", "plain", "own"]
     assert set(measured.topics["qid"]) == {"t1", "t2", "t3", "t4", "t5"}
     lost = measured.losses[(measured.losses["arm"] == "own") & (measured.losses["stage"] == "guides_only")]
@@ -141,6 +149,16 @@ def test_a_stage_goes_before_or_after_one_entry() -> None:
     placed = Experiment.arms({"mine": ["+exp=baseline", Own("mine", OnlyFolder(), after="fuse")]}).pipelines["mine"]
     names = [name for name, _ in placed]
     assert names.index("mine") == names.index("fuse") + 1
+
+
+def test_arms_that_differ_in_the_index_only_show_the_difference(around: list[str]) -> None:
+    arms = {"base": ["exp=baseline", *around], "headings": ["exp=baseline", *around, "p2=on"]}
+    for pair, difference in ((arms, "p2=on"), (dict(reversed(arms.items())), "without p2=on")):
+        experiment = Experiment.arms(pair)
+        assert experiment.pipelines["base"] == experiment.pipelines["headings"]
+        first, second = pair
+        shown = experiment._repr_html_()
+        assert f"<dt><b>{first}</b></dt>" in shown and f"<b>{second}</b> <code>{difference}</code></dt>" in shown
 
 
 def test_the_package_offers_what_notebooks_need() -> None:
