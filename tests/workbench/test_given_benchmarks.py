@@ -87,6 +87,34 @@ def test_a_cold_start_that_fails_costs_the_cold_start_only(
     )
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
+def test_each_proposal_alone_with_the_defaults_ends_with_a_table_a_report_and_a_tracked_run(
+    benchmark_small: Benchmark, workplace: Path, tmp_path: Path
+) -> None:
+    import mlflow
+
+    proposals = [f"p{number}" for number in range(1, 14)]
+    experiment = Experiment.ablate(
+        exp="plain_hybrid",
+        design="add_one",
+        factors=proposals,
+        paths={"results": str(tmp_path), "index": str(workplace / "index"), "cache": str(workplace / "cache")},
+        benchmark=benchmark_small,
+    )
+    results = experiment.run()
+    changed = [f"{name}_with_calibration" if name == "p10" else name for name in proposals]
+    assert sorted(results.arms) == sorted(["none", *changed])
+    assert set(results.verdicts["factor"]) == set(changed)
+    summary = results.summary(by=())
+    assert (summary[["p50_ms", "p95_ms", "nDCG@10"]] > 0).all(axis=None) and list(summary["arm"]) == results.arms
+    assert "p95_ms" in results._repr_html_()
+    assert all(_cold(results, arm) == COLD for arm in results.arms)
+    assert (results.folder / "report.html").stat().st_size > 100_000
+    tracked = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}").get_run(str(results.tracking_run))
+    assert tracked.info.status == "FINISHED"
+
+
 def _measured(benchmark: Benchmark, around: list[str]) -> Results:
     quick = ["latency.queries=2", "latency.rounds=1", "latency.warmup=1", "latency.cold_start=false"]
     arms = {"plain": [*around, *quick], "recent": [*around, *quick, "p10=on"]}
