@@ -171,7 +171,7 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
     written.append(docs / PAGE)
     for path, text in (
         (docs / "proposals" / "index.md", proposals(atlas)),
-        (docs.absolute().parent / "README.md", readme(atlas)),
+        (docs / "findings.md", findings(atlas)),
     ):
         if path.is_file():
             files.write_between(path, MARK, text)
@@ -208,8 +208,8 @@ def _size(topics: float) -> float:
     return float(min(8.0, 2.0 + topics**0.5 / 3))
 
 
-def readme(atlas: Atlas) -> str:
-    """The short table of README: the thirteen on people's questions."""
+def findings(atlas: Atlas) -> str:
+    """Return the short table of docs/findings.md: the thirteen on user questions."""
     frame = people(atlas)
     frame = frame[frame["change"].isin([f"`{name}`" for name in (*_PROPOSALS, "graph", "community")])]
     kept = frame[["change", "sites", "questions", "change of nDCG@10", "helps", ""]]
