@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import types
@@ -82,3 +83,9 @@ def test_a_pipe_gets_whole_sentences_and_no_blanks_at_the_ends_of_lines(capsys: 
     assert cli.main(["list", "experiments"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) > 10 and not [line for line in listed if line != line.rstrip()]
+
+
+def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    console.print_json({"p95_ms": float("nan"), "rows": [(1.5, float("inf"))], "name": "x"})
+    out = capsys.readouterr().out
+    assert json.loads(out, parse_constant=pytest.fail) == {"p95_ms": None, "rows": [[1.5, None]], "name": "x"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import sys
@@ -128,8 +129,16 @@ def _viewed(quiet: bool) -> Iterator[Progress]:
 
 
 def print_json(value: Any) -> None:
-    """A value as JSON on standard output."""
-    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+    """Print a value as JSON to stdout; NaN and infinities, which JSON does not have, become null."""
+    print(json.dumps(_strict(value), indent=1, ensure_ascii=False, default=str))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _strict(each) for key, each in value.items()}
+    return [_strict(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None) -> None:
