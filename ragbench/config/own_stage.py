@@ -119,10 +119,10 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
             "current": code,
             "place": {"after": after} if after else {"before": before or "cut"},
             "__doc__": function.__doc__ or f"The function {function.__name__} as a stage.",
-            "__module__": function.__module__,
         },
         frozen=True,
     )
+    made.__module__ = function.__module__  # make_dataclass of Python 3.12 and newer sets that of its caller
     made.__qualname__ = function.__qualname__
     extensions.register("stage", function.__name__, made)
     return made

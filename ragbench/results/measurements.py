@@ -167,7 +167,8 @@ class Measurements:
             paths = {arm: self.arm_path(arm) / name for arm in self.arms}
             frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
             empty = pd.DataFrame(columns=list(columns))
-            self._tables[name] = pd.concat(frames, ignore_index=True) if frames else empty
+            filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
+            self._tables[name] = pd.concat(filled, ignore_index=True) if filled else empty
         found = self._tables[name]
         return found[[*columns, *(each for each in found.columns if others and each not in columns)]]
 
