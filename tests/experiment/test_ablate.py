@@ -48,7 +48,7 @@ class Made(Measurements):
     def config(self, arm: str) -> Mapping[str, Any]:
         return self.configs[arm]
 
-    def arm_tables(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+    def arm_tables(self, name: str, columns: Sequence[str], others: bool = False) -> pd.DataFrame:
         rows = [(arm, f"q{n}", ms) for arm, ms in self.times.items() for n in range(80)]
         return pd.DataFrame(rows, columns=["arm", "qid", "total"])[list(columns)]
 

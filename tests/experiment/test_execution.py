@@ -160,7 +160,7 @@ def test_the_command_line_answers_with_one(tmp_path: Path, workplace: Path, trou
     (healthy, _), (broken, _) = trouble(times=0, kill=True), trouble(times=99, kill=True)
     arms = f"{healthy},{broken.partition('=')[2]}"
     words = ["run", "-m", "data=vault", f"data.corpus={vault}", f"data.queries={queries}", arms, "--quiet"]
-    words += ["order=[dense,fuse,trouble,cut]", "split=all", "latency.enabled=false"]
+    words += ["order=[dense,fuse,trouble,cut]", "split=all", "latency.enabled=false", "allow_unjudged=true"]
     words += ["tracking.enabled=false", f"paths.results={tmp_path / 'results'}", f"paths.cache={workplace / 'cache'}"]
     assert cli.main([*words, "execution=joblib", "execution.retries=0", "execution.workers=2"]) == 1
     said = capsys.readouterr().err.splitlines()

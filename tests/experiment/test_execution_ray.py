@@ -40,6 +40,7 @@ def command(tmp_path: Path, workplace: Path, *more: str) -> list[str]:
     queries.write_text("qid,text\nq1,how do lamps know when the sun sets\nq2,LNT-301\n")
     words = [sys.executable, "-m", "ragbench", "run", "-m", "execution=ray", "execution.workers=1"]
     words += ["data=vault", f"data.corpus={VAULT}", f"data.queries={queries}", "split=all", "latency.enabled=false"]
+    words += ["allow_unjudged=true"]
     words += ["tracking.enabled=false", f"paths.results={tmp_path / 'results'}", f"paths.cache={workplace / 'cache'}"]
     return [*words, "--json", *more]
 

@@ -87,7 +87,9 @@ def test_without_topics_that_have_an_answer_nothing_is_shown(handbook: Benchmark
 def test_the_sentence_has_the_change_with_its_interval(settings_of, tmp_path: Path) -> None:
     values = {"a": {f"q{n}": 0.5 for n in range(10)}, "b": {f"q{n}": 0.6 + n / 100 for n in range(10)}}
     said = provisional.Answers(values, 3, 9).sentence(Policy.of(settings_of(tmp_path).config))
-    assert said.startswith("provisional, nDCG@10 of 10 topics among 3 of 9 documents: a 0.50, b 0.65 (+0.14 [+0.")
+    assert said.startswith(
+        "provisional, nDCG@10 of 10 topics among 3 of 9 documents: a 0.50, b 0.65 (+0.14 [-0.05, +0."
+    )
 
 
 @pytest.mark.slow

@@ -170,7 +170,7 @@ def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_pat
     queries = tmp_path / "queries.csv"
     queries.write_text("qid,text\nq1,LNT-301\nq2,how do lamps know when the sun sets\n")
     words = ("data=vault", f"data.corpus={VAULT}", f"data.queries={queries}", "latency.enabled=false")
-    settings = settings_of(tmp_path / "results", *words)
+    settings = settings_of(tmp_path / "results", *words, "allow_unjudged=true")
     vault = load(settings.config["data"])
     assert not vault.section_qrels and not vault.document_qrels
     found = run([settings], vault, say=lambda sentence: None)

@@ -27,6 +27,7 @@ from ragbench.export.engines.plan import Plan
 from ragbench.export.engines.refreshing import EngineRefresher
 from ragbench.export.verify import verify
 from ragbench.export.write import write
+from ragbench.index.lexical import Bm25F
 from tests.export.scores import by_chunk, scores_alike
 
 SYSTEMS = ("qdrant", "opensearch", "elasticsearch", "lancedb")
@@ -453,7 +454,15 @@ def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
 
 
 def test_a_fusion_by_ranks_divides_by_ranks() -> None:
-    plan = Plan({"lexical": 9, "dense": 9}, {"lexical": 1, "dense": 2}, "rrf", 60, None, None, "english")
+    plan = Plan(
+        {"lexical": 9, "dense": 9},
+        {"lexical": 1, "dense": 2},
+        "rrf",
+        60,
+        Bm25F((("content", 1.0),), 1.2, 0.75),
+        None,
+        "english",
+    )
     found = by_chunk(aliased.fuse(plan, {"lexical": {"a": 3.0, "b": 3.0, "c": 1.0}, "dense": {"c": 0.9}}))
     assert [*found] == ["c", "a", "b"] and found["c"][1] == {"lexical": 1.0, "dense": 0.9}
     assert [score for score, _ in found.values()] == pytest.approx([1 / 62 + 2 / 61, 1 / 61, 1 / 61])

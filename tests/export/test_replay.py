@@ -22,7 +22,7 @@ def bench(finished) -> Bench:
 def test_an_arm_replayed_unchanged_loses_nothing(bench: Bench) -> None:
     found = bench.replay(bench.measured.settings)
     assert found.measured == pytest.approx(bench.measured.quality["nDCG@10"])
-    assert (found.loss, found.low, found.high) == (0, 0, 0)
+    assert (found.loss, found.low, found.high) == (0, -0.25, 0.25)  # two queries more than six could change by 2 / 8
     assert found.topics == 6  # one of the seven has no answer
     assert found.sentence.startswith("nDCG@10 measured 0.")
 

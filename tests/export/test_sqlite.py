@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.errors import BundleError
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.commands import cli
 from ragbench.config import composition
@@ -360,8 +360,6 @@ def test_what_is_no_such_file(tmp_path: Path) -> None:
         ragbench.load(other)
     with pytest.raises(BundleError, match="there is no file"):
         opened.connect(tmp_path / "none.sqlite")
-    with pytest.raises(ConfigError, match="neither a signature nor a corpus"):
-        ragbench.load(other, key=tmp_path)
 
 
 def test_a_length_in_a_byte_is_lucenes() -> None:
