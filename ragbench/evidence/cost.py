@@ -106,10 +106,12 @@ class Cost:
     @property
     def _noise(self) -> str:
         if self.net:
-            return f" (waiting for a processor subtracted, {self.noise_ms:.0f} ms for noise: {self.disturbed})"
+            return f" ({NET}, {self.noise_ms:.0f} ms for noise: {self.disturbed})"
         return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
 
 
+NET = "waiting for a processor subtracted"
+"""How a cost says that it is of net times."""
 END_TO_END = "a live search is timed end to end including its network, a pipeline is not"
 """Why the times of a live search and of a pipeline are not compared."""
 RECORDED = "a run file has no latencies"

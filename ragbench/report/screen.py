@@ -13,7 +13,7 @@ from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
-from ragbench.evidence.cost import END_TO_END, RECORDED
+from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
 from ragbench.report import evidence
 
@@ -138,6 +138,8 @@ def _reasons(results: Measurements) -> list[str]:
 def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["verdict"] == "confirm":
         return f"better; exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
+    if row["verdict"] == "adopt" and NET in str(row["reason"]):
+        return "latency judged without the time spent waiting for a processor: the machine was busy"
     if row["verdict"] not in ("inconclusive", "reject"):
         return ""
     queries = counted(int(row["n"]), "query")
@@ -164,7 +166,7 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
 def _verdict(row: Mapping[str, Any]) -> str:
     """The verdict in at most 14 characters: quality and cost apart where only the time is not known."""
     known = row["verdict"] != "inconclusive" or row["quality"] not in ("better", "equivalent")
-    return str(row["verdict"]) if known else f"{'better' if row['quality'] == 'better' else 'equal'}; time?"
+    return str(row["verdict"]) if known else f"{'better' if row['quality'] == 'better' else 'equal'}; p95?"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -67,8 +67,8 @@ class Results(files.Measurements):
     def next_words(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
-        If an arm is better and only its time is not known, the times come first, unless the baseline is a live search
-        or a run file, with which no times are compared; without a judgment, judging does.
+        If an arm is better and only its latency is unknown, it is measured again first, once, unless the baseline is a
+        live search or a run file, with which no latency is compared. Without a judgment, judging comes first.
         """
         if not self.judged:
             return "data pool"
@@ -81,7 +81,8 @@ class Results(files.Measurements):
             return f"run --confirm {shlex.quote('@1/' + str(exploratory.sort_values('effect')['factor'].iloc[-1]))}"
         better = frame[(frame["quality"] == "better") & (frame["cost"] == "open") & frame["factor"].isin(self.arms)]
         local = [arm for arm in self.arms if not self.config(arm).get("live")]
-        if not len(adopted) and len(better) and self.arms[0] in local:
+        timed_again = "timed-again" in self.folder.name
+        if not len(adopted) and len(better) and self.arms[0] in local and not timed_again:
             return "run --time-again @1"
         chosen = adopted if len(adopted) else better
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]

@@ -89,7 +89,7 @@ def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> Non
     assert not any(line.startswith("good") for line in said)
     untimed = screen.below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
     assert "b: significantly better; latency unknown (not measured): ragbench run" in untimed
-    assert "better; time?" in printed(measurements.load(tmp_path / "untimed"), 80)
+    assert "better; p95?" in printed(measurements.load(tmp_path / "untimed"), 80)
 
 
 def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
