@@ -119,7 +119,8 @@ def test_make_refuses_an_old_python_in_one_sentence(tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo Python 3.10.13\n', encoding="utf-8")
     old.chmod(0o755)
-    done = subprocess.run(["make", "run", "PYTHON=./old"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = ["make", "--no-print-directory", "run", "PYTHON=./old"]  # make test is a make above it
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     sentence = "ragbench needs Python 3.11 or newer, not Python 3.10.13: run make PYTHON=python3.13 run"
     assert (done.returncode, done.stdout.splitlines()) == (2, [sentence])
 
