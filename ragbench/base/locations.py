@@ -44,7 +44,7 @@ def results() -> Path:
 
 
 def state() -> Path:
-    """The folder of what this user's commands remember: the ledger of looks at test topics.
+    """Return the folder of this user's state, such as the record of comparisons.
 
     That is `ragbench` in `XDG_STATE_HOME`, or in `~/.local/state`.
     """

@@ -154,7 +154,7 @@ def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int
 def _recorded(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms, str]:
     """Record that arms of several runs are compared: the arms as that comparison judges them, and its label.
 
-    Arms of one run have the verdicts of that run: reading them again is no comparison.
+    Arms of one run have the verdicts of that run: reading them again is not a comparison.
     """
     from dataclasses import replace
 

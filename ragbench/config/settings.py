@@ -107,7 +107,7 @@ class Settings:
 
     @property
     def ledger(self) -> Path:
-        """The folder of the ledger of looks, whatever the results folder is."""
+        """The folder of the record of comparisons, which does not depend on the results folder."""
         return locations.ledger()
 
     @property

@@ -22,14 +22,13 @@ from ragbench.results.measurements import Measurements
 class GatheredArms:
     """Arms of several sources over the same topics of a `split`; `notes` are remarks on the sources.
 
-    `benchmark` and `digest` are the name and digest of the benchmark. `run` is the one run that all arms are of, whose
-    comparison is no new one; None where they are of several.
+    `benchmark` is the name of the collection. `run` is the one run that all arms are of, whose comparison is not a new
+    one; None if they are of several.
     """
 
     arms: Arms
     split: str
     benchmark: str
-    digest: str
     notes: tuple[str, ...] = ()
     run: Measurements | None = None
 
@@ -79,8 +78,8 @@ def gather(
         about = runs[0].record["benchmark"]
     else:
         assert benchmark is not None
-        about = {"name": benchmark.name, "digest": benchmark.digest}
-    return GatheredArms(Arms(arms, policy), split, str(about["name"]), str(about["digest"]), tuple(notes))
+        about = {"name": benchmark.name}
+    return GatheredArms(Arms(arms, policy), split, str(about["name"]), tuple(notes))
 
 
 def _of_source(
@@ -103,7 +102,7 @@ def _of_one_run(run: Measurements, wanted: Sequence[str | None], policy: Policy,
         _require_measured(run.folder, name, arms.arms[name], policy, split)
     _require_two(asked)
     benchmark = run.record["benchmark"]
-    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), str(benchmark["digest"]), run=run)
+    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), run=run)
 
 
 def _require_measured(source: Path, name: str, arm: Arm, policy: Policy, split: str) -> None:
