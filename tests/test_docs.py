@@ -236,15 +236,15 @@ def test_the_reference_has_the_phases_with_their_measures_and_times() -> None:
 
 def test_the_page_on_scaling_has_the_sizes_of_the_seed() -> None:
     # seed 001, "Performance Characteristics": up to 10,000 documents, time and memory
-    text = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "research" / "scaling.md").read_text(encoding="utf-8")
     documents = [int(row.replace(",", "")) for row in re.findall(r"^\| [\d,]+ \| ([\d,]+) \| 1 \|", text, re.M)]
     assert min(documents) < 1000 < 10_000 < max(documents)
     assert "| MB |" in text
 
 
 def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
-    # seed 004, success metrics: time to index and memory, as docs/systems.md has measured them
-    text = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
+    # seed 004, success metrics: time to index and memory, as docs/research/systems.md has measured them
+    text = (ROOT / "docs" / "research" / "systems.md").read_text(encoding="utf-8")
     (row,) = (line for line in text.splitlines() if line.startswith("| with chunks indexing takes"))
     factors = [float(each) for each in re.findall(r"\b\d\.\d\d\b", row)]
     assert "kept" in row and len(factors) == 5 and 1 < max(factors) < 2

@@ -22,7 +22,7 @@ EXAMPLES = """examples:
   ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
   ragbench list runs                 finished and interrupted runs, and the command that continues those
   ragbench list --markdown           all of it as one page, docs/configuration.md
-  ragbench list --conformance        the requirements of the seeds and what shows them, docs/conformance.md
+  ragbench list --conformance        the requirements of the seeds and what shows them, docs/research/conformance.md
 """
 
 KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")

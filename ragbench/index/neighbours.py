@@ -28,7 +28,7 @@ from ragbench.base.errors import IndexError_
 Kind = Literal["flat", "hnsw", "ivf_sq8"]
 
 # Up to the first number an exact search stays under 3 ms and needs no building; above the second a graph takes hours
-# of one thread to build. Measured in docs/scaling.md.
+# of one thread to build. Measured in docs/research/scaling.md.
 FLAT_UP_TO, HNSW_UP_TO = 50_000, 200_000
 
 _FAR = 2**31 - 1

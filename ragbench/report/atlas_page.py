@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.evidence.meta import Pooled
 
 _NAMES = 27
-PAGE, MARK = "atlas.md", "atlas"
+PAGE, MARK = Path("research", "atlas.md"), "atlas"
 _PROPOSALS = tuple(f"p{number}" for number in range(1, 14))
 
 
@@ -157,7 +157,7 @@ def people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.D
 
 
 def write(atlas: Atlas, docs: Path) -> list[Path]:
-    """Write `atlas.md`, its figures, and the tables between the marks of the other pages; the paths that were written.
+    """Write `research/atlas.md`, its figures and the tables between the marks of other pages; return the paths.
 
     Raises ConfigError where a page has lost its marks.
     """
@@ -167,6 +167,7 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
     for name, text in _pictures(atlas).items():
         files.write_text(pictures / name, text)
         written.append(pictures / name)
+    (docs / PAGE).parent.mkdir(exist_ok=True)
     files.write_text(docs / PAGE, page(atlas))
     written.append(docs / PAGE)
     for path, text in (
@@ -224,7 +225,7 @@ def proposals(atlas: Atlas) -> str:
 
 
 def page(atlas: Atlas) -> str:
-    """The page docs/atlas.md."""
+    """The page docs/research/atlas.md."""
     facts = atlas.collections
     counts = facts.groupby("questions").agg(collections=("collection", "size"), topics=("topics", "sum"))
     counted = "; ".join(
@@ -240,10 +241,10 @@ def page(atlas: Atlas) -> str:
             most=int(facts["documents"].max()),
             other=int((facts["software"] == 0).sum()),
         ),
-        "![Every change: the mean and what to expect on a new collection](images/atlas.svg)",
+        "![Every change: the mean and what to expect on a new collection](../images/atlas.svg)",
         "## Every change on `plain_hybrid`",
         _table(known(atlas)),
-        f"By collection: {', '.join(f'[{each}](images/atlas-{each}.svg)' for each in _pictured(atlas))}.",
+        f"By collection: {', '.join(f'[{each}](../images/atlas-{each}.svg)' for each in _pictured(atlas))}.",
         "## By the kind of topics",
         *(
             f"### {WORDS[kind].capitalize()}\n\n{_table(known(atlas, questions=kind))}"
@@ -257,7 +258,7 @@ def page(atlas: Atlas) -> str:
         "## What effects vary with",
         _moderators(atlas),
         "## People's questions",
-        "Every switch and preset, by site: [the proposals](proposals/index.md#which-of-them-pay-for-people).",
+        "Every switch and preset, by site: [the proposals](../proposals/index.md#which-of-them-pay-for-people).",
         "## The collections",
         _collections(atlas),
     ]

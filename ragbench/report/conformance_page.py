@@ -1,4 +1,4 @@
-"""The page docs/conformance.md: every requirement of the seeds, with the tests that show it or why it differs."""
+"""The page docs/research/conformance.md: every requirement of the seeds, its tests or why it differs."""
 
 from __future__ import annotations
 

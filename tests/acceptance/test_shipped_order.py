@@ -17,7 +17,7 @@ from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
 
 ROOT = Path(__file__).parents[2]
-SHEET = ROOT / "docs" / "order-questions.md"
+SHEET = ROOT / "docs" / "research" / "order-questions.md"
 
 
 @pytest.fixture(scope="module")

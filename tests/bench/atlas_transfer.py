@@ -6,7 +6,7 @@ The collections that are shipped count with those in the folders; the built-in b
 Spearman's correlation of the effects on `plain_hybrid` with those on the built-in benchmark, for every collection that
 is documentation. Few topics measure an effect roughly: *at best* is the mean correlation that a collection would show
 if its true effects were those of the built-in benchmark, and both were measured with the errors they have. Printed as
-markdown, for docs/methods.md.
+markdown, for docs/research/methods.md.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Coverage: each collection is left out in turn, and the others predict its effect
 error, which widens the interval. Regret: n topics of the collection that was left out are what a person has. A search
 is chosen by these topics alone, by the other collections alone, and by both (*expected*); what is lost is nDCG@10 on
 the topics that were not drawn, against the best search there. Sizes that leave no topics are not in the table.
-Printed as markdown, for docs/methods.md.
+Printed as markdown, for docs/research/methods.md.
 """
 
 from __future__ import annotations

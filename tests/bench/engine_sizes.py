@@ -1,4 +1,4 @@
-"""How engines grow with a collection: python tests/bench/engine_sizes.py --write docs/scaling.md
+"""How engines grow with a collection: python tests/bench/engine_sizes.py --write docs/research/scaling.md
 
 Words and vectors are synthetic, loaded through the engines' own tables; every row is kept in --rows as soon as it is
 measured. `--engines postgres,postgres8,sqlite` and `--sizes 30000,100000` measure less; `postgres8` has 8 partitions.
@@ -233,7 +233,7 @@ def _nearest(engine: Any, vector: Any) -> set[str]:
 
 
 def report(rows: list[dict[str, Any]], note: str) -> str:
-    """The tables of docs/scaling.md."""
+    """The tables of docs/research/scaling.md."""
     names = {"postgres": "PostgreSQL", "sqlite": "SQLite"}
 
     def named(engine: str) -> str:

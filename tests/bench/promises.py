@@ -2,7 +2,7 @@
 
     python tests/bench/promises.py --null "like runs" --n 20 --n 50 --simulations 400
 
-Without options all rows, two at a time, which takes hours. The figures in docs/methods.md are the rows it prints.
+Without options all rows, two at a time, which takes hours. Its rows are the figures of docs/research/methods.md.
 A family is 13 arms at two levels against one base; the differences of two arms correlate by .5, those of the two levels
 of an arm by .7.
 """

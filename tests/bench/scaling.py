@@ -1,4 +1,4 @@
-"""Measure how indexes grow: python tests/bench/scaling.py --write docs/scaling.md
+"""Measure how indexes grow: python tests/bench/scaling.py --write docs/research/scaling.md
 
 Every measurement runs in a process of its own, so that its peak memory is its own. `--sizes 1000,10000` measures fewer
 rows; rows that stand in --rows already are kept unless --fresh is given. Up to `--real` chunks are embedded by the

@@ -1,4 +1,4 @@
-"""From measured rows to the tables of docs/scaling.md: what was measured, how it grows, what more would need."""
+"""From measured rows to the tables of docs/research/scaling.md: measurements, growth, extrapolation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What must hold of a large index: python -m pytest tests/bench/test_scaling.py --benchmark-only -s
 
-RAGBENCH_SCALING=100000 measures the size the limits were set for (several minutes); docs/scaling.md has all sizes.
+RAGBENCH_SCALING=100000 measures the size the limits were set for (several minutes); see docs/research/scaling.md.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ ROWS = read(locations.configuration())
 DECISIONS = set(
     re.findall(
         r"^\| ([^|]+?) \|",
-        (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8"),
+        (ROOT / "docs" / "research" / "decisions.md").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 )
@@ -77,8 +77,8 @@ def test_every_seed_has_rows() -> None:
 
 def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", "--conformance"]) == 0
-    assert (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8") == capsys.readouterr().out, (
-        "run: ragbench list --conformance > docs/conformance.md"
+    assert (ROOT / "docs" / "research" / "conformance.md").read_text(encoding="utf-8") == capsys.readouterr().out, (
+        "run: ragbench list --conformance > docs/research/conformance.md"
     )
 
 
