@@ -87,7 +87,7 @@ faults: .venv/installed
 
 # The pictures of docs/studio.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed
-	$(BIN)/python -m tests.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
+	$(BIN)/python -m tests.extras.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 
 # The pictures of the report and of MLflow in README, from runs in folders of their own; some minutes.
 screenshot: .venv/installed

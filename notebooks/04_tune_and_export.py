@@ -85,7 +85,7 @@ for hit in bundle.search("how do I rotate an api key", top_n=3):
 # checks the time of queries too.
 
 # %%
-from ragbench.export.verify import verify
+from ragbench.extras.ship.verify import verify
 
 for check in verify(written.out, latency=False):
     print(f"{check.outcome:12} {check.part:25} {check.said}")

@@ -79,7 +79,7 @@ results.verdicts[["factor", "effect", "n", "mde"]].round(3)
 # rank.
 
 # %%
-from ragbench.benchmark.pool import pool, write_pool
+from ragbench.extras.collect.pool import pool, write_pool
 from ragbench.benchmark.runs import read_run
 
 benchmark = Experiment.single(*vault).benchmark
@@ -93,7 +93,7 @@ print(f"{len(rows)} pairs of question and section")
 # here the first two are graded by a session without either.
 
 # %%
-from ragbench.benchmark.judge import JudgingSession, merge_into_folder
+from ragbench.extras.collect.judge import JudgingSession, merge_into_folder
 
 session = JudgingSession(place / "pool.csv")
 for _ in range(2):

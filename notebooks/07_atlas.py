@@ -20,11 +20,11 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-import ragbench.atlas
-from ragbench.atlas.tables import Atlas
-from ragbench.evidence import meta
+import ragbench.extras.atlas
+from ragbench.extras.atlas.tables import Atlas
+from ragbench.extras.atlas import meta
 
-atlas = Atlas.load(Path(ragbench.atlas.__file__).parent)  # without what you added
+atlas = Atlas.load(Path(ragbench.extras.atlas.__file__).parent)  # without what you added
 atlas.collections[["collection", "questions", "kind", "documents", "topics"]]
 
 # %% [markdown]

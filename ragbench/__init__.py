@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.native import save_benchmark
     from ragbench.config.own_stage import stage
     from ragbench.evaluation.own_measures import measure
-    from ragbench.export.opening import load
+    from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
@@ -45,7 +45,7 @@ _HOME = {
     "Tuning": "ragbench.workbench",
     "bakeoff": "ragbench.workbench.bakeoff",
     "encoder": "ragbench.models.functions",
-    "load": "ragbench.export.opening",
+    "load": "ragbench.extras.ship.opening",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.own_measures",
     "remember": "ragbench.base.query_memory",

@@ -29,6 +29,8 @@ from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
+pytest_plugins = ["tests.fixtures.exported", "tests.fixtures.stages"]
+
 # Every folder and variable that could change a result is the session's own: home, state, working directory. Workers
 # inherit them from the process that starts them.
 INHERITED = os.environ.get("PYTEST_RAGBENCH_SESSION")
@@ -184,7 +186,8 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     from ragbench.benchmark.load import load
     from ragbench.config import composition
     from ragbench.experiment.run import run
-    from ragbench.export import bundle, measured_arm
+    from ragbench.export import measured_arm
+    from ragbench.extras.ship import bundle
 
     questions = {"how do programs prove their identity": "authentication", "counters": "metrics", "moose": ""}
     folder = tmp_path_factory.mktemp("bundle")
@@ -329,7 +332,7 @@ def cluster() -> Iterator[str]:
     """The override that joins a running Ray cluster of two processors; its nine processes end with the module."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'ragbench[ray]'")
-    part = pytest.importorskip("ragbench.experiment.execution_ray", reason="the part was left out")
+    part = pytest.importorskip("ragbench.extras.remote.execution_ray", reason="the part was left out")
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     part._set_own_token(os.environ)

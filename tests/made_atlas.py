@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragbench.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, Atlas
+from ragbench.extras.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, Atlas
 
 
 def made(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragbench.base.files import sha256
 from ragbench.boundary.sealed import read_sealed, write_sealed
-from ragbench.export import bundle
+from ragbench.extras.ship import bundle
 
 
 def reseal(path: Path, **changes: Any) -> None:

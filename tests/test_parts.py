@@ -15,13 +15,13 @@ from ragbench.base.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONAL = (
-    "ragbench.studio",
+    "ragbench.extras.studio",
     "ragbench.tracking",
-    "ragbench.serving",
+    "ragbench.extras.ship.serving",
     "ragbench.report",
-    "ragbench.index.remote",
+    "ragbench.extras.remote.artefact_store",
     "ragbench.experiment",
-    "ragbench.benchmark.topics",
+    "ragbench.extras.collect.topics",
     *(f"ragbench.export.{name}" for name in parts.names("ragbench.exports")),
     *("mlflow", "ray", "fsspec", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
 )
@@ -29,7 +29,7 @@ SEARCH = """
 import sys
 import ragbench
 print("after import:", *sorted(name for name in sys.modules if name.startswith("ragbench.")))
-from ragbench.export.opening import load
+from ragbench.extras.ship.opening import load
 with load(sys.argv[1]) as bundle:
     assert bundle.search("lamps")
 print("after search:", *sorted(sys.modules))
@@ -60,7 +60,7 @@ from ragbench.commands import SUMMARY
 assert "studio" not in SUMMARY and "search" in SUMMARY
 assert parts.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch", "config")
 assert parts.names("ragbench.executions") == ("joblib",)
-skipped = ("ragbench.__main__", "ragbench.export.langchain", "ragbench.export.llamaindex")
+skipped = ("ragbench.__main__", "ragbench.extras.ship.langchain", "ragbench.extras.ship.llamaindex")
 for each in pkgutil.walk_packages(ragbench.__path__, "ragbench."):
     if each.name not in skipped:
         importlib.import_module(each.name)
@@ -109,7 +109,7 @@ def test_parts_can_be_deleted_and_the_rest_works(tmp_path: Path) -> None:
     for folder in ("ragbench", "conf", "corpus", "qrels", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "bench"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
-    for folder in ("ragbench/studio", "tests/studio"):
+    for folder in ("ragbench/extras/studio", "tests/studio"):
         shutil.rmtree(tmp_path / folder)
     for file in ("commands/studio.py", "export/qdrant.py", "experiment/execution_ray.py"):
         (tmp_path / "ragbench" / file).unlink()

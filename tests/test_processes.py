@@ -14,9 +14,9 @@ import pytest
 from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.experiment import coldstart
-from ragbench.search.live import command
-from ragbench.serving.follow import Follower
-from ragbench.studio.jobs import Jobs
+from ragbench.extras.remote.live import command
+from ragbench.extras.ship.serving.follow import Follower
+from ragbench.extras.studio.jobs import Jobs
 from tests.waiting import until
 
 CHILD = "import os; from ragbench.base.processes import end_with; end_with(os.getppid()); input()"

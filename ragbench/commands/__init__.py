@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ragbench.base import extras
 
 _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Find out which ideas help": {
@@ -50,12 +51,10 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "completion": "make the shell complete commands, options and overrides",
     },
 }
-_HERE = os.path.dirname(__file__)  # noqa: PTH120 # pathlib would slow `--help` down
 
 
 def _is_there(name: str) -> bool:
-    """Whether the module of a command is there: optional ones may have been left out."""
-    return os.path.exists(os.path.join(_HERE, f"{name}.py"))  # noqa: PTH110, PTH118
+    return extras.module("commands", name) is not None
 
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -120,7 +119,7 @@ def call(words: Sequence[str]) -> Call | None:
     if found[0] not in SUMMARY:
         return _of_another_package(first, rest)
     size = 2 if found[1:2] and found[1] in WORDS.get(found[0], {}) else 1
-    return Call(" ".join(found[:size]), tuple(found[size:]), f"ragbench.commands.{'_'.join(found[:size])}")
+    return Call(" ".join(found[:size]), tuple(found[size:]), extras.module("commands", "_".join(found[:size])) or "")
 
 
 def _of_another_package(name: str, rest: Sequence[str]) -> Call | None:

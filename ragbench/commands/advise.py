@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
-    from ragbench.atlas import expected
     from ragbench.config import composition
+    from ragbench.extras.atlas import expected
     from ragbench.report import advice, screen
     from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs

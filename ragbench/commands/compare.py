@@ -90,7 +90,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.evidence.replication import agreement, effects
+    from ragbench.extras.atlas.replication import agreement, effects
     from ragbench.results import measurements, verdicts
 
     loaded: dict[str, measurements.Measurements] = {}
@@ -129,7 +129,8 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
 
 
 def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    from ragbench.results import measured_data, measurements, model_judged
+    from ragbench.extras.collect import model_judged
+    from ragbench.results import measured_data, measurements
 
     if not arguments.model_grades or not arguments.sample:
         raise ConfigError(

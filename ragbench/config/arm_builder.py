@@ -17,7 +17,7 @@ from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
 if TYPE_CHECKING:
-    from ragbench.index.remote import RemoteStore
+    from ragbench.extras.remote.artefact_store import RemoteStore
     from ragbench.index.shards import Sharding
 
 Progress = Callable[[str, int, int], None]
@@ -73,7 +73,7 @@ class ArmBuilder:
 def fetch_caches(store: ArtefactStore, models: Models) -> None:
     """Download the caches of other machines from the shared store, if any. IndexError_ if it cannot be used."""
     if store.remote is not None and models.cache is not None:
-        from ragbench.index import shared_caches
+        from ragbench.extras.remote import shared_caches
 
         shared_caches.fetch(store.remote, models.cache)
 
@@ -81,7 +81,7 @@ def fetch_caches(store: ArtefactStore, models: Models) -> None:
 def share_caches(store: ArtefactStore, models: Models) -> None:
     """Upload the caches to the shared store, if there is one; a failure is a warning, so that no result is lost."""
     if store.remote is not None and models.cache is not None:
-        from ragbench.index import shared_caches
+        from ragbench.extras.remote import shared_caches
 
         try:
             shared_caches.publish(store.remote, models.cache)

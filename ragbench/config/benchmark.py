@@ -16,8 +16,8 @@ from ragbench.benchmark.loaders import MEMORY
 from ragbench.config.overrides import section_of, word
 
 if TYPE_CHECKING:
-    from ragbench.benchmark.topics.derive import MadeTopics
     from ragbench.config.settings import Settings
+    from ragbench.extras.collect.topics.derive import MadeTopics
 
 GIVEN, DERIVED = "given", "derived"
 MARKDOWN = ("builtin", "native", "vault", "git")
@@ -42,7 +42,7 @@ def load(config: Mapping[str, Any]) -> Benchmark:
 
 def load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
     """The documents of `data` with derived topics; `options` are those of `DeriveSpec`."""
-    from ragbench.benchmark.topics.derive import DeriveSpec, derive
+    from ragbench.extras.collect.topics.derive import DeriveSpec, derive
 
     found = derive(documents(data), build(DeriveSpec, options, "topics"))
     return found.read_from({"data": dict(data), "topics": {"kind": DERIVED, **options}})
@@ -88,7 +88,7 @@ def _words(source: Mapping[str, Any]) -> list[str]:
 
 def derivation(config: Mapping[str, Any]) -> tuple[MadeTopics, int]:
     """The derived topics of a configuration with what was dropped, and the number of documents; nothing is masked."""
-    from ragbench.benchmark.topics.derive import DeriveSpec, choose
+    from ragbench.extras.collect.topics.derive import DeriveSpec, choose
 
     options = {key: value for key, value in config["topics"].items() if key != "kind"}
     found = documents(config["data"])

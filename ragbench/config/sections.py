@@ -75,7 +75,7 @@ class FieldWeights(Checked):
 
 @dataclass(frozen=True)
 class TuneSpec(Checked):
-    """How to search for parameters; `space` gives the ranges (`ragbench.fit.tuning.space`)."""
+    """How to search for parameters; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
     objective: Names = (

@@ -17,7 +17,6 @@ from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
-from ragbench.benchmark.topics.derive import DeriveSpec, choose
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
@@ -26,6 +25,7 @@ from ragbench.evaluation.machine import Watch
 from ragbench.evidence.arms import LATENCY
 from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast, provisional
+from ragbench.extras.collect.topics.derive import DeriveSpec, choose
 from ragbench.results import comparisons, environment, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from ragbench.atlas.expected import SURE, Advice
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
+from ragbench.extras.atlas.expected import SURE, Advice
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
 

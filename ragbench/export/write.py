@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ragbench.atlas import expected
-from ragbench.atlas.expected import Advice
 from ragbench.base import parts
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import Progress, Say
-from ragbench.export import hybrid, measured_arm
+from ragbench.export import measured_arm
 from ragbench.export.file_format import BUNDLE, ENGINES, FileFormat, formats
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS, Bench, Replay
+from ragbench.extras.atlas import expected
+from ragbench.extras.atlas.expected import Advice
+from ragbench.extras.engines import hybrid
 from ragbench.results.store import arm_folder
 
 _ALIASES = {"bundle": BUNDLE}
@@ -60,7 +61,7 @@ def write(
 
     `benchmark` is the one that the run measured, read again if None.
 
-    With `load`, the address of a server (`ragbench.export.engines.address`), the search is put there, not into a file.
+    With `load`, the address of a server (`ragbench.extras.engines.address`), the search is put there, not into a file.
 
     `self_contained` puts weights and Lucene into what is written, for `requirements-serve.txt`. `on_expectation` takes
     the place of `force` where the gain is open and the atlas expects it.
@@ -92,7 +93,7 @@ def write(
     ending = file.ending if file else ENGINES.get(format, ".bundle")
     place = out or measured.results.folder / "exports" / f"{arm_folder(measured.name)}{ending}"
     if format in ENGINES or load is not None:
-        from ragbench.export.engines import shipping
+        from ragbench.extras.engines import shipping
 
         most = None if force else max_loss
         where = None if load is not None else place
@@ -130,7 +131,7 @@ def _bundle(
     progress: Progress | None,
     say: Say,
 ) -> list[str]:
-    from ragbench.export import bundle
+    from ragbench.extras.ship import bundle
 
     bundle.write(
         arm,

@@ -23,7 +23,7 @@ from ragbench.boundary.json import read_json_file
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of, manifest_entry
 
 if TYPE_CHECKING:
-    from ragbench.index.remote import RemoteStore
+    from ragbench.extras.remote.artefact_store import RemoteStore
 
 Say = Callable[[str], None]
 Build = Callable[[Path], Mapping[str, Any] | None]

@@ -7,16 +7,16 @@ of time. `ragbench.index.parts` holds the parts.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import extras
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_memory import QueryMemory
@@ -78,7 +78,7 @@ _registered: dict[str, AnyPart] = {}
 
 def register(part: AnyPart) -> None:
     """Make a part known by its name. ConfigError when this package has a part of that name."""
-    if _module(part.name) is not None:
+    if extras.module("parts", part.name) is not None:
         raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
     _registered[part.name] = part
 
@@ -88,18 +88,12 @@ def find(name: str) -> AnyPart | None:
     if name in _registered:
         return _registered[name]
     kind, _, source = name.partition(":")
-    place = _module(kind)
+    place = extras.module("parts", kind)
     if place is None:
         return None
     module = importlib.import_module(place)
     found: AnyPart = module.of_source(source) if source else module.PART
     return found
-
-
-@cache
-def _module(name: str) -> str | None:
-    path = f"ragbench.index.parts.{name}"
-    return path if name.isidentifier() and importlib.util.find_spec(path) is not None else None
 
 
 class Index:

@@ -17,7 +17,7 @@ from ragbench.base.bounds import Checked, Count, Holds, Name, Positive, Weight, 
 from ragbench.base.errors import BoundaryError, ConfigError, ModelError
 from ragbench.base.query_memory import QueryMemory
 from ragbench.boundary.capabilities import Capability, Needs
-from ragbench.boundary.http import Client, HttpError, split_address
+from ragbench.extras.remote.http import Client, HttpError, split_address
 from ragbench.models import usage
 from ragbench.models.store import Store, key_of
 from ragbench.models.usage import Usage

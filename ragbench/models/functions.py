@@ -46,7 +46,7 @@ def reranker(function: F) -> F:
 
 
 ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat")}
-"""The kinds of models behind endpoints: `ragbench.models.endpoint` and `ragbench.models.rerank_endpoint`."""
+"""The kinds of models behind endpoints, in `ragbench.extras.remote`: `endpoint` and `rerank_endpoint`."""
 
 
 def is_endpoint(name: str, kind: Kind | None = None) -> bool:

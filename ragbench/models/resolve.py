@@ -74,7 +74,7 @@ class EncoderSpec(Checked):
 
 @dataclass(frozen=True)
 class CrossEncoderSpec(Checked):
-    """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`ragbench.models.rerank_endpoint`).
+    """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`rerank_endpoint` of `remote`).
 
     Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text. `numerics` is as in
     `EncoderSpec`.
@@ -101,7 +101,7 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     if spec.adapter:
         return adapted(load_encoder(replace(spec, adapter=""), threads), spec)
     if is_endpoint(spec.name, "encoder"):
-        from ragbench.models.endpoint import EndpointEncoder
+        from ragbench.extras.remote.endpoint import EndpointEncoder
 
         return EndpointEncoder(spec.name, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
     if (function := extensions.find("encoder", spec.name)) is not None:
@@ -134,12 +134,12 @@ def load_cross_encoder(
 ) -> CrossEncoder:
     """The cross-encoder of a specification; as `load_encoder`. `chat` gives language models (None: without a cache)."""
     if is_list_reranker(spec):
+        from ragbench.extras.remote.rerank_endpoint import ListReranker, chat_spec
         from ragbench.models.chat import EndpointModel
-        from ragbench.models.rerank_endpoint import ListReranker, chat_spec
 
         return ListReranker(spec.name, (chat or EndpointModel)(chat_spec(spec.name)), spec.max_length)
     if is_endpoint(spec.name, "cross-encoder"):
-        from ragbench.models.rerank_endpoint import EndpointCrossEncoder
+        from ragbench.extras.remote.rerank_endpoint import EndpointCrossEncoder
 
         return EndpointCrossEncoder(spec.name, spec.max_length)
     if (function := extensions.find("reranker", spec.name)) is not None:
@@ -170,7 +170,7 @@ def check_name(name: str, kind: Kind) -> None:
     """Raise ModelError for an unknown name; a name of the form `owner/model` is accepted without asking the hub."""
     if is_endpoint(name, kind):
         if kind == "cross-encoder":
-            from ragbench.models.rerank_endpoint import parts
+            from ragbench.extras.remote.rerank_endpoint import parts
 
             parts(name)
         return

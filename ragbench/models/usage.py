@@ -17,7 +17,7 @@ from tenacity import (
 )
 
 from ragbench.base.errors import BoundaryError
-from ragbench.boundary.http import Client, HttpError
+from ragbench.extras.remote.http import Client, HttpError
 
 ATTEMPTS = 5
 PRICE, CHAT_PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS", "RAGBENCH_USD_PER_MILLION_CHAT_TOKENS"

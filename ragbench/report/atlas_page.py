@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.atlas import changes, tables
-from ragbench.atlas.changes import BASE
-from ragbench.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.base import fewest, files
 from ragbench.base.console import markdown
 from ragbench.base.numbers import interval, with_interval
+from ragbench.extras.atlas import changes, tables
+from ragbench.extras.atlas.changes import BASE
+from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.report.forest import Line, svg
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.evidence.meta import Pooled
+    from ragbench.extras.atlas.meta import Pooled
 
 _NAMES = 27
 PAGE, MARK = Path("research", "atlas.md"), "atlas"

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.atlas import expected
 from ragbench.base import fewest
 from ragbench.base.numbers import counted
 from ragbench.config.catalogue import label
@@ -15,6 +14,7 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
+from ragbench.extras.atlas import expected
 from ragbench.report import evidence
 
 if TYPE_CHECKING:

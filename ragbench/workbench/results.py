@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ragbench.base import console, locations
 from ragbench.base.errors import ConfigError
 from ragbench.evaluation import headroom as room
+from ragbench.extras.studio import link as studio_link
+from ragbench.extras.studio.link import StudioLink
 from ragbench.report import evidence, figures, pareto, tables
 from ragbench.results import measurements as files
 from ragbench.results import store, verdicts
-from ragbench.workbench import studio_link
-from ragbench.workbench.studio_link import StudioLink
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from ragbench.base import named_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
-from ragbench.fit import before_rank, ranker
+from ragbench.extras.fit import before_rank, ranker
 from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
 

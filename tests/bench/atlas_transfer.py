@@ -18,10 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ragbench.atlas import changes
-from ragbench.atlas.tables import Atlas, pooled
 from ragbench.base.console import markdown
-from ragbench.evidence import meta
+from ragbench.extras.atlas import changes, meta
+from ragbench.extras.atlas.tables import Atlas, pooled
 
 FACTORS = ("p1", "p3", "p4", "p5", "p7", "p8", "p9", "p10", "p11", "p12", "community", "graph")
 OURS, ABSTRACTS = "builtin_v21", "papers"

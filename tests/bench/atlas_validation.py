@@ -21,12 +21,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ragbench.atlas import changes
-from ragbench.atlas.changes import BASE
-from ragbench.atlas.tables import Atlas
 from ragbench.base import fewest
 from ragbench.base.console import markdown
-from ragbench.evidence import meta
+from ragbench.extras.atlas import changes, meta
+from ragbench.extras.atlas.changes import BASE
+from ragbench.extras.atlas.tables import Atlas
 from tests.bench.atlas_transfer import tables
 
 SIZES = (10, 20, 50, 100)
@@ -122,10 +121,10 @@ def _priors(others: Mapping[str, np.ndarray]) -> tuple[list[meta.Pooled], list[f
 
 
 def _values(listed: Path, words: list[str]) -> dict[str, pd.DataFrame]:
-    from ragbench.atlas import gather
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.workbench import atlas as campaign
+    from ragbench.extras.atlas import gather
+    from ragbench.extras.atlas import workbench as campaign
 
     found = {}
     for each in campaign.collections(listed):

@@ -23,10 +23,10 @@ import psutil
 from scaling_report import _law, _table
 
 from ragbench.base import files
-from ragbench.export.engines import opened, postgres, postgres_schema, sqlite
-from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.postgres_server import Server
-from ragbench.export.engines.tables import Tables
+from ragbench.extras.engines import opened, postgres, postgres_schema, sqlite
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.postgres_server import Server
+from ragbench.extras.engines.tables import Tables
 from ragbench.index.lexical import Bm25F
 
 DIMENSION, WORDS, VOCABULARY, CHUNKS_OF_A_NOTE = 384, 30, 50_000, 8

@@ -29,13 +29,13 @@ from ragbench.base import files
 from ragbench.base.numbers import interval
 from ragbench.base.types import Query
 from ragbench.export import measured_arm
-from ragbench.export.engines import opened
-from ragbench.export.engines.postgres import PostgresEngine
-from ragbench.export.engines.search import Engine
-from ragbench.export.loaded_bundle import LoadedBundle
-from ragbench.export.opening import load
 from ragbench.export.replay import MAX_LOSS, Bench
 from ragbench.export.write import write
+from ragbench.extras.engines import opened
+from ragbench.extras.engines.postgres import PostgresEngine
+from ragbench.extras.engines.search import Engine
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
+from ragbench.extras.ship.opening import load
 from ragbench.models.access import Models
 
 _ROUNDS = 5
@@ -115,7 +115,7 @@ def postgres_in(folder: Path, open_ones: ExitStack) -> tuple[str, partial[float]
 
 def qdrant_in(folder: Path, open_ones: ExitStack) -> tuple[str, partial[float]]:
     """The core of Qdrant in the wheel `qdrant-edge-py`: an address of it, and what gives its size."""
-    from tests.export.qdrant_server import QdrantServer
+    from tests.extras.engines.qdrant_server import QdrantServer
 
     folder.mkdir()
     server = open_ones.enter_context(closing(QdrantServer(folder)))

@@ -40,7 +40,8 @@ from test_service_load import Connection
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
-from ragbench.export import bundle, measured_arm
+from ragbench.export import measured_arm
+from ragbench.extras.ship import bundle
 from tests.sealing import reseal
 
 EDIT_SECONDS, KILL_SECONDS, SWAP_SECONDS, PATIENCE = 2.0, 20.0, 45.0, 120.0

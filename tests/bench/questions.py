@@ -22,8 +22,8 @@ import numpy as np
 from ragbench.base import console, files
 from ragbench.config import composition
 from ragbench.evidence.areas import reach
-from ragbench.fit import order
-from ragbench.fit.order import Collection, Part
+from ragbench.extras.fit import order
+from ragbench.extras.fit.order import Collection, Part
 
 ARMS = ("lexical_only", "dense_only", "baseline", "plain_hybrid", "strong_hybrid", "context_grid")
 OWN, KIND, DRAWS, MARK = "recommended", "questions", 10_000, "opponents"

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from fastapi.testclient import TestClient
 
+from ragbench.extras.studio.app import Studio, create_app
+from ragbench.extras.studio.runs import Runs
 from ragbench.results import measurements, store
-from ragbench.studio.app import Studio, create_app
-from ragbench.studio.runs import Runs
 
 RUNS, ARMS, TOPICS, MEASURES = 200, 2, 50, 5
 SECONDS = 1.0

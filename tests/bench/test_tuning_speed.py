@@ -20,10 +20,10 @@ from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import document_run, evaluate
-from ragbench.fit.tuning import study
-from ragbench.fit.tuning.objective import TrainingValues, mean, objectives, train_only
-from ragbench.fit.tuning.space import configured_values, space
-from ragbench.fit.tuning.study import Rules, Search
+from ragbench.extras.fit.tuning import study
+from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objectives, train_only
+from ragbench.extras.fit.tuning.space import configured_values, space
+from ragbench.extras.fit.tuning.study import Rules, Search
 
 TRIALS = 25
 KEYS = (

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.check import check
 from ragbench.benchmark.load import load_benchmark
 from ragbench.benchmark.quotes import Quote, entries, locate, sections_of, split_target
 from ragbench.corpus.reader import parse_document
+from ragbench.extras.collect.check import check
 
 SAFE = "# Safe\n\nThe *spare* keys lie\nin the safe.\n\n## Door\n\nIt has ten bolts. Nobody counts them.\n"
 

@@ -10,11 +10,11 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark.agreement import agreement
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.check import check
 from ragbench.benchmark.load import builtin_judgments, load
 from ragbench.benchmark.native import listed_documents, read_qrels, read_topics
+from ragbench.extras.collect.agreement import agreement
+from ragbench.extras.collect.check import check
 
 FOLDER = locations.builtin() / "qrels" / "v21"
 _OPENINGS = (

@@ -11,7 +11,7 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.corpus.words import readable
-from ragbench.studio.app import Studio, create_app
+from ragbench.extras.studio.app import Studio, create_app
 
 NOTES = {
     "alpha note.md": "# Alpha\n\nSee [beta](sub%20dir/beta%20note.md#usage) and [[gamma note]]. Keys rotate daily.\n",

@@ -12,13 +12,13 @@ import pytest
 from ragbench.commands import cli
 from ragbench.evidence.arms import Arms
 from ragbench.export import gate, measured_arm
+from ragbench.extras.studio import leaderboard
+from ragbench.extras.studio.runs import ArmId, Runs
 from ragbench.report import evidence, page_tables
 from ragbench.results import measurements as files
 from ragbench.results import verdicts
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
-from ragbench.studio import leaderboard
-from ragbench.studio.runs import ArmId, Runs
 from ragbench.tracking.write import verdict_tags
 from ragbench.workbench import Results
 from tests.notes import write_vault

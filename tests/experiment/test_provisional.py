@@ -16,7 +16,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.evidence.policy import Policy
 from ragbench.experiment import forecast, provisional
 from ragbench.experiment.run import plan, run
-from ragbench.models.rerank_endpoint import EndpointCrossEncoder
+from ragbench.extras.remote.rerank_endpoint import EndpointCrossEncoder
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
 

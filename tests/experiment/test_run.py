@@ -11,13 +11,13 @@ import yaml
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
-from ragbench.benchmark.pool import read_pool
 from ragbench.benchmark.runs import read_run
-from ragbench.commands import data_pool as pool_command
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.experiment import plan
 from ragbench.experiment.run import run
+from ragbench.extras.collect.commands import data_pool as pool_command
+from ragbench.extras.collect.pool import read_pool
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.export.engines import opened
-from ragbench.export.engines.search import Found
+from ragbench.extras.engines import opened
+from ragbench.extras.engines.search import Found
 
 
 def by_chunk(found: Found) -> dict[str, tuple[float, dict[str, float]]]:

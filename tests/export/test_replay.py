@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.export import elasticsearch, hybrid, librarian, measured_arm, opensearch, ragdocs
+from ragbench.export import measured_arm, ragdocs
 from ragbench.export.replay import Bench, Replay
 from ragbench.export.write import write
+from ragbench.extras.engines import hybrid
+from ragbench.extras.engines.files import elasticsearch, opensearch
+from ragbench.extras.systems import librarian_export as librarian
 from ragbench.search.stages.fuse import Fuse
 
 

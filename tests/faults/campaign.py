@@ -29,7 +29,7 @@ import psutil
 
 from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.files import digest
-from ragbench.export import bundle
+from ragbench.extras.ship import bundle
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.results import measurements, searches, store
 from tests.faults import bad_inputs

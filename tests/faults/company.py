@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ragbench.base.errors import RagbenchError
-from ragbench.export.opening import load
-from ragbench.export.refresh import Refresher
-from ragbench.serving.service import SearchService
+from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.refresh import Refresher
+from ragbench.extras.ship.serving.service import SearchService
 from tests.faults.campaign import PROGRAM, SEED, VAULT, Campaign
 
 CLIENTS = 8

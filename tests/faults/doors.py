@@ -37,27 +37,28 @@ from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
 from ragbench.corpus.frontmatter import split_frontmatter
-from ragbench.export import bundle
-from ragbench.export import generation as generations
-from ragbench.export.engines import opened, postgres
-from ragbench.export.engines.aliased import FORMAT
-from ragbench.export.engines.content import ChunkRow, DocumentRow
-from ragbench.export.engines.plan import Plan
-from ragbench.export.engines.search import Found
-from ragbench.export.engines.words import Terms
-from ragbench.export.loaded_bundle import settings_of
+from ragbench.extras.engines import opened, postgres
+from ragbench.extras.engines.aliased import FORMAT
+from ragbench.extras.engines.content import ChunkRow, DocumentRow
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.search import Found
+from ragbench.extras.engines.words import Terms
+from ragbench.extras.remote.endpoint import EndpointEncoder
+from ragbench.extras.remote.live import anserini, command, http
+from ragbench.extras.remote.live.answers import Reading
+from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.loaded_bundle import settings_of
+from ragbench.extras.ship.serving.http import create_app as create_service
+from ragbench.extras.ship.serving.service import SearchService
+from ragbench.extras.studio.app import Studio
+from ragbench.extras.studio.app import create_app as create_studio
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec, EndpointModel
-from ragbench.models.endpoint import EndpointEncoder
 from ragbench.models.folder import ModelFolder
-from ragbench.search.live import anserini, command, http, run_file
-from ragbench.search.live.answers import Reading
-from ragbench.search.live.asking import Unanswered
-from ragbench.serving.http import create_app as create_service
-from ragbench.serving.service import SearchService
-from ragbench.studio.app import Studio
-from ragbench.studio.app import create_app as create_studio
+from ragbench.search.live import run_file
 from tests import anserini_index
 from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
 from tests.export.scores import by_chunk

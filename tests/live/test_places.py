@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.search.live.answers import LiveHit
-from ragbench.search.live.places import Places
+from ragbench.search.live.places import LiveHit, Places
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import yaml
 from ragbench.base.errors import ModelError
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.export import lucene
+from ragbench.extras.engines.files import lucene
 from ragbench.index.analyzers import LANGUAGES, analyze, analyzer
 from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.workbench.experiment import Experiment

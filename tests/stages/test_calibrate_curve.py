@@ -1,4 +1,4 @@
-"""Isotonic calibration: curves by hand; fitting them is tested with ragbench.fit.calibrate."""
+"""Isotonic calibration: curves by hand; fitting them is tested with ragbench.extras.fit.calibrate."""
 
 import pytest
 

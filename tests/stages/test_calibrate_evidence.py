@@ -10,8 +10,8 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query
 from ragbench.config import composition
-from ragbench.fit import evidence
-from ragbench.fit.evidence import Evidence
+from ragbench.extras.fit import evidence
+from ragbench.extras.fit.evidence import Evidence
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 

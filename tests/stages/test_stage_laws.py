@@ -30,12 +30,12 @@ from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.types import Query, QueryState
 from ragbench.config import catalogue, composition
 from ragbench.config.settings import Settings
+from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.models.access import Models
 from ragbench.models.chat import EndpointModel
 from ragbench.search.engine.executor import Arm, execute
 from ragbench.search.engine.pipeline import start
 from ragbench.search.stages.expand_queries import ExpandQueries
-from ragbench.search.stages.recall import RecallBySubstring
 from ragbench.search.stages.stage import Retriever, Stage
 
 PACKAGE = str(Path(ragbench.__path__[0]))
@@ -251,8 +251,8 @@ def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeyp
     recall, states = RecallBySubstring(), start([Query("q", "lamps never asked for")])
     index.memory.forget()
     first, again = calls(recall, states, index), calls(recall, states, index)
-    assert first["ragbench.index.scan.ScanIndex._in_content"] == 1
-    assert again["ragbench.index.scan.ScanIndex._in_content"] == 0
+    assert first["ragbench.extras.systems.index.scan.ScanIndex._in_content"] == 1
+    assert again["ragbench.extras.systems.index.scan.ScanIndex._in_content"] == 0
 
 
 def classes() -> list[type]:

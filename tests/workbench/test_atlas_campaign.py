@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.workbench import atlas
+from ragbench.extras.atlas import workbench as atlas
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 

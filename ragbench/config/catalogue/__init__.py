@@ -56,7 +56,7 @@ __all__ += ["label", "numbered", "read"]
 _SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
 SPECS = {
-    "topics": "ragbench.benchmark.topics.derive.DeriveSpec",
+    "topics": "ragbench.extras.collect.topics.derive.DeriveSpec",
     "links": f"{_SECTIONS}.LinksSpec",
     "p2": f"{_SECTIONS}.Headings",
     "p4": f"{_SECTIONS}.FieldWeights",

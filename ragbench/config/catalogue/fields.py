@@ -18,7 +18,20 @@ from ragbench.base.errors import ConfigError
 _ROOT = Path(__file__).resolve().parents[3]
 _NOT_CONFIGURED = ("topics",)  # a loader's parameter that commands set
 _EMPTY: Mapping[str, Callable[[], Any]] = {"dict": dict, "list": list, "tuple": list}
-_OLD, _NEW = "ragbench.stages.", "ragbench.search.stages."
+_MOVED = {
+    "ragbench.stages.": "ragbench.search.stages.",
+    "ragbench.corpus.librarian_chunking.": "ragbench.extras.systems.librarian_chunking.",
+    "ragbench.export.engines.live.": "ragbench.extras.engines.live.",
+    **{
+        f"ragbench.search.stages.{name}.": f"ragbench.extras.systems.stages.{name}."
+        for name in ["average", "folder_boost", "graph_boost", "guarantee", "keywords", "merge", "rank_v3", "recall"]
+    },
+    **{
+        f"ragbench.search.stages.live.{name}": f"ragbench.extras.remote.live.stages.{name}"
+        for name in ("LiveHttp", "LiveCommand", "LiveMcp", "LivePyserini")
+    },
+}
+"""Where classes stood before, by the beginning of their name: bundles, results and files of users still say so."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +44,11 @@ class Field:
 
 
 def present_name(target: str) -> str:
-    """The class under its present name: bundles and files of people still hold the name before rooms were united."""
-    return f"{_NEW}{target.removeprefix(_OLD)}" if target.startswith(_OLD) else target
+    """The present name of a class that a bundle, a results folder or a user's file may name by an earlier one."""
+    for old, new in _MOVED.items():
+        if target.startswith(old):
+            return present_name(f"{new}{target.removeprefix(old)}")
+    return target
 
 
 def fields_of(target: str) -> tuple[Field, ...]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import CompressionStats, Hit, Query, QueryState
 from ragbench.corpus.words import readable
+from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
+from ragbench.extras.systems.stages.rank_v3 import FAILURES, RankCandidates
+from ragbench.extras.systems.xml_context import in_xml
 from ragbench.search.engine.explanation import explanation
 from ragbench.search.engine.hits import first_hits, hits
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.snippet import highlights, snippet
-from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.guarantee import GuaranteeNotes
-from ragbench.search.stages.rank_v3 import FAILURES, RankCandidates
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def xml(self) -> str:
-        """The hits as one text for a language model (`ragbench.search.engine.xml_context`)."""
+        """The hits as one text for a language model (`ragbench.extras.systems.xml_context`)."""
         return in_xml(self.hits, self.filter_results)
 
     def _repr_html_(self) -> str:

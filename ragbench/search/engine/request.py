@@ -10,6 +10,9 @@ from ragbench.base.bounds import Checked
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.corpus.metadata import Date
+from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
+from ragbench.extras.systems.stages.rank_v3 import RankCandidates
+from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.search.engine.modes import Mode, Stages, in_mode
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
@@ -18,11 +21,8 @@ from ragbench.search.stages.diverse import KeepDiverse
 from ragbench.search.stages.expand_parents import ExpandToParents
 from ragbench.search.stages.expand_queries import ExpandQueries
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.guarantee import GuaranteeNotes
 from ragbench.search.stages.hyde import SupposeAnswer
 from ragbench.search.stages.lexical import RetrieveLexical
-from ragbench.search.stages.rank_v3 import RankCandidates
-from ragbench.search.stages.recall import RecallBySubstring
 from ragbench.search.stages.stage import NOTHING, Fact, Stage
 
 if TYPE_CHECKING:

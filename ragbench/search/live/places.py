@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -13,7 +14,6 @@ from urllib.parse import unquote, urlsplit
 from ragbench.benchmark.documents import identifier
 from ragbench.corpus.masking import words
 from ragbench.corpus.sections import slug
-from ragbench.search.live.answers import LiveHit
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -23,6 +23,16 @@ _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _ADDRESSES = ("url", "slug", "permalink", "aliases")
 SHINGLE, ENOUGH = 4, 0.5
 """A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
+
+
+@dataclass(frozen=True)
+class LiveHit:
+    """A hit of a live search: the path, address or title of a document, perhaps a heading, a text and a score."""
+
+    document: str
+    section: str = ""
+    text: str = ""
+    score: float | None = None
 
 
 class Places:

@@ -1,0 +1,183 @@
+"""A log of searches, with the column names of common tools: who asked what, what was shown, what was opened."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.personal import personal
+from ragbench.benchmark.quotes import entries
+from ragbench.boundary.json import read_json
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "query": ("query", "text", "q", "search", "search term", "search_term", "keyword", "keywords", "top queries"),
+    "time": ("time", "timestamp", "date", "datetime", "@timestamp"),
+    "session": ("session", "session_id", "user", "user_id", "visitor"),
+    "shown": ("shown", "results", "documents", "impressions_list"),
+    "clicked": ("clicked", "opened", "click", "clicked_document"),
+    "teams": ("teams",),
+    "versions": ("versions",),
+    "count": ("count", "frequency", "searches", "impressions", "total"),
+}
+FIRST, CANARY = "a", "b"
+"""The teams of two bundles that answered together."""
+_TYPING_S = 10.0  # a query that the next one of its session continues within this time was not finished
+
+
+@dataclass
+class Search:
+    """One search, or `count` equal ones: the query as typed, the documents shown, in order, and those opened, by name.
+
+    `teams`: a letter for each document shown, and `versions`: of what answered, where two bundles did. `time`: seconds
+    since 1970, None where the log has none. `session`: empty where the log does not say who asked.
+    """
+
+    query: str
+    session: str = ""
+    time: float | None = None
+    shown: tuple[str, ...] = ()
+    clicked: set[str] = field(default_factory=set)
+    count: int = 1
+    teams: str = ""
+    versions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Log:
+    """The searches of a log in order of time, and how many rows were left out, by reason."""
+
+    searches: tuple[Search, ...]
+    left_out: Mapping[str, int]
+
+
+def read(path: Path) -> Log:
+    """Read a CSV, TSV, JSONL or NDJSON file with a column for the query; `COLUMNS` lists the names.
+
+    A row without a query says what was opened after the latest search of its session. Rows with personal data are left
+    out, and so are queries that the next one of the session continues. Raises BenchmarkError with file and line.
+    """
+    rows = [_row(row, f"{path}:{number}") for number, row in read_rows(path)]
+    if not any(row["query"] for row in rows):
+        raise BenchmarkError(f"{path} holds no query: name its column {', '.join(COLUMNS['query'][:4])} or the like")
+    if all(row["time"] is not None for row in rows):
+        rows.sort(key=lambda row: row["time"])
+    left_out: Counter[str] = Counter()
+    searches = list(_searches(rows, left_out))
+    unfinished = _unfinished_searches(searches)
+    kept = [search for search in searches if id(search) not in unfinished]
+    left_out["unfinished"] += len(searches) - len(kept)
+    return Log(tuple(kept), {reason: count for reason, count in left_out.items() if count})
+
+
+def normal_form(query: str) -> str:
+    """A query in normal form: without differences in case, width, white space and closing marks."""
+    return " ".join(unicodedata.normalize("NFKC", query).casefold().split()).strip(" .,;:!?\"'")
+
+
+def _searches(rows: Iterable[Mapping[str, Any]], left_out: Counter[str]) -> Iterator[Search]:
+    latest: dict[str, Search] = {}
+    for row in rows:
+        if not row["query"]:
+            before = latest.get(row["session"]) if row["session"] else None
+            if before is None:
+                left_out["opened without a search"] += 1
+            else:
+                before.clicked |= row["clicked"]
+        elif found := personal(row["query"]):
+            left_out[f"with {found}"] += row["count"]
+            latest.pop(row["session"], None)
+        elif not normal_form(row["query"]):
+            left_out["without a word"] += row["count"]
+        else:
+            latest[row["session"]] = Search(**row)
+            yield latest[row["session"]]
+
+
+def _unfinished_searches(searches: Iterable[Search]) -> set[int]:
+    """The `id` of every search whose query the next one of its session continues: a search as you type logs these."""
+    sessions: dict[str, list[Search]] = defaultdict(list)
+    for search in searches:
+        if search.session:
+            sessions[search.session].append(search)
+    return {
+        id(one)
+        for each in sessions.values()
+        for one, following in pairwise(each)
+        if not one.clicked and _continues(one, following)
+    }
+
+
+def _continues(one: Search, following: Search) -> bool:
+    if one.time is not None and following.time is not None and following.time - one.time > _TYPING_S:
+        return False
+    before, after = normal_form(one.query), normal_form(following.query)
+    return after.startswith(before) and after != before
+
+
+def _row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    given = {key: value for key, value in row.items() if value not in (None, "")}
+    cells = {name: next((given[each] for each in names if each in given), None) for name, names in COLUMNS.items()}
+    query = cells["query"] or ""
+    if not isinstance(query, str):
+        raise BenchmarkError(f"{where}: the query must be a text, got {type(query).__name__}")
+    clicked = set(_names(cells["clicked"], f"{where}: column 'clicked'"))
+    if not query.strip() and not clicked:
+        raise BenchmarkError(f"{where} has neither a query nor what was opened: remove the row or name its columns")
+    return {
+        "query": " ".join(query.split()),
+        "session": str(cells["session"] or "").strip(),
+        "time": _time(cells["time"], where),
+        "shown": tuple(dict.fromkeys(_names(cells["shown"], f"{where}: column 'shown'"))),
+        "clicked": clicked,
+        "teams": str(cells["teams"] or ""),
+        "versions": tuple(_names(cells["versions"], f"{where}: column 'versions'")),
+        "count": _count(cells["count"], where),
+    }
+
+
+def _names(cell: Any, where: str) -> list[str]:
+    """Names of documents: a list, a list in JSON, or a text with `;` between them."""
+    if isinstance(cell, str) and cell.lstrip().startswith("["):
+        try:
+            cell = read_json(cell)
+        except ValueError:
+            raise BenchmarkError(f"{where} is not a list in JSON: write names with ; between them") from None
+    listed = entries(cell) if isinstance(cell, str) else cell or []
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise BenchmarkError(f"{where} must be a list of names, or a text with ; between them")
+    return [each.strip() for each in listed if each.strip()]
+
+
+def _time(cell: Any, where: str) -> float | None:
+    if cell is None:
+        return None
+    try:
+        seconds = float(cell)
+        return seconds / 1000 if seconds > 1e11 else seconds  # milliseconds
+    except (TypeError, ValueError):
+        pass
+    try:
+        moment = datetime.fromisoformat(str(cell).strip())
+    except ValueError:
+        raise BenchmarkError(
+            f"{where}: the time '{str(cell)[:40]}' cannot be read: write 2026-01-31T12:00:00, or seconds since 1970"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _count(cell: Any, where: str) -> int:
+    try:
+        count = 1 if cell is None else int(str(cell).replace(",", ""))
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise BenchmarkError(f"{where}: the count must be a whole number of at least 1, got '{str(cell)[:40]}'")
+    return count

@@ -1,0 +1,178 @@
+"""`ragbench atlas`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import console
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.extras.atlas.tables import Atlas
+
+DESCRIPTION = """What is known of every change from other collections, and what it lets you expect on yours.
+
+Without an action it prints one screen. What it says is expectation from elsewhere: your own topics decide."""
+EXAMPLES = """examples:
+  ragbench atlas                             every change: where it helped, what to expect on a new collection
+  ragbench atlas --questions people          by the questions of people only
+  ragbench atlas --base baseline             presets against the baseline
+  ragbench atlas show recommended            a change by collection, and what its effect varies with
+  ragbench atlas add @1                      add a run of yours: it counts in what you are told from then on
+  ragbench atlas fetch --out collections     documentation from published packages, pinned and checked
+  ragbench atlas measure collections/collections.yaml --groups switches recommended
+  ragbench atlas page --out docs             the tables and figures of the documentation
+"""
+
+_ACTIONS = ("screen", "show", "add", "fetch", "measure", "page")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The action, what it takes, and options."""
+    parser.add_argument("action", nargs="?", default="screen", metavar="ACTION", help=f"{', '.join(_ACTIONS)}")
+    parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, runs, names, files")
+    parser.add_argument("--questions", choices=("people", "authors", "derived"), help="only topics of this kind")
+    parser.add_argument("--base", metavar="PRESET", help="plain_hybrid (default), baseline or recommended")
+    parser.add_argument("--groups", nargs="+", metavar="GROUP", default=(), help="of measure: only these groups")
+    parser.add_argument("--kind", metavar="KIND", default="documentation", help="of add: the kind of documents")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="of fetch, measure and page: where to write")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Do what is asked."""
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.suggestions import did_you_mean
+
+    if arguments.action not in _ACTIONS:
+        raise ConfigError(f"there is no action '{arguments.action}'{did_you_mean(arguments.action, list(_ACTIONS))}")
+    _doing = {"screen": _screen, "show": _show, "add": _add, "fetch": _fetch, "measure": _measure, "page": _page}
+    return _doing[arguments.action](arguments)
+
+
+def _base(arguments: argparse.Namespace) -> str:
+    from ragbench.base.errors import ConfigError
+    from ragbench.extras.atlas.changes import BASE, BASES
+
+    base = arguments.base or BASE
+    if base not in BASES:
+        raise ConfigError(f"--base must be one of {', '.join(BASES)}, got {base}")
+    return str(base)
+
+
+def _screen(arguments: argparse.Namespace) -> int:
+    from ragbench.extras.atlas.tables import WORDS, Atlas
+    from ragbench.report import atlas_page
+
+    atlas, base = Atlas.load(), _base(arguments)
+    frame = atlas_page.known(atlas, base, arguments.questions)
+    if arguments.json:
+        console.print_json({"base": base, "questions": arguments.questions, "changes": frame.to_dict(orient="records")})
+        return 0
+    whose = WORDS[arguments.questions] if arguments.questions else "all kinds of topics"
+    print(f"Changes of {base} on {len(atlas.collections)} collections, {whose}: nDCG@10 of documents")
+    print()
+    for line in atlas_page.lines(frame):
+        print(line)
+    print()
+    print(
+        "helps: collections with a gain; mean: pooled; new: where the effect on another collection is expected (.95)."
+    )
+    print(
+        "Expected from elsewhere, no verdict: measure your own topics. - : fewer than 10 collections, nothing claimed."
+    )
+    console.next_command("atlas show recommended")
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from ragbench.base.errors import ConfigError
+    from ragbench.base.suggestions import did_you_mean
+    from ragbench.extras.atlas.tables import Atlas
+    from ragbench.report import atlas_page
+
+    atlas, base = Atlas.load(), _base(arguments)
+    names = atlas.changes(base)
+    for word in arguments.words:
+        if word not in names:
+            raise ConfigError(f"the atlas has no change '{word}' of {base}{did_you_mean(word, names, 'changes')}")
+    for word in arguments.words or ["recommended"]:
+        frame = atlas_page.by_collection(atlas, word, base, arguments.questions)
+        if arguments.json:
+            console.print_json({"change": word, "base": base, "collections": frame.to_dict(orient="records")})
+            continue
+        console.print_table(frame, f"{word} against {base}", dict.fromkeys(("effect", "low", "high"), "+.3f"))
+        for line in atlas_page.kinds(atlas, word, base) + atlas_page.moderators(atlas, word, base):
+            print(line)
+    return 0
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    from ragbench.extras.atlas import gather
+    from ragbench.extras.atlas.tables import own_folder
+    from ragbench.results import measured_data, measurements
+    from ragbench.workbench.runs import named_runs
+
+    folders, _ = named_runs(arguments.words)
+    for folder in folders:
+        run = measurements.load(folder)
+        benchmark = measured_data.benchmark_of(run, judged_since=True)
+        about: dict[str, Any] = {"kind": arguments.kind, "command": f"ragbench {run.record['command']}"}
+        added = gather.add(run, benchmark, about, arguments.questions)
+        effects = added.effects
+        if arguments.json:
+            console.print_json(effects.to_dict(orient="records"))
+            continue
+        print(f"added {len(effects)} effects on '{benchmark.name}' to {console.short_path(own_folder())}")
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from ragbench.extras.atlas import fetch
+
+    out = arguments.out or Path("collections")
+    written = fetch.fetch(out, arguments.words)
+    if arguments.json:
+        console.print_json(written)
+        return 0
+    for name, about in written.items():
+        print(f"{name}: {about['source']}, {about['licence']}")
+    console.next_command(f"atlas measure {console.short_path(out / fetch.LIST)}")
+    return 0
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    from ragbench.base.errors import ConfigError
+    from ragbench.extras.atlas import workbench as campaign
+
+    paths = [Path(word) for word in arguments.words if "=" not in word]
+    words = [word for word in arguments.words if "=" in word]
+    if not paths:
+        raise ConfigError("measure takes a file that lists collections: ragbench atlas fetch writes one")
+    listed = [each for path in paths for each in campaign.collections(path)]
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        found = campaign.measure(listed, words, arguments.groups, progress)
+    out = arguments.out or Path("atlas")
+    found.write(out)
+    return _said(found, out, arguments)
+
+
+def _said(found: Atlas, out: Path, arguments: argparse.Namespace) -> int:
+    effects: pd.DataFrame = found.effects
+    if arguments.json:
+        console.print_json({"out": str(out), "collections": len(found.collections), "effects": len(effects)})
+        return 0
+    print(f"{len(effects)} effects on {len(found.collections)} collections in {console.short_path(out)}")
+    return 0
+
+
+def _page(arguments: argparse.Namespace) -> int:
+    from ragbench.extras.atlas.tables import Atlas
+    from ragbench.report import atlas_page
+
+    for path in atlas_page.write(Atlas.load(), arguments.out or Path("docs")):
+        print(console.short_path(path))
+    return 0

@@ -1,0 +1,112 @@
+"""What the atlas lets a run expect: advice with its own name, beside the verdict and never counted as one.
+
+The prior of a change is the prediction for a new collection (`evidence.meta`), of collections with topics of the same
+kind where there are enough; the likelihood is that of the run's own topics. Both are normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragbench.base.errors import ResultsError
+from ragbench.base.numbers import counted, with_interval
+from ragbench.evaluation.measures import PRIMARY
+from ragbench.extras.atlas import changes
+from ragbench.extras.atlas.meta import Expected, expect
+from ragbench.extras.atlas.tables import Atlas
+from ragbench.results.measurements import Measurements
+
+SURE = 0.9
+"""The least probability of being better that an export on expectation needs."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to expect of an arm beside its base: `known` says from how many collections of which topics.
+
+    `queries` is the kind of queries that the expectation holds for.
+    """
+
+    arm: str
+    base: str
+    topics: int
+    expected: Expected
+    known: str
+    elsewhere: str = ""
+    queries: str = "all kinds of queries"
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is enough for an export."""
+        return self.expected.better >= SURE
+
+    @property
+    def sentence(self) -> str:
+        """The advice in words."""
+        found = self.expected
+        numbers = with_interval(found.effect, found.low, found.high)
+        verb, share = ("beats", found.better) if found.better >= 0.5 else ("is worse than", 1 - found.better)
+        own = f" and your {counted(self.topics, 'query')}" if self.topics else ""
+        return (
+            f"prediction from {self.known}{self.elsewhere}{own}: {self.arm} {verb} {self.base} with probability "
+            f"{share:.2f} ({numbers} {PRIMARY} on {self.queries})"
+        )
+
+
+def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str | None = None) -> list[Advice]:
+    """The advice on arms of a run (default: all) against one of them (default: the first), where the atlas knows any.
+
+    Empty for another language than the atlas speaks of, where the atlas cannot be read, and for one arm.
+    """
+    base = base or results.arms[0]
+    try:
+        atlas = Atlas.load()
+    except ResultsError:
+        return []
+    advised = []
+    for arm in arms or results.arms:
+        if arm != base and (found := _of_arm(atlas, results, base, arm)):
+            advised.append(found)
+    return advised
+
+
+def beforehand(change: str, base: str, questions: str) -> Advice | None:
+    """What to expect of a change before anything is measured; None where too few collections know it."""
+    try:
+        atlas = Atlas.load()
+    except ResultsError:
+        return None
+    if (prior := atlas.prior(change, base, questions)) is None:
+        return None
+    known, said = prior
+    return Advice(change, base, 0, expect(known), said, queries=_kind(atlas, change, base, questions))
+
+
+def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Advice | None:
+    given = results.record.get("overrides", {})
+    before, after = given.get(base, ()), given.get(arm, ())
+    known_base, change = changes.name_of(before), changes.name_of(after)
+    elsewhere = ""
+    if known_base not in changes.BASES or change is None or not len(atlas.rows(change, known_base)):
+        change, known_base = changes.name_on_base(before, after), changes.BASE
+        elsewhere = f", where it was added to {changes.BASE}"
+    if change is None or known_base is None:
+        return None
+    questions = "derived" if results.topics_origin else "people"
+    prior = atlas.prior(change, known_base, questions)
+    if prior is None:
+        return None
+    known, said = prior
+    ours, theirs = results.values(arm, PRIMARY), results.values(base, PRIMARY)
+    gains = (ours - theirs).dropna().tolist()
+    expected = expect(known, gains, atlas.typical_sd(change, known_base))
+    return Advice(arm, base, len(gains), expected, said, elsewhere, _kind(atlas, change, known_base, questions))
+
+
+def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
+    """The kind of queries that the prior of a change is known for."""
+    same = atlas.pooled(change, base, questions)
+    if same is None or not same.enough:
+        return "all kinds of queries"
+    return "synthetic queries; user queries may differ" if questions == "derived" else "user queries"

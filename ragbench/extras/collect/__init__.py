@@ -1,0 +1,1 @@
+"""Queries and judgments: derive queries, read logs, pool, judge, measure agreement."""

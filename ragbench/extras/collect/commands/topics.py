@@ -1,0 +1,408 @@
+"""`ragbench topics`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.files import write_text
+from ragbench.base.fingerprint import plain
+from ragbench.config import project
+from ragbench.config.overrides import key_of, section_of
+
+if TYPE_CHECKING:
+    from ragbench.config.settings import Settings
+    from ragbench.extras.collect.topics.derive import MadeTopics
+    from ragbench.results.measurements import Measurements
+    from ragbench.workbench import Experiment
+
+HUMAN, DERIVED = "human", "derived"
+VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
+"""The arms of `validate` where none are named."""
+DESCRIPTION = "Show the topics of a collection and which kinds are short, or make topics."
+EXAMPLES = """examples:
+  ragbench topics                                      how many there are of each kind, and how many are missing
+  ragbench topics derive data=vault data.corpus=notes  known-item topics from the documents, into topics.jsonl
+  ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
+  ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
+  ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
+  ragbench topics threads issues.json --site https://docs.example.org --out questions data=vault data.corpus=docs
+                                                       questions of an issue tracker, judged by the pages linked there
+  ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
+  ragbench topics find-evidence                       sections that may answer a topic, found by words and links
+  ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
+  ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
+  ragbench topics perturb --kinds typos,keywords      what arms lose on variants of the same queries
+then: ragbench run -m exp=baseline,phase1 data=vault data.corpus=notes topics=derived
+or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The task, its inputs and where to write."""
+    tasks = ", ".join((*TASKS, *RUNNING))
+    parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), settings")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence); threads: the folder"
+    )
+    parser.add_argument("--replace", action="store_true", help="write over an existing file")
+    parser.add_argument("--limit", type=int, metavar="N", help="topics to make (default 100; derive: topics.limit)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn (default 13)")
+    parser.add_argument(
+        "--against",
+        default=HUMAN,
+        metavar="human|RUN",
+        help="validate: the topics that the data comes with (default), or a run on topics that people wrote",
+    )
+    parser.add_argument("--depth", type=int, default=5, metavar="N", help="find-evidence: sections of a topic (5)")
+    parser.add_argument(
+        "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
+    )
+    console.add_model(parser, "draft: the language model; sections of the documents are sent to it")
+    threads = parser.add_argument_group("threads")
+    threads.add_argument(
+        "--site", metavar="URL", help="where the documents are published; links below it are judgments"
+    )
+    threads.add_argument("--redirects", metavar="FILE", help="lines `OLD NEW` of paths that have moved")
+    threads.add_argument("--per-page", type=int, default=5, metavar="N", help="topics of one page at most (default 5)")
+    log = parser.add_argument_group("from-log")
+    log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
+    log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
+    log.add_argument("--least-clicks", type=int, default=2, metavar="N", help="on a relevant document (default 2)")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Compose the configuration and do the task."""
+    from ragbench.config import composition
+
+    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
+    task, *arguments.inputs = [word for word in arguments.words if word not in overrides] or ["show"]
+    if task not in (*TASKS, *RUNNING):
+        raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*TASKS, *RUNNING))}")
+    if task == "derive":
+        given = {"topics": DERIVED, "topics.limit": arguments.limit, "topics.seed": arguments.seed}
+        keys = {key_of(word) for word in overrides}
+        overrides += [f"{key}={value}" for key, value in given.items() if value is not None and key not in keys]
+    arguments.limit = 100 if arguments.limit is None else arguments.limit
+    arguments.seed = 13 if arguments.seed is None else arguments.seed
+    if task in RUNNING:
+        return RUNNING[task](overrides, arguments)
+    arguments.out = arguments.out or {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
+    return TASKS[task](composition.compose(overrides), arguments)
+
+
+def _show(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.base import fewest
+    from ragbench.config.benchmark import load
+    from ragbench.extras.collect.topics.overview import overview
+
+    benchmark = load(settings.config)
+    table = overview(benchmark)
+    if arguments.json:
+        console.print_json(table.to_dict(orient="records"))
+        return 0
+    console.print_table(table, f"{benchmark.name}: {len(benchmark.topics)} topics")
+    if table["short by"].any():
+        least = fewest.CONCLUSION
+        print(f"A mean of fewer than {least} topics changes with every new one (Buckley and Voorhees 2000).")
+    return 0
+
+
+def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.config.benchmark import derivation
+    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.topics_file import write
+
+    made, documents = derivation(settings.config)
+    out = Path(arguments.out)
+    write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
+    if arguments.json:
+        return _as_json(out, made)
+    console.print_table(overview(made), f"{len(made.topics)} derived topics from {documents} documents")
+    _print_counts("not used", made.dropped)
+    if settings.config["data"]["loader"] in ("vault", "git"):
+        return _say_written(settings, out, " topics=given")
+    print(f"wrote {out}")
+    console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_words(settings.overrides)}")
+    return 0
+
+
+def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.benchmark import load as data
+    from ragbench.benchmark import search_log as log
+    from ragbench.extras.collect.topics import from_log
+    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.topics_file import write
+
+    if len(arguments.inputs) != 1:
+        raise ConfigError("ragbench topics from-log reads one file: ragbench topics from-log FILE")
+    with as_options():
+        spec = from_log.LogSpec(
+            limit=arguments.limit,
+            tail=arguments.tail,
+            least_sessions=arguments.least_sessions,
+            least_clicks=arguments.least_clicks,
+            seed=arguments.seed,
+        )
+    logged = log.read(Path(arguments.inputs[0]))
+    opened = any(search.clicked for search in logged.searches)
+    documents = data.load(settings.config["data"], topics=False).documents if opened else ()
+    made = from_log.choose(logged, spec, from_log.finder(documents))
+    out = Path(arguments.out)
+    write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
+    said = {
+        "file": str(out),
+        "searches": made.searches,
+        "queries": made.asked,
+        "topics": len(made.topics),
+        "left_out": dict(logged.left_out),
+        "judged_by_clicks": len(made.document_qrels),
+        "opened_by_rank": [round(float(rate), 4) for rate in made.rates],
+    }
+    for reason, count in logged.left_out.items():
+        if reason.startswith("with "):
+            console.say(f"warning: {count} searches {reason} are left out; read {out} before you share it")
+    if made.found < made.named:
+        console.say(
+            f"warning: {made.named - made.found} of {made.named} relevant documents of the log are not in this "
+            "collection: name its data with data=vault data.corpus=FOLDER"
+        )
+    if arguments.json:
+        console.print_json(said)
+        return 0
+    console.print_table(
+        overview(made), f"{len(made.topics)} topics of {made.asked} queries in {made.searches} searches"
+    )
+    _print_counts("left out", logged.left_out)
+    if opened:
+        shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
+        bias = f"opened by rank: {shown}" if shown else "the log does not say what was shown: the rank has an influence"
+        print(f"{len(made.document_qrels)} topics have weak judgments from clicks ({bias})")
+    return _say_written(settings, out)
+
+
+def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
+    from collections import Counter
+
+    from ragbench.benchmark import load as data
+    from ragbench.benchmark.lines import write_atomically
+    from ragbench.extras.collect.topics import threads
+    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.topics_file import require_new, write
+
+    if len(arguments.inputs) != 1 or not arguments.site:
+        raise ConfigError("ragbench topics threads reads one file: ragbench topics threads FILE --site URL")
+    with as_options():
+        spec = threads.ThreadSpec(per_page=arguments.per_page)
+    folder = Path(arguments.out)
+    out, sheet = folder / "topics.jsonl", folder / "review.csv"
+    require_new(out, replace=arguments.replace)
+    issue_threads = threads.read(Path(arguments.inputs[0]))
+    moved = threads.read_redirects(Path(arguments.redirects)) if arguments.redirects else {}
+    pages = threads.Pages(data.load(settings.config["data"], topics=False).documents, arguments.site, moved)
+    made = threads.choose(issue_threads, pages, spec)
+    if all(topic.type == threads.NAMED for topic in made.topics):
+        raise BenchmarkError(
+            f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "
+            "which data.corpus is published, and old paths with --redirects"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
+    write_atomically(sheet, threads.review_sheet(made))
+    kinds = Counter(topic.type for topic in made.topics)
+    if arguments.json:
+        said = {"file": str(out), "review": str(sheet), "threads": len(issue_threads), "topics": len(made.topics)}
+        console.print_json({**said, "evidence": dict(kinds), "dropped": dict(made.dropped)})
+        return 0
+    console.print_table(overview(made), f"{len(made.topics)} topics of {len(issue_threads)} threads")
+    _print_counts("evidence", kinds)
+    _print_counts("not used", made.dropped)
+    print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
+    return _say_written(settings, out)
+
+
+def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.extras.collect.topics import threads
+    from ragbench.extras.collect.topics.topics_file import write
+
+    if len(arguments.inputs) != 1:
+        raise ConfigError(
+            "ragbench topics threads-reviewed reads one review sheet: ragbench topics threads-reviewed FILE"
+        )
+    sheet = Path(arguments.inputs[0])
+    topics, qrels, dropped = threads.read_review(sheet)
+    out = sheet.with_name("topics.jsonl")
+    write(out, topics, qrels, {}, replace=True)
+    if arguments.json:
+        console.print_json({"file": str(out), "topics": len(topics), "dropped": dropped})
+        return 0
+    print(f"{len(topics)} topics kept, {dropped} dropped")
+    return _say_written(settings, out)
+
+
+def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
+    from ragbench.config.benchmark import documents
+    from ragbench.extras.collect.topics.draft import DraftSpec, draft
+    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.topics_file import require_new, write
+    from ragbench.models.chat import spec_from_options
+
+    with as_options():
+        spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
+    model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
+    out = Path(arguments.out)
+    require_new(out, replace=arguments.replace)
+    benchmark = documents(settings.config["data"])
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        made = draft(benchmark.documents, model.complete, spec, progress)
+    write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
+    if arguments.json:
+        return _as_json(out, made)
+    console.print_table(overview(made), f"{len(made.topics)} drafted topics from {len(benchmark.documents)} documents")
+    _print_counts("not used", made.dropped)
+    return _say_written(settings, out)
+
+
+def _as_json(out: Path, made: MadeTopics) -> int:
+    console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
+    return 0
+
+
+def _print_counts(title: str, counts: Mapping[str, int]) -> None:
+    if counts:
+        print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
+
+
+def _say_written(settings: Settings, out: Path, more: str = "") -> int:
+    """Say which file was written and what to do with it."""
+    words = f"{project.data_words(settings.overrides)}{more} {shlex.quote(f'data.queries={out}')}"
+    print(f"wrote {out}; read and correct it, then use it with{words}")
+    console.next_command(f"run -m exp=baseline,recommended{words}")
+    return 0
+
+
+def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
+    import json
+
+    from ragbench.config.benchmark import load
+    from ragbench.extras.collect import pool
+    from ragbench.extras.collect.topics.sections_found import unjudged_sections
+
+    benchmark = load(settings.config)
+    rows = unjudged_sections(benchmark, arguments.depth)
+    out = Path(arguments.out)
+    written = pool.write_pool(out, rows, benchmark, replace=arguments.replace)
+    write_text(pool.source_of(out), json.dumps(pool.about(benchmark, settings.config), indent=1))
+    print(f"{written} unjudged pairs of {len({row.qid for row in rows})} topics in {out}, found by words and links")
+    console.next_command(f"judge {out}")
+    return 0
+
+
+def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+    from ragbench.config import composition
+    from ragbench.evidence.arms import Arms
+    from ragbench.evidence.validity import validate
+    from ragbench.results import measurements
+    from ragbench.workbench.runs import find
+
+    if len(arguments.inputs) > 1:
+        raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
+    settings = composition.compose([word for word in overrides if section_of(word) == "paths"])
+
+    def of(name: str) -> measurements.Measurements:
+        return measurements.load(find(name, settings, console.say))
+
+    quiet = arguments.quiet or arguments.json
+    persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
+    if persons.topics_origin:
+        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which people did not write")
+    wanted = next((word.partition("=")[2] for word in overrides if key_of(word) == "topics"), DERIVED)
+    other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, wanted, quiet)
+    validity = validate(Arms.of(persons), Arms.of(other))
+    if arguments.json:
+        effects = validity.effects.to_dict(orient="records")
+        console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(validity), "effects": effects})
+        return 0
+    name = other.topics_origin or "topics"
+    of_people, of_others = validity.topics
+    title = f"{validity.measure} against {validity.base}: {of_people} topics of people, {of_others} {name}"
+    console.print_table(validity.effects, title, dict.fromkeys(validity.effects.columns, "+.3f"))
+    for sentence in validity.sentences:
+        print(sentence)
+    return 0
+
+
+def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from ragbench.evidence.arms import Arms
+    from ragbench.evidence.robustness import COLUMNS, losses
+    from ragbench.extras.collect.topics.perturb import KINDS, SEPARATOR, with_variants
+
+    if arguments.inputs:
+        raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb exp=baseline,phase1")
+    kinds = (arguments.kinds or ",".join(KINDS)).split(",")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ConfigError(f"--kinds must be some of {', '.join(KINDS)}, got '{kind}'")
+    experiment = _sweep(overrides, ("baseline", "recommended"))
+    varied = replace(experiment, given=with_variants(experiment.benchmark, [*dict.fromkeys(kinds)], arguments.seed))
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        results = varied.run(progress)
+    variants: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
+    for topic in varied.benchmark.topics:
+        base, _, kind = topic.qid.rpartition(SEPARATOR)
+        if base and kind in variants:
+            variants[kind][base] = topic.qid
+    arms = Arms.of(results)
+    table = losses(arms, variants)
+    if arguments.json:
+        console.print_json({"folder": str(results.folder), "losses": table.to_dict(orient="records")})
+        return 0
+    console.print_table(table, f"{arms.policy.measure} of the topics and of variants of their queries", COLUMNS.forms)
+    print(f"every topic and every variant: {console.short_path(results.folder)}")
+    return 0
+
+
+def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
+    """A run of the arms on one kind of topics."""
+    # Keys such as topics.limit exist for derived topics only.
+    kept = [word for word in overrides if key_of(word) != "topics"]
+    kept = [word for word in kept if topics != "given" or section_of(word) != "topics"]
+    with console.progress(quiet) as progress:
+        return _sweep([*kept, f"topics={topics}"], VALIDATED).run(progress)
+
+
+def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
+    """A sweep on all topics, without times and tracking unless asked for; over `arms` where no `exp=` names others."""
+    from ragbench.workbench import Experiment
+
+    keys = {key_of(word) for word in overrides}
+    words = [*overrides]
+    words += [] if keys & {"exp", "+exp"} else [f"exp={','.join(arms)}"]
+    defaults = {"split": "all", "latency.enabled": "false", "tracking.enabled": "false"}
+    words += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
+    return Experiment.sweep(*words)
+
+
+TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
+    "show": _show,
+    "derive": _derive,
+    "from-log": _from_log,
+    "threads": _threads,
+    "threads-reviewed": _threads_reviewed,
+    "draft": _draft,
+    "find-evidence": _find_evidence,
+}
+RUNNING: Mapping[str, Callable[[Sequence[str], argparse.Namespace], int]] = {
+    "validate": _validate,
+    "perturb": _perturb,
+}
+"""Tasks that run arms, from the words of a sweep."""

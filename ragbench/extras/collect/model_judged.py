@@ -1,0 +1,140 @@
+"""Effects of a finished run when a model graded its pool and persons judged some of the topics blind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.base.errors import ResultsError
+from ragbench.benchmark.benchmark import Benchmark, Qrels
+from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.runs import read_run
+from ragbench.evaluation import measures
+from ragbench.evidence.policy import Policy
+from ragbench.extras.collect.agreement import Agreement, agreement
+from ragbench.extras.collect.judge import grades_of
+from ragbench.extras.collect.pool import read_pool
+from ragbench.extras.collect.ppi import prediction_powered_mean
+from ragbench.extras.collect.raters import kappa_interval, wilson
+from ragbench.results.measurements import DOCUMENTS, Measurements
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class ModelJudged:
+    """`agreement` of model and persons, with intervals of the quadratic kappa and of the share of equal grades.
+
+    `effects`: a row for every arm but the first: arm, effect, low, high (prediction-powered), weight, persons,
+    persons_low, persons_high (their topics alone), model (its grades alone), n, n_model.
+    """
+
+    agreement: Agreement
+    kappa: tuple[float, float]
+    same: tuple[float, float]
+    effects: pd.DataFrame
+
+    @property
+    def sentence(self) -> str:
+        """How far the model agrees with persons, to be shown with every figure that uses its grades."""
+        found = self.agreement
+        return (
+            f"The model and people graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
+            f"[{self.same[0]:.0%}, {self.same[1]:.0%}], quadratic kappa {found.kappa_quadratic:.2f} "
+            f"[{self.kappa[0]:.2f}, {self.kappa[1]:.2f}]."
+        )
+
+
+def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sample: Path) -> ModelJudged:
+    """Compare the arms of a run with its first, by documents; `model` and `sample` are graded pools.
+
+    Judgments that the benchmark has count for both. Raises ResultsError for too few topics of persons, for grades of
+    other topics, and for a sample with ungraded pairs.
+    """
+    import pandas as pd
+
+    by_model, by_persons = grades_of(model), grades_of(sample)
+    ungraded = sum(not row["grade"].strip() for row in read_pool(sample).rows)
+    if ungraded or not by_persons:
+        raise ResultsError(f"{sample} has {ungraded} pairs without a grade: grade them with ragbench judge {sample}")
+    qids = sorted(set(by_model) | set(by_persons))
+    known = {topic.qid for topic in benchmark.topics}
+    if unknown := [qid for qid in qids if qid not in known]:
+        raise ResultsError(f"{model} grades topic {unknown[0]}, which '{benchmark.name}' does not have: name its run")
+    policy = Policy.of(results.config(results.arms[0]))
+    runs = {arm: read_run(results.arm_path(arm) / DOCUMENTS) for arm in results.arms}
+    sampled = [qid for qid in qids if qid in by_persons]
+    others = [qid for qid in qids if qid not in by_persons]
+    machine = _values(runs, _add_grades(benchmark, by_model, qids), policy.measure)
+    person = _values(runs, _add_grades(benchmark, by_persons, sampled), policy.measure)
+    base, *rest = results.arms
+    rows = []
+    for arm in rest:
+        corrected = prediction_powered_mean(
+            _differences(person, arm, base, sampled),
+            _differences(machine, arm, base, sampled),
+            _differences(machine, arm, base, others),
+            policy.statistics.confidence,
+        )
+        alone = (corrected.persons, corrected.persons_low, corrected.persons_high, corrected.model)
+        rows.append(
+            (
+                arm,
+                corrected.mean,
+                corrected.low,
+                corrected.high,
+                corrected.weight,
+                *alone,
+                corrected.n,
+                corrected.n_model,
+            )
+        )
+    agreed = agreement(by_persons, by_model)
+    names = [
+        "arm",
+        "effect",
+        "low",
+        "high",
+        "weight",
+        "persons",
+        "persons_low",
+        "persons_high",
+        "model",
+        "n",
+        "n_model",
+    ]
+    return ModelJudged(
+        agreed,
+        kappa_interval(by_persons, by_model, policy.seed),
+        wilson(round(agreed.same * agreed.n_pairs), agreed.n_pairs),
+        pd.DataFrame(rows, columns=names),
+    )
+
+
+def _add_grades(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Judgments of the documents of some topics, with grades of sections added: the best grade of a document counts."""
+    found = {qid: dict(benchmark.document_qrels.get(qid, {})) for qid in qids}
+    for qid, best in best_sections({qid: grades[qid] for qid in qids if qid in grades}).items():
+        for docno, grade in best.items():
+            found[qid][docno] = max(grade, found[qid].get(docno, grade))
+    return found
+
+
+def _values(
+    runs: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]], qrels: Qrels, measure: str
+) -> dict[str, dict[str, float]]:
+    """The measure by arm and topic, without topics that have no relevant document."""
+    found = {}
+    for arm, run in runs.items():
+        frame = measures.evaluate({qid: list(run.get(qid, [])) for qid in qrels}, qrels, [measure])
+        rows = frame[frame["measure"] == measure]
+        found[arm] = dict(zip(rows["qid"], rows["value"], strict=True))
+    return found
+
+
+def _differences(values: Mapping[str, Mapping[str, float]], arm: str, base: str, qids: Sequence[str]) -> list[float]:
+    """The effect of each topic, 0 for a topic without relevant documents: no arm can be better there."""
+    return [values[arm].get(qid, 0.0) - values[base].get(qid, 0.0) for qid in qids]

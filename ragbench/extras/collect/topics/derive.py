@@ -1,0 +1,220 @@
+"""Derived topics: known-item queries from a collection's own structure, for collections without queries.
+
+Seeded and stratified: equal numbers from all sources where possible, each in proportion to the areas of the collection.
+The text that a topic was made from is masked in the indexed documents (`ragbench.corpus.masking`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from annotated_types import Interval, MinLen
+
+from ragbench.base.bounds import Checked, Count, Natural, Positive, Share
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import plain, shuffle_key, text_digest
+from ragbench.base.types import Document
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
+from ragbench.benchmark.masked import without_sources
+from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.similarity import near_duplicates
+from ragbench.benchmark.split import split
+from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.extras.collect.topics.candidates import EVERY, KINDS, Candidate, Kind, candidates, n_words
+from ragbench.extras.collect.topics.proportion import interleave
+
+DERIVED = "derived"
+_LEFT = 20  # words that an answer must keep
+_COMMON = 0.25  # a word in a larger share of the documents tells little
+_TELLING = {"alias": 1, "question": 2, "how_to": 2}  # words of a query that are not common; three of other kinds
+_LIKENESS = 0.7  # share of common words from which two queries count as one
+
+
+@dataclass(frozen=True)
+class DeriveSpec(Checked):
+    """Which topics to derive.
+
+    `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
+    `least_words`, `most_words`: of a query. `overlap`: the greatest share of a query's words, common ones aside, that
+    the answer also has elsewhere than in the source. `shares`: topics of a kind for one of another (default 1).
+    `train`: share of the topics for tuning. `kind`: `given` derives none and uses the topics of the data.
+    """
+
+    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
+    limit: Count = 300  # topics in all
+    per_document: Count = 3  # topics with the same answer, at most
+    least_words: Count = 2  # of a query
+    most_words: Count = 24
+    overlap: Share = 1.0  # the greatest share of telling words that the answer has outside the source
+    # how many topics of a kind for one of another, 1 when not named
+    shares: Mapping[Kind, Positive] = field(default_factory=dict)
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the topics that are for tuning
+    seed: Natural = 13
+    kind: Literal["given", "derived"] = "derived"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most_words < self.least_words:
+            raise self.refused(
+                "most_words", f"must be at least least_words ({self.least_words}), got {self.most_words}"
+            )
+
+
+@dataclass(frozen=True)
+class MadeTopics:
+    """New topics with their judgments, before anything is masked; `dropped` counts dropped candidates by reason."""
+
+    topics: tuple[Topic, ...]
+    document_qrels: Qrels
+    section_qrels: Qrels
+    dropped: Mapping[str, int]
+
+
+def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
+    """The benchmark with derived topics instead of its topics, their sources masked in its documents."""
+    spec = spec or DeriveSpec()
+    made = choose(benchmark.documents, spec, benchmark.name)
+    return without_sources(
+        replace(
+            benchmark,
+            topics=made.topics,
+            document_qrels=made.document_qrels,
+            section_qrels=made.section_qrels,
+        )
+    )
+
+
+def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> MadeTopics:
+    """Choose the topics. BenchmarkError when the documents give none."""
+    dropped: Counter[str] = Counter()
+    usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
+    chosen = list(_take_in_turn(_distinct(usable, dropped), spec))
+    if not chosen:
+        why = (
+            ", ".join(f"{count} {reason}" for reason, count in dropped.most_common() if count)
+            or "nothing reads like one"
+        )
+        unused = [kind for kind in EVERY if kind not in spec.kinds]
+        add = f", or add {', '.join(unused)} to topics.kinds" if unused else ""
+        raise BenchmarkError(f"no queries can be derived from '{name}' ({why}): write queries{add}")
+    topics = {_qid(each): each for each in chosen}
+    sections = {qid: {each.target: 1} for qid, each in topics.items() if each.target != each.docno}
+    judged = best_sections(sections) | {qid: {each.docno: 1} for qid, each in topics.items()}
+    listed = [
+        Topic(qid, each.text, each.kind, group=each.docno, provenance=DERIVED, masked=each.masked)
+        for qid, each in sorted(topics.items())
+    ]
+    sides = split(listed, judged, spec.seed, spec.train)
+    return MadeTopics(
+        tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
+    )
+
+
+def _usable(
+    found: Sequence[Candidate], documents: Sequence[Document], spec: DeriveSpec, dropped: Counter[str]
+) -> Iterator[Candidate]:
+    """Candidates of suitable length whose only answer keeps enough text and does not contain the query elsewhere."""
+    by_docno = {document.docno: document for document in documents}
+    texts = Counter(document.text.strip() for document in documents)
+    link_words = _link_words(documents)
+    frequency = Counter(word for document in documents for word in {*words(document.text)})
+    common = {word for word, count in frequency.items() if count > max(2, _COMMON * len(documents))}
+    for each in found:
+        answer = by_docno[each.docno]
+        length = n_words(each.text)
+        if length < spec.least_words:
+            dropped["too short"] += 1
+        elif length > spec.most_words:
+            dropped["too long"] += 1
+        elif len(telling := {*words(each.text)} - common) < _TELLING.get(each.kind, 3):
+            dropped["of common words only"] += 1
+        elif spec.overlap < 1 and _shared(telling, answer, each) > spec.overlap:
+            dropped["with more words of the answer than topics.overlap"] += 1
+        elif texts[answer.text.strip()] > 1:
+            dropped["answered by several copies"] += 1
+        elif n_words(answer.text) - n_words(each.masked) < _LEFT:
+            dropped["with a short answer"] += 1
+        elif _tells(answer, each, link_words[each.docno]):
+            dropped["told by title, path or text of the answer"] += 1
+        else:
+            yield each
+
+
+def _shared(telling: Collection[str], answer: Document, candidate: Candidate) -> float:
+    """The share of the words that the answer has outside the source of the topic."""
+    left = Counter(words(f"{answer.title}\n{answer.text}"))
+    if answer.text in Finder([words(candidate.masked)]):  # not in frontmatter or another document
+        left -= Counter(words(candidate.masked))
+    return sum(left[word] > 0 for word in telling) / len(telling)
+
+
+def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
+    """The texts of all links to a document, by its docno."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for document in documents:
+        for link in document.links:
+            if link.target is not None:
+                found[link.target].append(link.text)
+    return defaultdict(str, {docno: "\n\n".join(texts) for docno, texts in found.items()})
+
+
+def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
+    """Whether the answer still contains the query verbatim after its source is masked."""
+    finder = Finder([words(candidate.text)])
+    if any(place in finder for place in (answer.title, answer.docno, link_words)):
+        return True
+    if n_words(candidate.text) >= WIDE:
+        return False  # it is masked in all documents
+    fields = [str(value) for value in answer.frontmatter.values()]
+    places = sum(len(finder.spans(text)) for text in (answer.text, *fields))
+    return places > (candidate.kind != "link")  # the source of a link is in another document
+
+
+def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
+    """The candidates without near-duplicate queries: one remains if their answers are the same, else none."""
+    gone: set[int] = set()
+    for one, other, _ in near_duplicates([each.text for each in found], _LIKENESS):
+        gone |= {other} if found[one].docno == found[other].docno else {one, other}
+    dropped["near-duplicates"] += len(gone)
+    return [each for number, each in enumerate(found) if number not in gone]
+
+
+def _take_in_turn(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
+    """Up to `limit` candidates: kinds by shares in turn, areas in proportion, at most `per_document` per answer."""
+    queues = {kind: _by_area([each for each in found if each.kind == kind], spec.seed) for kind in spec.kinds}
+    answers: Counter[str] = Counter()
+    taken = dict.fromkeys(queues, 0)
+    for _ in range(spec.limit):
+        for queue in queues.values():
+            while queue and answers[queue[0].docno] >= spec.per_document:
+                queue.popleft()
+        waiting = [kind for kind, queue in queues.items() if queue]
+        if not waiting:
+            return
+        kind = min(waiting, key=lambda each: (taken[each] + 1) / spec.shares.get(each, 1.0))
+        taken[kind] += 1
+        chosen = queues[kind].popleft()
+        answers[chosen.docno] += 1
+        yield chosen
+
+
+def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
+    """The candidates in a seeded order in which every prefix has the areas in their proportions."""
+    areas: dict[str, list[Candidate]] = defaultdict(list)
+    for each in found:
+        areas[area(each.docno)].append(each)
+    for members in areas.values():
+        members.sort(key=lambda each: _draw(seed, each))
+    return deque(interleave(areas, lambda _, each: _draw(seed, each)))
+
+
+def _draw(seed: int, candidate: Candidate) -> str:
+    return shuffle_key(seed, str(plain(candidate)))
+
+
+def _qid(candidate: Candidate) -> str:
+    """An id made from the query and its answer alone."""
+    return f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}"

@@ -1,0 +1,169 @@
+"""Topics drafted by a language model: questions about sections, kept only when they pass several checks.
+
+The model is asked for a question that the section answers. A question is dropped when it repeats the section verbatim,
+when title or heading contain it, when the model then says that the section does not answer it, and when several other
+sections answer it: the most likely ones are found by words and shown to the model one by one. Round-trip filtering
+after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from annotated_types import Interval
+
+from ragbench.base.bounds import Checked, Count, Natural
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import shuffle_key, text_digest
+from ragbench.base.types import Document
+from ragbench.benchmark.benchmark import Topic, area
+from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.similarity import near_duplicates
+from ragbench.benchmark.split import split
+from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.extras.collect.topics.derive import MadeTopics
+from ragbench.extras.collect.topics.proportion import interleave
+from ragbench.extras.collect.topics.sections_found import Evidence, Passage
+
+DRAFTED = "model"
+_LEAST_WORDS = 30  # of a section that is asked about
+_SHOWN = 4_000  # characters of a section that the model is shown
+_LIKENESS = 0.7
+
+ASK = """Below is a section of a documentation. Write one question that this section answers and that somebody might \
+type into the search box who has the problem but has not read the section.
+
+Use the words of that person and not those of the section: copy no phrase of it, do not mention "the section" or "the \
+documentation", and name products or commands only where the question makes no sense without them. Answer with the \
+question alone, in the language of the section, on one line, in at most 20 words.
+
+Title: {title}
+Heading: {heading}
+
+{text}
+
+Question:"""
+CHECK = """Does the text answer the question? Answer "yes" only when somebody who reads nothing but the text can \
+answer the whole question; otherwise answer "no". Answer with one word.
+
+Question: {question}
+
+Title: {title}
+Heading: {heading}
+
+{text}
+
+Answer:"""
+
+Ask = Callable[[str], str]
+"""From a prompt to the model's text."""
+
+
+@dataclass(frozen=True)
+class DraftSpec(Checked):
+    """How many topics (`limit`), the share for tuning (`train`), and how strict the checks are.
+
+    `others`: how many other sections are tried; `answers`: the most sections that may answer a question, its own
+    included; `tries`: the most sections that are tried for each topic.
+    """
+
+    limit: Count = 100
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
+    others: Natural = 5
+    answers: Count = 2
+    tries: Count = 3
+    seed: Natural = 13
+
+
+def draft(
+    documents: Sequence[Document], ask: Ask, spec: DraftSpec, progress: Callable[[str, int, int], None]
+) -> MadeTopics:
+    """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
+    evidence = Evidence(documents)
+    dropped: Counter[str] = Counter()
+    kept: dict[str, tuple[Passage, list[str]]] = {}
+    for number, passage in enumerate(_order(evidence.passages, spec.seed)):
+        if len(kept) == spec.limit or number == spec.tries * spec.limit:
+            break
+        question = _line(ask(_prompt(ASK, passage)))
+        answers, reason = _answers(question, passage, evidence, ask, spec)
+        if not reason and any(near_duplicates([question, *kept], _LIKENESS)):
+            reason = "near-duplicates"
+        if reason:
+            dropped[reason] += 1
+        else:
+            kept[question] = passage, answers
+            progress("drafting topics", len(kept), spec.limit)
+    if not kept:
+        why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
+        raise BenchmarkError(f"no drafted question passes the checks ({why}): use a larger model, or topics derive")
+    qids = {question: f"m-{text_digest(question, 10)}" for question in kept}
+    sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept.items()}
+    judged = best_sections(sections)
+    listed = [
+        Topic(qids[question], question, "question", group=passage.document.docno, provenance=DRAFTED)
+        for question, (passage, _) in kept.items()
+    ]
+    sides = split(listed, judged, spec.seed, spec.train)
+    return MadeTopics(
+        tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
+    )
+
+
+def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:
+    """The ids of the sections that answer a question, and the reason to drop it, empty to keep it."""
+    asked = words(question)
+    if not 3 <= len(asked) <= 40:
+        return [], "too short or too long"
+    runs = Finder(asked[place : place + WIDE] for place in range(len(asked) - WIDE + 1))
+    if passage.body in runs:
+        return [], "word for word from its section"
+    if any(place in Finder([asked]) for place in (passage.document.title, passage.heading)):
+        return [], "told by title or heading"
+    if not _says_yes(ask(_prompt(CHECK, passage, question))):
+        return [], "not answered by its section"
+    answers = [passage.id]
+    near = evidence.find(question, spec.others + 1)
+    for other in [each for each in near if each.id != passage.id][: spec.others]:
+        if _says_yes(ask(_prompt(CHECK, other, question))):
+            answers.append(other.id)
+            if len(answers) > spec.answers:
+                return [], "answered by many sections"
+    return answers, ""
+
+
+def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
+    """Passages of enough words in a seeded order: areas in proportion, every document once before one comes again."""
+    turns: Counter[str] = Counter()
+    areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
+    for place, each in enumerate(sorted(found, key=lambda each: shuffle_key(seed, each.id))):
+        if len(words(each.body)) >= _LEAST_WORDS:
+            docno = each.document.docno
+            areas[area(docno)].append((turns[docno], place, each))
+            turns[docno] += 1
+    for members in areas.values():
+        members.sort(key=lambda each: each[:2])
+    return [each for _, _, each in interleave(areas, lambda name, _: name)]
+
+
+def _prompt(prompt: str, passage: Passage, question: str = "") -> str:
+    values = {
+        "title": passage.document.title,
+        "heading": passage.heading,
+        "text": passage.body[:_SHOWN],
+        "question": question,
+    }
+    return prompt.format(**values)
+
+
+def _line(answer: str) -> str:
+    """The first line of an answer without quotation marks, white space and the prefix `Question:`."""
+    first = next((line for line in answer.splitlines() if words(line)), "")
+    return " ".join(first.split()).removeprefix("Question:").strip(" \"'*`\u201c\u201d")
+
+
+def _says_yes(answer: str) -> bool:
+    return words(answer)[:1] == ("yes",)

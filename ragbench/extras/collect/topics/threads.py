@@ -1,0 +1,338 @@
+"""Topics from the threads of an issue tracker or forum: people's questions, judged by the pages that answers link to.
+
+Reads issues and discussions as `gh ... --json number,title,body,comments,author` writes them, topics of Discourse, and
+CSV of question and answer. Texts are shortened by leaving out only; nothing is rewritten.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from ragbench.base.bounds import Checked, Count, Factor, Share
+from ragbench.base.errors import BenchmarkError, BoundaryError
+from ragbench.base.files import why_unreadable
+from ragbench.benchmark.benchmark import Topic
+from ragbench.benchmark.personal import personal
+from ragbench.boundary.json import read_json, read_json_lines, read_text
+
+if TYPE_CHECKING:
+    from ragbench.base.types import Document
+
+THREADS = "threads"
+"""The provenance of such topics."""
+LINK, ASKER, NAMED = "link", "asker-link", "named"
+"""What shows that a page answers: another person linked it, only the asker did, an answer names its title."""
+_GRADES = {LINK: 2, NAMED: 2, ASKER: 1}
+_LEAST_NAMED = 3  # words of a title that counts as named: shorter ones are common words
+
+_BLOCKS = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<!--.*?-->|<details.*?</details>|<pre.*?</pre>", re.S)
+_URL = re.compile(r"https?://[^\s<>\"'`\])]+")
+_LABELLED = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_DROPPED_LINE = re.compile(r"^\s*(?:>|#|\||[-*] \[[ xX]\]|\s{4,}\S|[$%]\s)")
+_LOG_LINE = re.compile(r"^\s*(?:at |Traceback|File \"|\[?\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN|TRACE)\b)")
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|dear|good (?:morning|day|evening)|thanks|thank you|cheers)\b[^.!?\n]{0,40}[.!,]?\s*", re.I
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'`(])|\n+")
+_TAG = re.compile(r"<[^>]+>")
+_WORD = re.compile(r"[^\W_]+")
+_HREF = re.compile(r"<a\s[^>]*href=[\"']([^\"']+)[\"'][^>]*>", re.I)
+
+
+class Post(NamedTuple):
+    """What one person wrote; `author` is empty where the source does not say."""
+
+    author: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A question and what followed; `key` is its number or name in the source."""
+
+    key: str
+    title: str
+    posts: tuple[Post, ...]
+
+
+@dataclass(frozen=True)
+class ThreadSpec(Checked):
+    """At most `per_page` topics of one page and `most_words` of a question, which is its title and first sentences.
+
+    Questions of fewer than `least_words` are left out, and those that share at least `alike` of their words with one
+    that was taken.
+    """
+
+    per_page: Count = 5
+    most_words: Count = 40
+    least_words: Count = 3
+    alike: Share = 0.8
+    sentences: Factor = 2
+
+
+@dataclass(frozen=True)
+class ThreadTopics:
+    """The topics, their judgments, for each its thread and evidence, and how many threads were left out, by reason."""
+
+    topics: tuple[Topic, ...]
+    document_qrels: Mapping[str, Mapping[str, int]]
+    threads: Mapping[str, Thread]
+    dropped: Mapping[str, int]
+
+
+def read(file: Path) -> list[Thread]:
+    """The threads of a file. BenchmarkError, which says the known forms, for any other."""
+    try:
+        text = read_text(file).removeprefix("\ufeff")
+    except (OSError, BoundaryError) as error:
+        raise BenchmarkError(
+            f"{file} cannot be read ({why_unreadable(error)}): name a file of threads in UTF-8"
+        ) from None
+    if file.suffix.lower() in (".csv", ".tsv"):
+        return _of_table(text, file)
+    try:
+        values = list(read_json_lines(text)) if file.suffix.lower() == ".jsonl" else [read_json(text)]
+        entries = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        threads = [_of_json(entry, number) for number, entry in enumerate(entries, start=1)]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BenchmarkError(
+            f"{file} has an unexpected structure ({type(error).__name__}: {error}): it must be what `gh issue list "
+            "--json number,title,body,author,comments` writes, topics of Discourse, or a CSV with question and answer"
+        ) from None
+    if not threads:
+        raise BenchmarkError(f"{file} has no threads: ask for more with `gh issue list --state all --limit 1000`")
+    return threads
+
+
+def _of_json(entry: Mapping[str, Any], number: int) -> Thread:
+    if "post_stream" in entry:  # Discourse
+        posts = [
+            Post(str(post.get("username") or ""), _plain(post["cooked"])) for post in entry["post_stream"]["posts"]
+        ]
+        return Thread(str(entry.get("id", number)), str(entry["title"]), tuple(posts))
+    comments = entry.get("comments") or []
+    comments = comments.get("nodes", []) if isinstance(comments, Mapping) else comments
+    replies = [each for one in comments for each in [one, *((one.get("replies") or {}).get("nodes") or [])]]
+    posts = [Post(_login(each), str(each.get("body") or "")) for each in [entry, *replies]]
+    return Thread(str(entry.get("number", number)), str(entry["title"]), tuple(posts))
+
+
+def _login(entry: Mapping[str, Any]) -> str:
+    author = entry.get("author") or entry.get("user") or {}
+    return str(author.get("login") or "") if isinstance(author, Mapping) else str(author)
+
+
+def _of_table(text: str, file: Path) -> list[Thread]:
+    rows = list(csv.DictReader(io.StringIO(text), delimiter="\t" if file.suffix.lower() == ".tsv" else ","))
+    if not rows or not {"question", "answer"} <= set(rows[0]):
+        raise BenchmarkError(
+            f"{file} must have a line of names with the columns question and answer, and rows below it"
+        )
+    return [
+        Thread(str(number), "", (Post("asker", row["question"] or ""), Post("answer", row["answer"] or "")))
+        for number, row in enumerate(rows, start=1)
+    ]
+
+
+def _plain(cooked: str) -> str:
+    """The text of HTML, with the addresses of its links after their labels and code left out."""
+    text = re.sub(r"<(pre|aside|blockquote)\b.*?</\1>", "\n", cooked, flags=re.S | re.I)
+    text = _HREF.sub(lambda found: f" {found[1]} ", text)
+    return html.unescape(_TAG.sub("", re.sub(r"<br\s*/?>|</p>", "\n", text, flags=re.I)))
+
+
+class Pages:
+    """Finds the document of an address below `site`: by path, by `url`, `slug` and `aliases`, and by redirects."""
+
+    def __init__(self, documents: Iterable[Document], site: str, redirects: Mapping[str, str] | None = None) -> None:
+        """`redirects` leads from the path of an address to another, as lines of a `_redirects` file do."""
+        parts = urlsplit(site if "://" in site else f"https://{site}")
+        self._host, self._base = parts.netloc.lower().removeprefix("www."), parts.path.strip("/")
+        self._redirects = {self._key(old): self._key(new) for old, new in (redirects or {}).items()}
+        self._documents: dict[str, str] = {}
+        self._titles: dict[str, str] = {}
+        titles: Counter[str] = Counter()
+        for document in documents:
+            for name in self._names(document):
+                self._documents.setdefault(self._key(name), document.docno)
+            title = " ".join(document.title.lower().split())
+            titles[title] += 1
+            if len(title.split()) >= _LEAST_NAMED:
+                self._titles[title] = document.docno
+        self._titles = {title: docno for title, docno in self._titles.items() if titles[title] == 1}
+
+    @staticmethod
+    def _names(document: Document) -> Iterator[str]:
+        path = document.docno
+        yield path
+        matter = document.frontmatter
+        for key in ("url", "permalink"):
+            if isinstance(matter.get(key), str):
+                yield matter[key]
+        if isinstance(slug := matter.get("slug"), str):
+            yield slug if slug.startswith("/") else "/".join([*path.split("/")[:-1], slug])
+        aliases = matter.get("aliases") or []
+        yield from (str(alias) for alias in ([aliases] if isinstance(aliases, str) else aliases))
+
+    def _key(self, path: str) -> str:
+        path = unquote(urlsplit(path).path).strip("/").lower()
+        path = re.sub(r"\.(?:html?|mdx?|markdown)$", "", path)
+        path = re.sub(r"(?:^|/)(?:_?index|readme)$", "", path)
+        return re.sub(r"(?:^|/)\d+[-_.](?=[^/])", lambda found: "/" if found[0].startswith("/") else "", path)
+
+    def of(self, address: str) -> str | None:
+        """The docno of an address; None for other sites and for pages that are not there."""
+        parts = urlsplit(address.rstrip(".,;:!?*_"))
+        if parts.netloc.lower().removeprefix("www.") != self._host:
+            return None
+        path = parts.path.strip("/")
+        if self._base and path != self._base and not path.startswith(f"{self._base}/"):
+            return None
+        key = self._key(path[len(self._base) :])
+        key = self._redirects.get(key, key)
+        return self._documents.get(key)
+
+    def named(self, text: str) -> str | None:
+        """The only document whose title of three words or more a text contains."""
+        words = _words(text)
+        found = {docno for title, docno in self._titles.items() if _words(title) in words}
+        return next(iter(found)) if len(found) == 1 else None
+
+
+def _words(text: str) -> str:
+    """The words of a text with blanks between and around them."""
+    return f" {' '.join(_WORD.findall(text.lower()))} "
+
+
+def read_redirects(file: Path) -> dict[str, str]:
+    """Old and new paths from a file of lines `OLD NEW`, such as `_redirects`; comments begin with `#`."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(f"{file} cannot be read ({error}): name a file of lines `OLD NEW`") from None
+    pairs = (line.split() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+    return {pair[0]: pair[1] for pair in pairs if len(pair) >= 2}
+
+
+def question_of(thread: Thread, spec: ThreadSpec) -> str:
+    """The title and the first sentences of a thread without code, logs, addresses and greetings."""
+    body = _BLOCKS.sub("\n", thread.posts[0].text if thread.posts else "")
+    lines = [line for line in body.splitlines() if not _DROPPED_LINE.match(line) and not _LOG_LINE.match(line)]
+    text = _TAG.sub(" ", _URL.sub(" ", _LABELLED.sub(r"\1", "\n".join(lines))))
+    said: list[str] = []
+    for sentence in _SENTENCE.split(text.strip()):
+        words = _GREETING.sub("", re.sub(r"[*_`]+", "", sentence).strip()).split()
+        if len(words) >= spec.least_words and len(said) < int(spec.sentences):
+            said.append(" ".join(words))
+    title = " ".join(_URL.sub(" ", re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", thread.title)).replace("`", "").split())
+    if title and title[-1] not in ".!?:":
+        title += "."
+    words = [*title.split(), *" ".join(said).split()]
+    return " ".join(words[: spec.most_words]).removesuffix(".") if not said else " ".join(words[: spec.most_words])
+
+
+def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
+    """What shows which pages answer a thread, and their grades; an empty text and no grades where nothing does.
+
+    Links of others count before links of the asker; a title that an answer names counts where nobody links.
+    """
+    if not thread.posts:
+        return "", {}
+    asker = thread.posts[0].author
+    linked: dict[str, list[str]] = {LINK: [], ASKER: []}
+    for number, post in enumerate(thread.posts):
+        own = number == 0 or (bool(asker) and post.author == asker)
+        found = (pages.of(address) for address in _URL.findall(_BLOCKS.sub("\n", post.text)))
+        linked[ASKER if own else LINK] += [docno for docno in found if docno is not None]
+    for kind in (LINK, ASKER):
+        if linked[kind]:
+            return kind, dict.fromkeys(linked[kind], _GRADES[kind])
+    named = (pages.named(post.text) for post in thread.posts[1:])
+    docnos = [docno for docno in named if docno is not None]
+    return (NAMED, dict.fromkeys(docnos, _GRADES[NAMED])) if docnos else ("", {})
+
+
+def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadTopics:
+    """A topic for every thread whose answer is known, the surest evidence first where a page has too many."""
+    dropped: Counter[str] = Counter()
+    order = (LINK, NAMED, ASKER)
+    candidates = []
+    for place, thread in enumerate(threads):
+        kind, grades = evidence_of(thread, pages)
+        text = question_of(thread, spec)
+        if not grades:
+            dropped["without a page of the site"] += 1
+        elif len(text.split()) < spec.least_words:
+            dropped["without words"] += 1
+        elif reason := personal(text):
+            dropped[f"with {reason}"] += 1
+        else:
+            candidates.append((order.index(kind), place, thread, text, kind, grades))
+    taken: list[tuple[int, Thread, str, str, dict[str, int]]] = []
+    pages_used: Counter[str] = Counter()
+    seen: list[frozenset[str]] = []
+    for _, place, thread, text, kind, grades in sorted(candidates, key=lambda each: each[:2]):
+        words = frozenset(_WORD.findall(text.lower()))
+        if any(len(words & other) >= spec.alike * len(words | other) for other in seen):
+            dropped["almost like another"] += 1
+            continue
+        if all(pages_used[docno] >= spec.per_page for docno in grades):
+            dropped["on pages with enough topics"] += 1
+            continue
+        seen.append(words)
+        pages_used.update(grades.keys())
+        taken.append((place, thread, text, kind, grades))
+    taken.sort(key=lambda each: each[0])
+    topics, qrels, sources = [], {}, {}
+    for _, thread, text, kind, grades in taken:
+        qid = f"thread-{thread.key}"
+        topics.append(Topic(qid, text, kind, group=qid, provenance=THREADS))
+        qrels[qid], sources[qid] = grades, thread
+    return ThreadTopics(tuple(topics), qrels, sources, dict(dropped))
+
+
+REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
+
+
+def review_sheet(made: ThreadTopics) -> str:
+    """A CSV to go through: put `no` into `keep` to drop a topic, shorten `text`; `relevant` are documents, by `;`."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(REVIEW)
+    for topic in made.topics:
+        relevant = ";".join(made.document_qrels[topic.qid])
+        writer.writerow(["yes", topic.qid, topic.text, topic.type, relevant, made.threads[topic.qid].title])
+    return out.getvalue()
+
+
+def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int]:
+    """The topics that a review sheet keeps, their judgments, and how many it drops. BenchmarkError for other files."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"))))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(f"{file} cannot be read ({error}): name the review.csv of topics threads") from None
+    if not rows or not set(REVIEW[:5]) <= set(rows[0]):
+        raise BenchmarkError(
+            f"{file} must have the columns {', '.join(REVIEW[:5])}: name the review.csv of topics threads"
+        )
+    topics, qrels = [], {}
+    for line, row in enumerate(rows, start=2):
+        keep = row["keep"].strip().lower()
+        if keep not in ("yes", "no"):
+            raise BenchmarkError(f"{file}:{line}: keep must be yes or no, got {keep or 'nothing'}")
+        kind = row["evidence"]
+        if keep == "yes" and (kind not in _GRADES or not row["text"].strip()):
+            raise BenchmarkError(f"{file}:{line}: a topic needs a text and evidence of {', '.join(_GRADES)}")
+        if keep == "yes":
+            topics.append(Topic(row["qid"], row["text"].strip(), kind, group=row["qid"], provenance=THREADS))
+            qrels[row["qid"]] = dict.fromkeys(filter(None, row["relevant"].split(";")), _GRADES[kind])
+    return topics, qrels, len(rows) - len(topics)

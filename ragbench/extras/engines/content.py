@@ -1,0 +1,107 @@
+"""The documents and chunks of an index as rows, the same for every engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base.fingerprint import digest
+from ragbench.corpus.metadata import read_metadata
+from ragbench.index.texts import lexical_rows
+
+if TYPE_CHECKING:
+    from ragbench.extras.engines.plan import Plan
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class ChunkRow:
+    """A chunk: its place in its file, its text, the texts of its fields, and what is embedded for it."""
+
+    chunk_id: str
+    headings: tuple[str, ...]
+    heading_level: int
+    start_line: int
+    end_line: int
+    text: str
+    fields: Mapping[str, str]
+    passage: str
+    number: int
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """A document with its chunks; `digest` is one over everything that an engine keeps of it."""
+
+    docno: str
+    path: str
+    title: str
+    modified: float
+    metadata: Mapping[str, Any]
+    fields: Mapping[str, str]
+    chunks: tuple[ChunkRow, ...]
+    digest: str
+
+
+def rows(index: Index, plan: Plan) -> Iterator[DocumentRow]:
+    """Every document of an index, in order."""
+    table, facets, modified = index.chunks, index.facets, index.modified
+    names = [name for name, _ in plan.words.weights] if plan.words else []
+    wholes = [name for name, _ in plan.wholes.weights] if plan.wholes else []
+    of_chunks = lexical_rows(table, names) if names else ({} for _ in range(table.n_retrievable))
+    of_documents = lexical_rows(table, wholes, "document") if wholes else ({} for _ in range(table.n_documents))
+    passages = index.spec.passage.passages(table) if "dense" in plan.depths else [""] * table.n_retrievable
+    for row, fields in enumerate(of_documents):
+        first, stop = table.chunks_of(row)
+        chunks = []
+        for number in range(first, stop):
+            lines = table.lines(number)
+            chunks.append(
+                ChunkRow(
+                    table.chunk_ids[number],
+                    table.header_path(number),
+                    int(facets.heading_level[number]),
+                    *lines,
+                    table.text(number),
+                    next(of_chunks),
+                    passages[number],
+                    number,
+                )
+            )
+        found, metadata = facets.metadata_of(row), read_metadata(table.frontmatter_of(row))
+        about = {
+            "tags": list(found.tags),
+            "doc_type": found.doc_type,
+            "product": found.product,
+            "component": found.component,
+            "category": metadata.category,
+            "authors": list(metadata.authors),
+            "file_size": found.file_size,
+        }
+        content = [table.titles[row], about, fields, [[*vars_of(each)] for each in chunks]]
+        yield DocumentRow(
+            table.docnos[row],
+            str(table.document_value("path", row)),
+            table.titles[row],
+            float(modified[row]),
+            about,
+            fields,
+            tuple(chunks),
+            digest(json.dumps(content, default=str)),
+        )
+
+
+def vars_of(chunk: ChunkRow) -> tuple[Any, ...]:
+    """What a chunk consists of, without its number."""
+    return (
+        *(chunk.chunk_id, chunk.headings, chunk.heading_level, chunk.start_line, chunk.end_line),
+        *(chunk.text, dict(chunk.fields), chunk.passage),
+    )
+
+
+def passage_key(passage: str) -> str:
+    """The key under which the vector of a passage is found again."""
+    return hashlib.blake2b(passage.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,1 @@
+"""Index files and requests for search servers that users run."""

@@ -1,0 +1,60 @@
+"""An engine that ragbench loaded, as an arm: it is measured where it is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from ragbench.base.bounds import Count, Holds, Name, Positive
+from ragbench.base.errors import LiveError, RagbenchError
+from ragbench.boundary.capabilities import Needs
+from ragbench.extras.engines import address
+from ragbench.extras.remote.live.answers import Expression
+from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.stages import Live
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveEngine(Live):
+    """A search that `ragbench export` put into a file of SQLite, or loaded into a server.
+
+    `order`: whether the learned order of the exported arm, if it has one, is put on top, as `ragbench serve --engine`
+    does.
+    """
+
+    engine: Annotated[
+        Name,
+        Holds(address.without_password, "must hold no password: write env:NAME for an environment variable with one"),
+        Needs(address.need),
+    ]
+    order: bool = True
+    hits: Expression = "@"
+    document: Expression | None = "path"
+    text: Expression | None = "text"
+    score: Expression | None = "score"
+    depth: Count = 100
+    per_second: Positive = 1000.0
+
+    @property
+    def name(self) -> str:
+        """The file or address."""
+        return self.engine
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """One connection for all queries."""
+        from ragbench.extras.engines import opened
+
+        try:
+            bundle = opened.load(self.engine, order=self.order)
+        except RagbenchError as error:
+            raise LiveError(f"{self.name} cannot be asked: {error}") from None
+
+        def ask(query: str, depth: int) -> Any:
+            try:
+                found = bundle.search(query, depth)
+            except RagbenchError as error:
+                raise Unanswered(str(error)) from None
+            return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in found]
+
+        return ask

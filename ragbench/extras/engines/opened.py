@@ -1,0 +1,169 @@
+"""Open an engine as a bundle: it searches, and what ragbench adds on top (a learned order) runs here."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import Document
+from ragbench.boundary.paths import inside
+from ragbench.config.settings import Settings
+from ragbench.extras.engines.address import is_remote, resolved
+from ragbench.extras.engines.lance import LanceEngine
+from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
+from ragbench.extras.engines.plan import cut_of, order_of
+from ragbench.extras.engines.postgres import PostgresEngine
+from ragbench.extras.engines.postgres_server import SCHEMES
+from ragbench.extras.engines.qdrant import QdrantEngine
+from ragbench.extras.engines.search import Engine, SearchEngine
+from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, SealedStore, settings_of
+from ragbench.index.index import Index
+from ragbench.models.access import Models
+from ragbench.search.engine.pipeline import Pipeline
+
+_PARTS = ("chunks", "terms")
+"""The parts of an index that are used beside an engine."""
+ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine] | type[LanceEngine]] = {
+    "qdrant": QdrantEngine,
+    "opensearch": OpenSearchEngine,
+    "elasticsearch": ElasticsearchEngine,
+    "lancedb": LanceEngine,
+}
+"""The engines with an alias by the format that loads them."""
+
+
+def is_engine(place: str | Path) -> bool:
+    """Whether this is a file of SQLite or the address of a server, and not the folder of a bundle."""
+    if is_remote(str(place)):
+        return True
+    try:
+        with Path(place).expanduser().open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def connect(place: str | Path, writable: bool = False) -> Engine:
+    """The engine in a file or behind an address. Raises BundleError, ConfigError for others."""
+    if is_remote(str(place)):
+        scheme = resolved(str(place)).partition("://")[0]
+        for engine in ALIASED.values():
+            if scheme in engine.schemes:
+                return engine(str(place))
+        if scheme not in SCHEMES:
+            known = ", ".join(f"{name}://" for name in ("postgres", *ALIASED))
+            raise ConfigError(f"'{scheme}' is no engine that ragbench asks: name a file, or an address of {known}")
+        return PostgresEngine(str(place), writable)
+    path = Path(place).expanduser()
+    if not path.is_file():
+        raise BundleError(f"there is no file {path}: make one with ragbench export --format sqlite")
+    return SqliteEngine(path, writable)
+
+
+class EngineBundle(LoadedBundle):
+    """A bundle whose searches an engine answers."""
+
+    engine: Engine
+    delete_unpacked: Callable[[], object]
+    owned = True
+    """Whether the engine is closed with it."""
+
+    def __enter__(self) -> EngineBundle:
+        return self
+
+    def close(self) -> None:
+        """Close index and engine, and delete what was unpacked."""
+        super().close()
+        if self.owned:
+            self.engine.close()
+        self.delete_unpacked()
+
+
+def load(
+    place: str | Path, *, threads: int | None = None, models: Models | None = None, order: bool = True
+) -> EngineBundle:
+    """Open an engine that ragbench loaded. `order=False`: what the engine alone gives, without the learned order.
+
+    Raises BundleError when it does not answer, or was not loaded by ragbench.
+    """
+    engine = connect(place)
+    try:
+        return over(engine, models or Models(cache=None, threads=threads), order)
+    except BaseException:
+        engine.close()
+        raise
+
+
+def over(engine: Engine, models: Models, order: bool = True, owned: bool = True) -> EngineBundle:
+    """A bundle over an engine that is open; `owned`: it is closed with the bundle."""
+    folder = Path(tempfile.mkdtemp(prefix="ragbench-engine-"))
+    try:
+        unpack(engine.files(), folder)
+        record = bundle.read_record(folder)
+        bundle.check_files(folder, record)
+        settings = settings_of(folder, record)
+        serves = generations.current(folder, record)
+        index = Index(
+            settings.index,
+            serves.collection,
+            _none,
+            SealedStore(folder / bundle.INDEX),
+            models,
+            times=lambda: serves.modified,
+        )
+        pipeline = pipeline_over(engine, settings, order)
+        index.prepare(pipeline.needs | {"facets"})
+        opened = EngineBundle(folder, record, settings, index, serves)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    opened.pipeline, opened.engine, opened.owned = pipeline, engine, owned
+    # Also where nobody closes it, as an arm of a run, which asks until the process ends.
+    opened.delete_unpacked = weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)
+    return opened
+
+
+def pipeline_over(engine: Engine, settings: Settings, order: bool = True) -> Pipeline:
+    """The search in an engine, then the learned order of the configuration, if there is one, and its cut."""
+    stages: list[tuple[str, object]] = [("engine", SearchEngine(engine, tuple(engine.plan.depths)))]
+    ranked = order_of(settings)
+    if order and ranked is not None:
+        stages.append(ranked)
+    stages.append(("cut", replace(cut_of(settings))))
+    return Pipeline(tuple(stages))  # type: ignore[arg-type]
+
+
+def unpack(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files below a folder. Raises BundleError for a name that leads out of it."""
+    for name, body in files.items():
+        path = inside(folder, name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(body)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise BundleError(f"{name[:80]} is a file and a folder at once: export the engine again") from None
+
+
+def pack(folder: Path) -> dict[str, bytes]:
+    """The files of a bundle's folder that an engine needs: all but the parts of the index that it replaces."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if not path.is_file() or path.name.endswith(".lock"):
+            continue
+        kept = parts[0] not in ("cache", "signatures") and (parts[0] != bundle.INDEX or parts[1] in _PARTS)
+        if kept:
+            found["/".join(parts)] = path.read_bytes()
+    return found
+
+
+def _none() -> list[Document]:
+    raise BundleError("an engine has no documents to build an index from: export it again")

@@ -1,0 +1,110 @@
+"""What an engine does of a configuration: three searches, their fusion, and the learned order that goes on top."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal, cast
+
+from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.errors import ConfigError
+from ragbench.boundary.json import read_json
+from ragbench.config.settings import Settings
+from ragbench.extras.engines.hybrid import chunk_words, document_words, require_source, retrieval
+from ragbench.index.lexical import Bm25F
+from ragbench.models.adapter import KEY as ADAPTER_KEY
+from ragbench.search.stages.cut import Cut
+from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.fuse import Fuse
+from ragbench.search.stages.rank import Rank
+
+FUSIONS = ("rrf", "convex/min_max")
+"""The fusions that a statement of SQL has; a chunk that a source did not return has its lowest score there."""
+NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
+
+
+@dataclass(frozen=True)
+class Plan(Checked):
+    """The searches by source with their weights in fusion. `words`, `wholes`: how chunks and documents are scored."""
+
+    depths: dict[str, Count]
+    weights: dict[str, Weight]
+    method: Literal["rrf", "convex"]
+    k: Weight
+    words: Bm25F | None
+    wholes: Bm25F | None
+    analyzer: str
+
+    def to_json(self) -> str:
+        """The plan as text."""
+        return json.dumps(asdict(self))
+
+    def __post_init__(self) -> None:
+        """Check every field, since statements are made of it. Raises ConfigError."""
+        super().__post_init__()
+        scored = {"dense": "dense" in self.depths, "lexical": self.words, "documents": self.wholes}
+        sources = {source for source, scoring in scored.items() if scoring}
+        if set(self.depths) != sources or set(self.weights) != sources:
+            raise self.refused("depths", f"must have the retrievers {', '.join(sorted(sources))}")
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Return the plan of a text. Raises ValueError."""
+        try:
+            found = read_json(text)
+            for name in ("words", "wholes"):
+                found[name] = Bm25F(**found[name]) if found[name] else None
+            return Plan(**found)
+        except (TypeError, KeyError, AttributeError, ConfigError) as error:
+            raise ValueError(f"its plan has an unexpected structure: {error}") from None
+
+    @staticmethod
+    def of(settings: Settings, format: str) -> Plan:
+        """The plan of a configuration whose fusion is one of FUSIONS. ConfigError where it has no source for it."""
+        require_source(settings, format)
+        dense = settings.pipeline.first(RetrieveDense)
+        words = chunk_words(settings)
+        wholes = document_words(settings) if words else None
+        fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
+        found = {"dense": dense, "lexical": words, "documents": wholes}
+        return Plan(
+            {name: stage.depth for name, stage in found.items() if stage},
+            {name: fuse.weights.get(stage.source, 1.0) for name, stage in found.items() if stage},
+            cast(Literal["rrf", "convex"], fuse.method),
+            fuse.k,
+            words.scoring if words else None,
+            wholes.scoring if wholes else None,
+            settings.index.lexical.analyzer,
+        )
+
+
+def without_order(settings: Settings) -> Settings:
+    """The configuration as the engine alone runs it."""
+    return retrieval(settings)
+
+
+def order_of(settings: Settings) -> tuple[str, Rank] | None:
+    """The learned order of a configuration with its entry, None without one."""
+    return next(iter(settings.pipeline.all_of(Rank).items()), None)
+
+
+def with_order(settings: Settings, measured: Settings) -> Settings:
+    """The configuration with the learned order of the measured one on top."""
+    found = order_of(measured)
+    return settings if found is None else settings.with_values({found[0]: measured.config[found[0]]})
+
+
+def cut_of(settings: Settings) -> Cut:
+    """The cut of a configuration, at 100 hits where it has none."""
+    return settings.pipeline.first(Cut) or Cut(100)
+
+
+def left_out(settings: Settings, system: str) -> list[str]:
+    """A sentence for every stage that neither the engine nor the learned order on top of it does."""
+    kept = {name for name, _ in with_order(without_order(settings), settings).pipeline}
+    moved = f"{ADAPTER_KEY}: vectors of queries are not moved in {system}, where programs embed queries themselves"
+    return ([moved] if settings.index.encoder.adapter else []) + [
+        f"{name} ({stage.describe()}): neither {system} nor ragbench serve on top of it has such a step"
+        for name, stage in settings.pipeline
+        if name not in kept
+    ]

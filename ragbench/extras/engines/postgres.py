@@ -1,0 +1,329 @@
+"""A search in a schema of PostgreSQL: vectors by pgvector, BM25F as rows, and one function `search` that asks.
+
+    SELECT * FROM ragbench.search('how do I rotate a key', '[0.02, ...]', '{"category": "guide"}')
+
+gives chunk_id, the fused score and the score in every source, best first. It analyses the words of the query itself.
+`filters` must be contained in a document's metadata, `chunk_ids` names the chunks that may be found; both may be left
+out. Up to `postgres_schema.EXACT` chunks, and under filters, vectors are compared one by one; above by an HNSW graph.
+
+`?partitions=8` in the address that is loaded divides the tables of vectors and words into so many partitions, each with
+a graph of its own.
+
+Everything is loaded into another schema, which takes the place of the one that answers in the same transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.files import atomic_write
+from ragbench.boundary.json import read_json
+from ragbench.extras.engines import postgres_schema as made
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.postgres_server import NAME, Server, client, spoken
+from ragbench.extras.engines.search import Found, Vector, understood
+from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_BUFFER = 8 * 2**20  # characters of rows that are sent at once
+
+
+def lines(table: str, rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Rows as COPY reads them, without words that PostgreSQL cannot hold."""
+    of_words = table == "forms" or table.endswith("_words")
+    for row in rows:
+        if not (of_words and text_of(row[0]) != row[0]):
+            yield "\t".join(map(_field, row)) + "\n"
+
+
+_ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\ufffd"})
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, str):
+        return text_of(value).translate(_ESCAPED)
+    if isinstance(value, bytes):
+        return f"\\\\x{value.hex()}"
+    return vector_text(value) if isinstance(value, np.ndarray) else repr(value)
+
+
+def text_of(value: str) -> str:
+    """A text that PostgreSQL takes: without NUL and halves of characters."""
+    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def taken(values: Iterable[Any]) -> list[Any]:
+    """Values that PostgreSQL takes, also inside lists."""
+    return [
+        text_of(each) if isinstance(each, str) else taken(each) if isinstance(each, list) else each for each in values
+    ]
+
+
+def vector_text(vector: Vector) -> str:
+    """A vector as pgvector reads it."""
+    return f"[{','.join(['%.9g'] * len(vector))}]" % tuple(vector.tolist())
+
+
+class _Postgres(Tables):
+    """What is sent is text in both cases: to a server, and to a file of statements."""
+
+    def _json(self, value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False).replace("\\u0000", "\\ufffd")
+
+    def _vector(self, value: Any) -> Vector:
+        return np.array(read_json(value), np.float32)
+
+    def _seal(self) -> None:
+        self._execute("DELETE FROM about WHERE key = 'digest'")
+        self._execute(f"INSERT INTO about SELECT 'digest', {made.digest(self.plan)}")
+
+
+class PostgresEngine(_Postgres):
+    """A schema of PostgreSQL. Threads may share it: each search has a connection of its own while it runs."""
+
+    def __init__(self, address: str, writable: bool = False, inside: Connection[Any] | None = None) -> None:
+        super().__init__()
+        self._server, self._writable, self._inside = Server.of(address), writable, inside
+        self._schema = self._server.schema if inside is None else made.draft(self._server.schema)
+        self._idle: list[Connection[Any]] = []
+        self.close = weakref.finalize(self, _close, self._idle)
+        self._lock = threading.Lock()
+        self._waiting: dict[str, list[str]] = {}
+        self._n_waiting = 0
+        self._fresh = inside is not None
+        if inside is None:
+            with self._connection():
+                self._open()
+
+    @staticmethod
+    @contextmanager
+    def create(address: str, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[PostgresEngine]:
+        """New tables in one transaction, which take the place of the earlier ones when the block ends well."""
+        server = Server.of(address)
+        with spoken(server), server.connect(read_only=False) as db, db.transaction():
+            if db.info.parameter_status("server_encoding") != "UTF8":
+                raise ConfigError(f"{server.name} is not in UTF-8: name a database that is")
+            db.execute(made.begin(server.schema, plan))
+            engine = PostgresEngine(address, True, db)
+            engine._prepare(db)
+            db.execute(made.schema(plan, dimension, server.partitions))
+            engine.plan = plan
+            engine._say({"format": FORMAT, "plan": plan.to_json(), **about})
+            engine.about = {}
+            yield engine
+            engine._send()
+            db.execute(made.swap(server.schema))
+
+    @staticmethod
+    def reach(address: str) -> None:
+        """Raise BundleError, ConfigError where no server answers at an address."""
+        server = Server.of(address)
+        with spoken(server), server.connect(read_only=False):
+            pass
+
+    @property
+    def name(self) -> str:
+        """The schema and the database."""
+        return self._server.name
+
+    @understood
+    def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
+        """Call the function."""
+        dense = "" if vector is None else "?::vector, "
+        values = [
+            text_of(text),
+            *([] if vector is None else [vector_text(vector)]),
+            None if only is None else list(only),
+        ]
+        asked = f"SELECT {', '.join(('chunk_id', 'score', *self.plan.depths))} FROM search(?, {dense}NULL, ?::text[])"
+        return Found.of(self.plan.depths, self._rows(asked, values))
+
+    @understood
+    def damage(self) -> str | None:
+        """What is wrong with its content, None if nothing is."""
+        ((now, then),) = self._rows(f"SELECT {made.digest(self.plan)}, (SELECT value FROM about WHERE key = 'digest')")
+        return None if now == then else "its content is not that which was written"
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Everything inside counts at once, or not at all; another writer waits."""
+        self._last_id.clear()
+        if self._inside is not None:  # of the load
+            yield
+            return
+        with spoken(self._server), self._connection() as db, db.transaction():
+            self._inside = db
+            try:
+                db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"ragbench {self._schema}",))
+                yield
+                self._send()
+            finally:
+                self._inside = None
+                self._waiting, self._n_waiting = {}, 0
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        self._send()
+        for again in (True, False):
+            with spoken(self._server), self._connection() as db:
+                try:
+                    return db.execute(sql.replace("?", "%s"), taken(values) or None).fetchall()
+                except client().OperationalError:
+                    if not (again and db.closed and self._inside is None):
+                        raise
+                    _close(self._idle)  # the server was started again: the others are closed, too
+        raise AssertionError("unreachable")
+
+    def _execute(self, sql: str) -> None:
+        self._send()
+        with spoken(self._server), self._connection() as db:
+            db.execute(sql)
+
+    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        found = list(lines(table, rows))
+        self._waiting.setdefault(table, []).extend(found)
+        self._n_waiting += sum(map(len, found))
+        if self._n_waiting > _BUFFER:
+            self._send()
+
+    def _send(self) -> None:
+        """Send the rows that wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting, self._n_waiting = self._waiting, {}, 0
+        with spoken(self._server), self._connection() as db, db.cursor() as cursor:
+            for table in COLUMNS:
+                if table in waiting:
+                    with cursor.copy(f"COPY {table} ({', '.join(COLUMNS[table])}) FROM STDIN") as copy:
+                        copy.write("".join(waiting[table]))
+
+    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
+        self._send()
+        with spoken(self._server), self._connection() as db:
+            db.execute(f"DELETE FROM {table} WHERE {column} = ANY (%s)", (taken(values),))
+
+    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+        return f"{column} = ANY (?)", list(values)
+
+    def _seal(self) -> None:
+        if self._fresh:
+            with spoken(self._server), self._connection() as db:
+                self._send()
+                ((words,),) = db.execute(f"SELECT {made.WORDS}").fetchall()
+                db.execute(made.keys(self.plan, self._server.partitions).replace(':"words"', made.identifier(words)))
+        if "dense" in self.plan.depths:
+            self._execute(made.GRAPH)
+        self._fresh = False
+        super()._seal()
+
+    def _prepare(self, db: Connection[Any]) -> None:
+        """Look for tables in the schema, and for the type of vectors where the extension was made."""
+        path = [self._schema, *(name for (name,) in db.execute(made.VECTORS)), "pg_catalog"]
+        db.execute(f"SET search_path TO {', '.join(map(made.identifier, path))}")
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection[Any]]:
+        if self._inside is not None:
+            yield self._inside
+            return
+        with self._lock:
+            db = self._idle.pop() if self._idle else None
+        if db is None:
+            db = self._server.connect(read_only=not self._writable)
+            self._prepare(db)
+        try:
+            yield db
+        finally:
+            with self._lock:
+                if not db.closed:
+                    self._idle.append(db)
+
+
+def _close(connections: list[Connection[Any]]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+class PostgresScript(_Postgres):
+    """A file of statements for `psql`, which loads what a server would be sent; nothing can be read from it."""
+
+    def __init__(self, file: IO[str], name: str, plan: Plan) -> None:
+        super().__init__()
+        self._file, self._name = file, name
+        self.plan, self.about = plan, {}
+        self._last_id = {"documents": 0, "chunks": 0}
+        self._full = False
+
+    @staticmethod
+    @contextmanager
+    def create(path: Path, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[PostgresScript]:
+        """A new file, which takes its place when the block ends well; the schema has the name of the file."""
+        name = _OTHERS.sub("_", path.stem.lower())[:50]
+        name = name if NAME.fullmatch(name) else f"n_{name}"[:50]
+        head = "".join(f"-- {line}\n" for line in (_LOADING.format(file=path.name, schema=name)).splitlines())
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(f"{head}\\set ON_ERROR_STOP on\nBEGIN;\n{made.begin(name, plan)}")
+                vectors = f"({made.VECTORS})" if "dense" in plan.depths else "'pg_catalog'"
+                file.write(f"SELECT {vectors} AS vectors, {made.WORDS} AS words \\gset\n")
+                file.write(f'SET LOCAL search_path TO {made.draft(name)}, :"vectors", pg_catalog;\n')
+                file.write(made.schema(plan, dimension))
+                script = PostgresScript(file, str(path), plan)
+                script._say({"format": FORMAT, "plan": plan.to_json(), **about})
+                yield script
+                file.write(f"{made.swap(name)}COMMIT;\n")
+        except OSError as error:
+            raise BundleError(f"cannot write {path} ({error.strerror}): name another file with --out") from None
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return self._name
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The whole file is one."""
+        yield
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        raise BundleError(f"{self._name} cannot be asked: load it with psql first")
+
+    def _execute(self, sql: str) -> None:
+        self._file.write(f"{sql};\n")
+
+    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._file.write(f"COPY {table} ({', '.join(COLUMNS[table])}) FROM stdin;\n")
+        self._file.writelines(lines(table, rows))
+        self._file.write("\\.\n")
+
+    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
+        if table == "about" and values:
+            listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+            self._execute(f"DELETE FROM about WHERE key IN ({listed})")
+
+    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+        raise NotImplementedError
+
+    def _seal(self) -> None:
+        if not self._full:
+            self._file.write(made.keys(self.plan) + (made.GRAPH if "dense" in self.plan.depths else ""))
+        self._full = True
+        super()._seal()
+
+
+_OTHERS = re.compile(r"[^a-z0-9_]+")
+_LOADING = """A measured search of ragbench. Load it with
+  psql "$DSN" -f {file}
+into the schema {schema}: one transaction, at whose end it takes the place of what was loaded before."""

@@ -1,0 +1,265 @@
+"""Load a measured search into an engine, ask it, and price it; take changed documents in."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.files import sha256
+from ragbench.base.numbers import interval
+from ragbench.boundary.capabilities import trust
+from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.settings import Settings
+from ragbench.evaluation.measures import Run, document_run
+from ragbench.export import provenance
+from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.export.replay import Bench, Replay
+from ragbench.extras.engines import content, opened, postgres, sqlite
+from ragbench.extras.engines.hybrid import expresses, fusion_of
+from ragbench.extras.engines.plan import FUSIONS, NEAREST, Plan, left_out, order_of, with_order, without_order
+from ragbench.extras.engines.search import Engine
+from ragbench.extras.engines.words import Terms
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
+from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.verify import rankings
+from ragbench.index.index import Index
+from ragbench.models.access import Models
+from ragbench.models.resolve import load_encoder
+from ragbench.search.engine.pipeline import start
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A measured search that is ready to be loaded: its bundle, what the engine does of it, and sentences about it.
+
+    `settings` are those that the engine runs, with another fusion than the measured one where it lacks that.
+    """
+
+    bundle: LoadedBundle
+    settings: Settings
+    plan: Plan
+    about: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def index(self) -> Index:
+        """The index of the bundle."""
+        return self.bundle.index
+
+    @property
+    def vectors(self) -> NDArray[Any] | None:
+        """The vectors of the chunks, None where nothing is searched by meaning."""
+        return self.index.dense.vectors if "dense" in self.plan.depths else None
+
+    def facts(self) -> dict[str, Any]:
+        """What an engine keeps about itself."""
+        models = self.bundle.record["models"]
+        spec = self.settings.index.encoder
+        model = load_encoder(spec) if "dense" in self.plan.depths else None
+        encoder = {"name": spec.name, "max_tokens": getattr(model, "max_tokens", spec.max_tokens)}
+        encoder |= {**spec.prefixes(spec.name), "pooling": getattr(model, "pooling", None)}
+        return {
+            "name": self.bundle.name,
+            "measured": list(self.about),
+            "not_expressed": list(self.missing),
+            "encoder": encoder if model is not None else None,
+            "licences": {each["name"]: each["licence"] for each in models},
+        }
+
+
+@contextmanager
+def shipment(
+    measured: MeasuredArm,
+    bench: Bench,
+    format: str,
+    evidence: Evidence,
+    caution: str | None,
+    self_contained: bool,
+    progress: Progress | None,
+    say: Say,
+) -> Iterator[Shipment]:
+    """Make the bundle of an arm in a temporary folder, and open it."""
+    settings, missing = without_order(measured.settings), left_out(measured.settings, format)
+    if not expresses(settings, FUSIONS):
+        settings, said = bench.nearest(settings, NEAREST)
+        missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {said}")
+    plan = Plan.of(settings, format)
+    place = Path(tempfile.mkdtemp(prefix="ragbench-export-"))
+    try:
+        folder = bundle.write(
+            measured,
+            bench.benchmark,
+            place / "bundle",
+            evidence=evidence,
+            caution=caution,
+            self_contained=self_contained,
+            progress=progress,
+            say=say,
+        )
+        about = provenance.sentences(measured, evidence, caution)
+        with trust(), load(folder, models=bench.builder.models) as made:  # written a moment ago
+            yield Shipment(made, settings, plan, tuple(about), tuple(missing))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a loaded engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
+
+    ordered: Run
+    alone: Run
+    golden: str
+
+
+def answers(engine: Engine, bench: Bench) -> Answers:
+    """Ask an engine every query once."""
+    with opened.over(engine, bench.builder.models, owned=False) as asked:
+        index = asked.index
+        states = dict(asked.pipeline.steps(start(bench.queries()), index))
+        _, cut = asked.pipeline.stages[-1]
+        ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
+        return Answers(ordered, alone, bundle.golden_lines(asked.pipeline, index, states["cut"]))
+
+
+def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
+    """What an engine scores with the learned order on top, and alone (None where there is no such order).
+
+    Where there is no engine yet, or sources of topics were masked while the engine has the whole documents, an arm of
+    ragbench answers.
+    """
+    measured = bench.measured.settings
+    ordered = order_of(measured) is not None
+    if found is None or any(topic.masked for topic in bench.benchmark.topics):
+        plain = without_order(measured)
+        return bench.replay(with_order(plain, measured)), bench.replay(plain) if ordered else None
+    on_top = "by the engine, learned order on top" if ordered else "by the engine"
+    return bench.score(found.ordered, on_top), bench.score(found.alone, "by the engine") if ordered else None
+
+
+def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
+    """What the learned order adds."""
+    if alone is None:
+        return []
+    return [
+        f"rank: the engine alone scores {alone.replayed:.3f} {interval(alone.low, alone.high)}; the learned order, "
+        f"which ragbench serve --engine puts on top, adds {priced.replayed - alone.replayed:+.3f}"
+    ]
+
+
+def golden_of_arm(goods: Shipment, bench: Bench) -> str:
+    """The golden queries with the hits of an arm that does what the engine will."""
+    arm = bench.arm(with_order(goods.settings, bench.measured.settings))
+    return bundle.golden_lines(arm.pipeline, arm.index, arm.pipeline(bench.queries(), arm.index))
+
+
+def with_golden(folder: Path, lines: str) -> None:
+    """Put other golden hits into a bundle's folder."""
+    (folder / bundle.GOLDEN).write_text(lines, encoding="utf-8")
+    record = dict(read_sealed(folder / bundle.RECORD))
+    record["files"] = {**record["files"], bundle.GOLDEN: sha256(folder / bundle.GOLDEN)}
+    write_sealed(folder / bundle.RECORD, record)
+
+
+Create = Callable[[Plan, int, Mapping[str, Any]], AbstractContextManager[Any]]
+"""Gives a new, empty engine for a plan, a number of dimensions and what it says about itself.
+
+It takes the place of the earlier one when the block ends without an error, else nothing is left of it.
+"""
+
+
+def creates(format: str, out: Path | None, address: str | None) -> Create:
+    """How an engine of a format is made: in the file `out`, or at `address`, which must be ready.
+
+    Raises ConfigError, BundleError.
+    """
+    if format == "sqlite" and out is not None:
+        return partial(sqlite.SqliteEngine.create, out)
+    servers = {"postgres": postgres.PostgresEngine, **opened.ALIASED}
+    if format in servers and address is not None:
+        servers[format].reach(address)
+        return partial(servers[format].create, address)
+    if format == "postgres" and out is not None:
+        return partial(postgres.PostgresScript.create, out)
+    raise ConfigError(
+        f"--load is for servers and LanceDB, not for --format {format}: leave it out, or add --format "
+        + ", ".join(servers)
+    )
+
+
+def ship(
+    measured: MeasuredArm,
+    format: str,
+    out: Path | None,
+    address: str | None,
+    evidence: Evidence,
+    caution: str | None,
+    max_loss: float | None,
+    self_contained: bool,
+    progress: Progress | None,
+    say: Say,
+) -> tuple[str, list[str], Replay]:
+    """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
+    `max_loss`. Returns what it is called, sentences, and what it scores.
+    """
+    create = creates(format, out, address)
+    bench = Bench.of(measured, progress, say)
+    with shipment(measured, bench, format, evidence, caution, self_contained, progress, say) as goods:
+        dimension = 0 if goods.vectors is None else int(goods.vectors.shape[1])
+        with create(goods.plan, dimension, goods.facts()) as made:
+            fill(made, goods, progress)
+            asked = None if isinstance(made, postgres.PostgresScript) else made
+            priced, said = settle(made, asked, goods, bench, max_loss, format)
+            name = made.name
+    if address is not None:
+        require_golden(address, bench.builder.models, progress)
+    return name, said, priced
+
+
+def fill(engine: Engine, goods: Shipment, progress: Progress | None) -> None:
+    """Load everything, in one transaction."""
+    terms, vectors, total = Terms(goods.plan.analyzer), goods.vectors, goods.index.chunks.n_documents
+    with engine.transaction():
+        for done, row in enumerate(content.rows(goods.index, goods.plan), start=1):
+            engine.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
+            if progress is not None:
+                progress("loading documents", done, total)
+        engine.finish(terms.forms(), opened.pack(goods.bundle.folder), {})
+
+
+def settle(
+    engine: Engine, asked: Engine | None, goods: Shipment, bench: Bench, max_loss: float | None, format: str
+) -> tuple[Replay, list[str]]:
+    """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
+    found = None if asked is None else answers(asked, bench)
+    priced, alone = price(found, bench)
+    if max_loss is not None:
+        priced.require(max_loss, format)
+    with_golden(goods.bundle.folder, golden_of_arm(goods, bench) if found is None else found.golden)
+    said = [*goods.missing, *order_sentence(priced, alone)]
+    about: dict[str, Any] = {"measured": [f"{priced.sentence}.", *said, *goods.about]}
+    if asked is None:
+        about["golden"] = "arm"
+    with engine.transaction():
+        engine.finish({}, opened.pack(goods.bundle.folder), about)
+    return priced, said
+
+
+def require_golden(address: str, models: Models, progress: Progress | None) -> None:
+    """Replay the golden queries as others see the engine. Raises BundleError when it gives other hits."""
+    with opened.load(address, models=models) as loaded:
+        found = rankings(loaded, loaded.golden(), progress)
+    if found.outcome == "fails":
+        raise BundleError(f"{address} is loaded, but {found.said}: export it again")

@@ -1,0 +1,292 @@
+"""A search in tables of SQL, as SQLite and PostgreSQL both have it: what is in them, and the statement that searches.
+
+about        key and value: what it is, what was measured, the model, licences, digests
+documents    docno, path, title, time, metadata (JSON)
+chunks       chunk_id, headings (JSON), lines, text
+vectors      the vector of each chunk, by its id
+chunk_words, document_words    the terms of each chunk and document (`bm25f`)
+chunk_terms, document_terms    idf and mean length
+forms        the terms of every form of a word, to analyse queries without Lucene
+files        the configuration, golden queries and what the learned order reads, for ragbench itself
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragbench.base.errors import BundleError
+from ragbench.extras.engines.bm25f import postings, score
+from ragbench.extras.engines.content import DocumentRow, passage_key
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.search import Vector, understood, unzipped
+from ragbench.extras.engines.words import Terms
+from ragbench.index.lexical import Bm25F
+
+FORMAT = 2
+"""Of the tables: an engine of another one is refused."""
+
+COLUMNS: Mapping[str, Sequence[str]] = {
+    "about": ("key", "value"),
+    "files": ("name", "content"),
+    "documents": ("id", "docno", "path", "title", "modified", "metadata", "digest"),
+    "chunks": (
+        *("id", "document", "chunk_id", "headings", "heading_level", "start_line", "end_line", "text", "passage"),
+    ),
+    "vectors": ("rowid", "vector"),
+    "forms": ("form", "terms"),
+    "chunk_words": ("term", "unit", "tf", "length", "fields"),
+    "document_words": ("term", "unit", "tf", "length", "fields"),
+    "chunk_terms": ("term", "idf", "mean"),
+    "document_terms": ("term", "idf", "mean"),
+}
+
+
+def units(plan: Plan) -> dict[str, Bm25F]:
+    """How each unit is scored by its words."""
+    return {name: each for name, each in (("chunk", plan.words), ("document", plan.wholes)) if each is not None}
+
+
+def tables(plan: Plan) -> list[str]:
+    """The names of the tables that a plan needs."""
+    found = ["about", "files", "documents", "chunks", "forms", *(["vectors"] if "dense" in plan.depths else [])]
+    return found + [f"{unit}_{part}" for unit in units(plan) for part in ("words", "terms")]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs in the statement.
+
+    `before`: common tables, among them `allowed (chunk)`, the chunks that may be found, and `asked (term, n)`. `free`:
+    the condition that all chunks may be found. `nearest`: rows of chunk and cosine for the depth of the dense search.
+    """
+
+    before: Sequence[str]
+    free: str
+    nearest: Callable[[int], str]
+
+
+def statement(plan: Plan, dialect: Dialect) -> str:
+    """The search as one statement: a row is a chunk with its fused score and its score in every source, best first."""
+    parts, hits = list(dialect.before), []
+    if "dense" in plan.depths:
+        hits.append(("dense", dialect.nearest(plan.depths["dense"])))
+    for unit, scoring in units(plan).items():
+        source = {"chunk": "lexical", "document": "documents"}[unit]
+        within = {
+            "chunk": "SELECT chunk FROM allowed",
+            "document": "SELECT document FROM chunks JOIN allowed ON chunk = id",
+        }
+        parts.append(
+            f"{unit}s_by_words (unit, score) AS MATERIALIZED (\n"
+            f"  SELECT p.unit, SUM(asked.n * {score('t', 'p', scoring)})\n"
+            f"  FROM asked JOIN {unit}_terms AS t USING (term) JOIN {unit}_words AS p USING (term)\n"
+            f"  WHERE {dialect.free} OR p.unit IN ({within[unit]})\n"
+            f"  GROUP BY p.unit ORDER BY 2 DESC, 1 LIMIT {plan.depths[source]})"
+        )
+    if plan.words:
+        hits.append(("lexical", "SELECT unit AS chunk, score FROM chunks_by_words"))
+    if plan.wholes:
+        of_chunks = "SELECT chunks.id AS chunk, score FROM documents_by_words JOIN chunks ON document = unit"
+        hits.append(("documents", f"{of_chunks} WHERE {dialect.free} OR chunks.id IN (SELECT chunk FROM allowed)"))
+    return _fused(plan, parts, hits)
+
+
+def _fused(plan: Plan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) -> str:
+    """The fusion of hits, rows of chunk and score by source.
+
+    By min-max each source is scaled without window functions, which would sort and store all hits twice.
+    """
+    total, parts, scaled = sum(plan.weights[source] for source, _ in hits) or 1.0, list(parts), []
+    for source, rows in hits:
+        weight, found = float(plan.weights[source]), f"{source}_found"
+        parts.append(f"{found} (chunk, score) AS MATERIALIZED (\n  {rows})")
+        if plan.method == "rrf":
+            value, tables = f"{weight!r} / ({plan.k:g} + DENSE_RANK() OVER (ORDER BY score DESC))", found
+        else:
+            value = f"{weight!r} / {total:g} * CASE WHEN high > low THEN (score - low) / (high - low) ELSE 1 END"
+            tables = f"{found}, (SELECT MIN(score) AS low, MAX(score) AS high FROM {found}) AS {source}_bounds"
+        scaled.append(f"SELECT '{source}' AS source, chunk, score, {value} AS value FROM {tables}")
+    scores = ", ".join(f"MAX(CASE WHEN source = '{source}' THEN score END) AS {source}" for source, _ in hits)
+    return (
+        "WITH "
+        + ",\n".join([*parts, "hits AS (\n  {})".format("\n  UNION ALL ".join(scaled))])
+        + f",\nfused AS (\n  SELECT chunk, SUM(value) AS score, {scores} FROM hits GROUP BY chunk)"
+        + f"\nSELECT chunk_id, score, {', '.join(source for source, _ in hits)}\n"
+        "FROM fused JOIN chunks ON chunks.id = chunk ORDER BY score DESC, chunks.id"
+    )
+
+
+def counting(plan: Plan) -> list[str]:
+    """The statements that renew what is counted over all units: the idf of every term, and the mean length.
+
+    df is the largest number of units that hold the term in one field, N the largest number that hold any. SQLite must
+    be given `ln` and `GREATEST`.
+    """
+    found = []
+    for unit, scoring in units(plan).items():
+        bits = range(len(scoring.weights))
+        held = ", ".join(f"MAX(fields >> {bit} & 1) AS f{bit}" for bit in bits)
+        df = ", ".join(f"SUM(fields >> {bit} & 1)" for bit in bits)
+        n = ", ".join(f"SUM(f{bit})" for bit in bits)
+        found += [
+            f"DELETE FROM {unit}_terms",
+            f"INSERT INTO {unit}_terms (term, idf, mean)\n"
+            "  SELECT term, ln(1 + (n - df + 0.5) / (df + 0.5)), total / n FROM\n"
+            f"  (SELECT term, CAST(GREATEST({df}) AS DOUBLE PRECISION) AS df FROM {unit}_words GROUP BY term) AS t,\n"
+            f"  (SELECT CAST(GREATEST({n}) AS DOUBLE PRECISION) AS n, SUM(tf) AS total FROM\n"
+            f"    (SELECT {held}, SUM(CAST(tf AS DOUBLE PRECISION)) AS tf FROM {unit}_words GROUP BY unit) AS u\n"
+            "  ) AS of_all",
+        ]
+    return found
+
+
+class Tables(ABC):
+    """Reads and writes the tables; subclasses know how statements, with `?` for values, are sent."""
+
+    about: Mapping[str, str]
+    plan: Plan
+
+    def __init__(self) -> None:
+        self._last_id: dict[str, int] = {}
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Where it is, for messages."""
+
+    @abstractmethod
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns. Raises BundleError."""
+
+    @abstractmethod
+    def _execute(self, sql: str) -> None:
+        """Send a statement without values. Raises BundleError."""
+
+    @abstractmethod
+    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows, with values as in `COLUMNS`."""
+
+    @abstractmethod
+    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
+        """Delete the rows that have one of the values."""
+
+    @abstractmethod
+    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+        """The condition that a column has one of the values, and the one value of the statement that it needs."""
+
+    def _open(self) -> None:
+        """Read what it says about itself. Raises BundleError for tables that are not ours, or of another version."""
+        try:
+            self.about = dict(self._rows("SELECT key, value FROM about"))
+            version, plan = int(self.about["format"]), self.about["plan"]
+        except (BundleError, KeyError, TypeError, ValueError, OverflowError):
+            raise BundleError(
+                f"{self.name} is not a search that ragbench exported: make one with ragbench export"
+            ) from None
+        if version != FORMAT:
+            raise BundleError(f"{self.name} is of another version of ragbench: export it again with this one")
+        try:
+            self.plan = Plan.from_json(plan)
+        except ValueError as error:
+            raise BundleError(f"{self.name} cannot be read ({error}): export it again") from None
+
+    @understood
+    def version(self) -> str:
+        """A text that differs after every change of its content."""
+        return str(dict(self._rows("SELECT key, value FROM about WHERE key = 'digest'")).get("digest"))
+
+    @understood
+    def files(self) -> Mapping[str, bytes]:
+        """The files for ragbench."""
+        return {name: unzipped(body) for name, body in self._rows("SELECT name, content FROM files")}
+
+    @understood
+    def digests(self) -> Mapping[str, str]:
+        """The digest of every document's content by docno."""
+        return dict(self._rows("SELECT docno, digest FROM documents"))
+
+    @understood
+    def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
+        """The vectors that it has of passages by their keys."""
+        if "dense" not in self.plan.depths:
+            return {}
+        condition, value = self._among("passage", keys)
+        joined = "SELECT passage, vector FROM chunks JOIN vectors ON vectors.rowid = chunks.id"
+        return {key: self._vector(body) for key, body in self._rows(f"{joined} WHERE {condition}", (value,))}
+
+    @abstractmethod
+    def _vector(self, value: Any) -> Vector:
+        """A vector as it is stored."""
+
+    def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
+        """Write a document that it does not have, and its chunks."""
+        document = self._next("documents")
+        metadata = self._json(row.metadata)
+        self._insert("documents", [(document, row.docno, row.path, row.title, row.modified, metadata, row.digest)])
+        if self.plan.wholes:
+            self._put_words("document", document, self.plan.wholes, row.fields, terms)
+        for chunk, vector in zip(row.chunks, vectors, strict=True):
+            number = self._next("chunks")
+            lines = (chunk.heading_level, chunk.start_line, chunk.end_line)
+            texts = (chunk.text, passage_key(chunk.passage))
+            self._insert("chunks", [(number, document, chunk.chunk_id, self._json(chunk.headings), *lines, *texts)])
+            if self.plan.words:
+                self._put_words("chunk", number, self.plan.words, chunk.fields, terms)
+            if vector is not None:
+                self._insert("vectors", [(number, vector)])
+
+    def _json(self, value: Any) -> str:
+        return json.dumps(value)
+
+    def _put_words(self, unit: str, number: int, scoring: Bm25F, texts: Mapping[str, str], terms: Terms) -> None:
+        rows = ((p.term, number, p.tf, p.length, p.fields) for p in postings(texts, scoring, terms))
+        self._insert(f"{unit}_words", rows)
+
+    def _next(self, table: str) -> int:
+        """A new id; the ids are read once in a transaction."""
+        if table not in self._last_id:
+            ((self._last_id[table],),) = self._rows(f"SELECT COALESCE(MAX(id), 0) FROM {table}")
+        self._last_id[table] += 1
+        return self._last_id[table]
+
+    def drop(self, docno: str) -> None:
+        """Remove a document, if it is there."""
+        documents = [number for (number,) in self._rows("SELECT id FROM documents WHERE docno = ?", (docno,))]
+        for document in documents:
+            chunks = [number for (number,) in self._rows("SELECT id FROM chunks WHERE document = ?", (document,))]
+            if "dense" in self.plan.depths:
+                self._delete("vectors", "rowid", chunks)
+            for unit, numbers in (("chunk", chunks), ("document", documents)):
+                if unit in units(self.plan):
+                    self._delete(f"{unit}_words", "unit", numbers)
+            self._delete("chunks", "id", chunks)
+        self._delete("documents", "id", documents)
+
+    def finish(
+        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, about: Mapping[str, Any]
+    ) -> None:
+        """Add forms, replace the files, set values of `about`, renew what is counted over all documents."""
+        self._delete("forms", "form", forms)
+        self._insert("forms", ((form, " ".join(found)) for form, found in forms.items()))
+        if files is not None:
+            self._execute("DELETE FROM files")
+            self._insert("files", ((name, zlib.compress(body)) for name, body in files.items()))
+        for sql in counting(self.plan):
+            self._execute(sql)
+        self._say(about)
+        self._seal()
+
+    @abstractmethod
+    def _seal(self) -> None:
+        """Called when everything is written: keep a digest over it in `about`."""
+
+    def _say(self, about: Mapping[str, Any]) -> None:
+        """Set values of `about`."""
+        self._delete("about", "key", about)
+        rows = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in about.items())
+        self._insert("about", rows)

@@ -1,0 +1,263 @@
+"""Learn a low-rank map of the vectors of queries from judged topics, and measure it on topics left out.
+
+Contrastive: the vector of a query moves towards the nearest chunk of the best document for it, and away from the
+answers of other topics in the batch. Adapters of vectors: Yoon et al., Search-Adaptor, ACL 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base import fewest
+from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.evaluation.gains import ndcg
+from ragbench.extras.collect.topics.asked import is_question
+from ragbench.extras.fit import ranker, training
+from ragbench.models.adapter import KEY, Adapter, without_adapter
+from ragbench.search.engine.executor import Arm
+from ragbench.search.stages.stage import fused
+
+if TYPE_CHECKING:
+    from ragbench.base.types import QueryState
+    from ragbench.benchmark.benchmark import Benchmark, Topic
+    from ragbench.config.settings import Settings
+    from ragbench.index.index import Index
+    from ragbench.search.engine.pipeline import Pipeline
+
+Values = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AdapterSpec(Checked):
+    """How an adapter is learned: `epochs` of Adam at `rate` over batches of topics.
+
+    The loss is a softmax of cosines times `temperature`. `rank` is that of the map.
+    """
+
+    rank: Count = 16
+    epochs: Count = 12
+    rate: Positive = 2e-3
+    temperature: Positive = 25.0
+    batch: Count = 128
+    folds: Factor = 5
+    seed: Natural = 13
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Queries and what they should move to, one entry for each topic with an answer.
+
+    `topic` is the number of the topic, shape (n,); `query` and `answer` are unit vectors, shape (n, dim). `document` is
+    the row of the answer's document, `answers` are those of all documents that answer the topic.
+    """
+
+    encoder: str
+    topic: Numbers
+    query: Values
+    answer: Values
+    document: Numbers
+    answers: tuple[frozenset[int], ...]
+
+    @staticmethod
+    def of(topics: Sequence[Topic], benchmark: Benchmark, index: Index) -> Pairs:
+        """The pairs of topics over the vectors of an index, without an adapter on its queries.
+
+        The answer of a topic is the chunk nearest to it of the documents with its highest grade.
+        """
+        encoder = without_adapter(index.encoder)
+        vectors, owner = np.asarray(index.dense.vectors, dtype=np.float64), index.chunks.document[: len(index.dense)]
+        queries = encoder.encode_queries([topic.text for topic in topics]).astype(np.float64)
+        rows: list[tuple[int, Values, Values, int, frozenset[int]]] = []
+        numbers = index.chunks.document_number
+        for place, topic in enumerate(topics):
+            graded = {numbers[d]: g for d, g in benchmark.document_qrels.get(topic.qid, {}).items() if d in numbers}
+            best = [row for row, grade in graded.items() if grade > 0 and grade == max(graded.values())]
+            own = np.isin(owner, best).nonzero()[0]
+            if len(own):
+                nearest = own[int(np.argmax(vectors[own] @ queries[place]))]
+                right = frozenset(row for row, grade in graded.items() if grade > 0)
+                rows.append((place, queries[place], vectors[nearest], int(owner[nearest]), right))
+        if not rows:
+            raise BenchmarkError("no relevant document of the topics has text: nothing can be learned from them")
+        places, asked, answer, documents, answers = zip(*rows, strict=True)
+        return Pairs(encoder.digest, np.array(places), np.array(asked), np.array(answer), np.array(documents), answers)
+
+
+def grow(pairs: Pairs, topics: Numbers, spec: AdapterSpec) -> Adapter:
+    """An adapter learned from the pairs of some topics. The same numbers for every count of threads."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        return _grown(pairs, np.isin(pairs.topic, topics).nonzero()[0], spec)
+
+
+def _grown(pairs: Pairs, used: Numbers, spec: AdapterSpec) -> Adapter:
+    drawn = np.random.default_rng(spec.seed)
+    dim = pairs.query.shape[1]
+    maps = [drawn.standard_normal((spec.rank, dim)) / np.sqrt(dim), np.zeros((dim, spec.rank))]
+    first, second, step = [0 * each for each in maps], [0 * each for each in maps], 0
+    for _ in range(spec.epochs):
+        order = drawn.permutation(used)
+        for start in range(0, len(order), spec.batch):
+            step += 1
+            slopes = _slopes(pairs, order[start : start + spec.batch], maps[0], maps[1], spec)
+            for number, slope in enumerate(slopes):
+                first[number] = 0.9 * first[number] + 0.1 * slope
+                second[number] = 0.999 * second[number] + 0.001 * slope**2
+                size = np.sqrt(second[number] / (1 - 0.999**step)) + 1e-8
+                maps[number] = maps[number] - spec.rate * first[number] / (1 - 0.9**step) / size
+    down, up = (each.astype(np.float32) for each in maps)
+    return Adapter(pairs.encoder, down, up)
+
+
+def _slopes(pairs: Pairs, batch: Numbers, down: Values, up: Values, spec: AdapterSpec) -> tuple[Values, Values]:
+    """The gradients in `down` and `up` of a batch's mean loss, -log softmax(temperature * cosine) of the answer."""
+    query, answer = pairs.query[batch], pairs.answer[batch]
+    hidden = query @ down.T
+    moved = query + hidden @ up.T
+    length = np.sqrt((moved**2).sum(axis=1, keepdims=True))
+    unit = moved / length
+    scores = spec.temperature * unit @ answer.T
+    blocked = [[pairs.document[other] in pairs.answers[one] and one != other for other in batch] for one in batch]
+    scores[np.array(blocked)] = -np.inf  # other answers of the same topic
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    pull = (shares - np.eye(len(batch))) @ answer
+    pull *= spec.temperature / len(batch)
+    pull = (pull - unit * (unit * pull).sum(axis=1, keepdims=True)) / length
+    return (pull @ up).T @ query, pull.T @ hidden
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An adapter, and nDCG@10 of every topic without one and with one of other groups of topics, shape (n,).
+
+    `asks` marks the topics that read like questions. `curve` has the same by the number of topics learned from.
+    """
+
+    adapter: Adapter
+    topics: tuple[Topic, ...]
+    before: Values
+    held_out: Values
+    curve: Mapping[int, float]
+
+    @property
+    def asks(self) -> NDArray[np.bool_]:
+        """Which topics read like questions."""
+        return np.array([is_question(topic) for topic in self.topics], dtype=np.bool_)
+
+
+def learn(
+    settings: Settings, benchmark: Benchmark, spec: AdapterSpec, progress: Progress | None = None, say: Say = print
+) -> Learned:
+    """Learn an adapter from the training topics, and measure the whole search with adapters of other groups of topics.
+
+    Raises BenchmarkError for too few topics, ConfigError for a search that embeds nothing.
+    """
+    settings = settings.with_values({KEY: ""})
+    if "dense" not in settings.pipeline.needs:
+        raise ConfigError("this pipeline does not search by meaning, so there are no vectors of queries to adapt")
+    topics = judged(benchmark, "train")
+    parts = folds(topics, spec)
+    (plain,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
+    before = values(training.answers(plain, topics, progress), plain.index, benchmark)
+    pairs = Pairs.of(topics, benchmark, plain.index)
+    everything = np.arange(len(topics))
+    curve: dict[int, Values] = {}
+    for share in _SHARES:
+        held_out = np.zeros(len(topics))
+        sizes: list[int] = []
+        for held in parts:
+            chosen = ranker.part_of(_groups(topics), np.setdiff1d(everything, held), share, spec.seed)
+            adapter, sizes = grow(pairs, chosen, spec), [*sizes, len(chosen)]
+            states = _answers(settings, benchmark, settings.pipeline, adapter, [topics[n] for n in held], progress, say)
+            held_out[held] = values(states, plain.index, benchmark)
+        curve[round(float(np.mean(sizes)))] = held_out
+    points = {0: float(before.mean())} | {size: float(each.mean()) for size, each in curve.items()}
+    return Learned(grow(pairs, everything, spec), topics, before, held_out, points)
+
+
+_SHARES = (0.25, 0.5, 1.0)
+
+
+def with_adapter(
+    settings: Settings,
+    benchmark: Benchmark,
+    adapter: Adapter | None,
+    topics: Sequence[Topic],
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Values:
+    """nDCG@10 of topics in the search of settings with an adapter, or without one."""
+    text = "" if adapter is None else adapter.text
+    (arm,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings.with_values({KEY: text})])
+    return values(training.answers(arm, topics, progress), arm.index, benchmark)
+
+
+def cross_fitted(
+    settings: Settings, benchmark: Benchmark, arm: Arm, spec: AdapterSpec, progress: Progress | None = None
+) -> list[QueryState]:
+    """The answers of an arm's stages to the training topics, each with an adapter of other groups of topics.
+
+    So what is learned from the answers never sees vectors that were adapted on the same topics. Topics without a
+    relevant document are left out.
+    """
+    topics = judged(benchmark, "train")
+    pairs = Pairs.of(topics, benchmark, arm.index)
+    found: dict[str, QueryState] = {}
+    for held in folds(topics, spec):
+        adapter = grow(pairs, np.setdiff1d(np.arange(len(topics)), held), spec)
+        states = _answers(settings, benchmark, arm.pipeline, adapter, [topics[n] for n in held], progress)
+        found |= {state.query.qid: state for state in states}
+    return [found[topic.qid] for topic in topics]
+
+
+def judged(benchmark: Benchmark, split: str) -> tuple[Topic, ...]:
+    """The topics of a split with a relevant document."""
+    return benchmark.with_answer(benchmark.select(split))
+
+
+def folds(topics: Sequence[Topic], spec: AdapterSpec) -> list[Numbers]:
+    """The topics in parts, those of one group together. BenchmarkError for too few."""
+    groups = _groups(topics)
+    if len(topics) < fewest.ORDER or len(set(groups)) < spec.folds:
+        raise BenchmarkError(
+            f"an adapter is learned from at least {fewest.ORDER} judged training topics of {spec.folds:g} groups, and "
+            f"there are {len(topics)} of {len(set(groups))}: judge more with `ragbench judge`"
+        )
+    return ranker.folds(groups, np.arange(len(topics)), int(spec.folds), spec.seed)
+
+
+def values(states: Iterable[QueryState], index: Index, benchmark: Benchmark) -> Values:
+    """nDCG@10 of documents of every state, shape (n,)."""
+    docnos, found = index.chunks.docnos, []
+    for state in states:
+        grades = {docno: max(0, grade) for docno, grade in benchmark.document_qrels.get(state.query.qid, {}).items()}
+        ranked = dict.fromkeys(index.chunks.document[fused(state).chunks].tolist())
+        found.append(ndcg([float(grades.get(docnos[row], 0)) for row in ranked], list(grades.values())))
+    return np.array(found)
+
+
+def _groups(topics: Sequence[Topic]) -> list[str]:
+    return [topic.cluster for topic in topics]
+
+
+def _answers(
+    settings: Settings,
+    benchmark: Benchmark,
+    pipeline: Pipeline,
+    adapter: Adapter,
+    topics: Sequence[Topic],
+    progress: Progress | None = None,
+    say: Callable[[str], None] = print,
+) -> Sequence[QueryState]:
+    (whole,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings.with_values({KEY: adapter.text})])
+    return training.answers(Arm(whole.name, pipeline, whole.index), topics, progress)

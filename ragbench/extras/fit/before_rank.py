@@ -1,0 +1,53 @@
+"""The arm that ends where a learned order comes, and what can be learned from its hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ragbench.base.build import SOURCES
+from ragbench.base.errors import ConfigError
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.extras.fit import ranker, training
+from ragbench.extras.fit.ranker import Sample
+from ragbench.search.engine.executor import Arm
+from ragbench.search.ranking import features
+from ragbench.search.stages.stage import Fact
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.config.settings import Settings
+
+STAGE = "rank"
+"""The entry of `order` where a learned order has its place."""
+
+
+def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Arm:
+    """The arm with the stages before the place of `rank`. ConfigError where that has no place or nothing is fused."""
+    order = [str(entry) for entry in settings.config["order"]]
+    if STAGE not in order:
+        raise ConfigError("`order` has no entry 'rank', so a learned order would have no place: add one after 'fuse'")
+    earlier = {*order[: order.index(STAGE)]}
+    stages = tuple(
+        (name, stage)
+        for name, stage in settings.pipeline.stages
+        if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
+    )
+    if not any(Fact.FUSED in stage.provides for _, stage in stages):
+        raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
+    found = training.cut(settings, benchmark, stages, progress, say)
+    found.index.prepare({"terms"})
+    return found
+
+
+def sample(
+    arm: Arm,
+    benchmark: Benchmark,
+    split: str,
+    depth: int,
+    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+    progress: Progress | None = None,
+) -> Sample:
+    """What can be learned from the topics of a split, as `ranker.sample` says."""
+    states = training.answers(arm, benchmark.select(split), progress)
+    return ranker.sample(states, arm.index, benchmark, depth, wanted)

@@ -1,0 +1,47 @@
+"""`ragbench compare fusions`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench.base import console
+
+DESCRIPTION = """Compare ways to fuse the sources of a finished run, over what they found: nothing is searched again.
+
+Those of the stage `fuse` can be turned on; those of ranx, where it is installed (pip install "ragbench[fusion]"), are
+the methods of the literature; with --fitted also those that learn. Over the training topics of the run."""
+EXAMPLES = """examples:
+  ragbench run exp=recommended split=train && ragbench compare fusions
+  ragbench compare fusions @2 --arm recommended                 the run before the newest
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which run and arm, how many folds."""
+    parser.add_argument("--arm", metavar="ARM", help="the arm whose sources are fused (default: the last)")
+    parser.add_argument("--fitted", action="store_true", help="also what learns on other folds: minutes, not seconds")
+    parser.add_argument("--folds", type=int, default=5, metavar="N", help="folds for what is fitted (default 5)")
+    console.add_runs(parser, "?")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the sources' rankings, fuse them in every way, print the ways by what they reach."""
+    from ragbench.extras.fit import fusions
+    from ragbench.extras.fit.fusion_methods import has_ranx
+    from ragbench.results import measurements
+    from ragbench.workbench.runs import named_runs
+
+    (folder,), _ = named_runs(arguments.words, most=1)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        found = fusions.compare(measurements.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress)
+    if arguments.json:
+        console.print_json({"arm": found.arm, "topics": found.topics, "ways": found.table.to_dict(orient="records")})
+        return 0
+    shown = found.table.drop(columns="use")
+    title = f"Fusions of {', '.join(found.sources)} ({found.arm}): nDCG@10 of documents, {found.topics} training topics"
+    console.print_table(shown, title)
+    print("\n".join(found.sentences))
+    if not has_ranx():
+        console.say('note: the methods of the literature are left out: pip install "ragbench[fusion]"')
+    return 0

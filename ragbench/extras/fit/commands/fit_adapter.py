@@ -1,0 +1,113 @@
+"""`ragbench fit adapter`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.benchmark.split import TEST
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.config.arm_builder import Progress
+    from ragbench.config.settings import Settings
+    from ragbench.evidence.statistics import Comparison
+    from ragbench.extras.fit.adapter import AdapterSpec, Learned
+
+DESCRIPTION = """Learn from judged topics how to move the vectors of queries (a low-rank map), and say what it brings.
+
+It is kept only where the whole search surely gains on topics left out, and on those of them that read like questions:
+what is learned from words taken from pages helps such words, and may harm what people ask. Else nothing is learned and
+nothing is changed. Passages are not embedded again."""
+EXAMPLES = """examples:
+  ragbench fit adapter exp=recommended                what it would bring
+  ragbench fit adapter exp=recommended --write mine   keep it, and print the word that uses it
+  ragbench fit adapter exp=recommended --no-test      leave the test topics unread
+"""
+COMMAND = "fit adapter"
+"""The name of this command in the record of comparisons."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How, where to keep it, overrides and output options."""
+    parser.add_argument("--rank", type=int, metavar="N", help="of the map (default 16)")
+    parser.add_argument("--epochs", type=int, metavar="N", help="of learning (default 12)")
+    parser.add_argument("--folds", type=int, metavar="N", help="parts of your topics to leave out in turn (default 5)")
+    parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
+    parser.add_argument("--write", metavar="NAME", help="keep the adapter under a name")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Learn, measure on topics left out, keep what surely helps."""
+    import pandas as pd
+
+    from ragbench.base import fewest, named_text
+    from ragbench.base.bounds import as_options
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.extras.fit import adapter, option_file, training
+    from ragbench.models.adapter import GROUP, KEY
+
+    option_file.check(arguments.write)
+    settings = composition.compose(arguments.overrides)
+    with as_options():
+        given = {name: getattr(arguments, name) for name in ("rank", "epochs", "folds")}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        spec = adapter.AdapterSpec(**chosen, seed=int(settings.config["seed"]))
+    benchmark = load(settings.config)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        found = adapter.learn(settings, benchmark, spec, progress, console.say)
+        asks = found.asks
+        measured = {"topics left out": training.compare(found.held_out, found.before, settings)}
+        if enough := asks.sum() >= fewest.CONCLUSION:
+            measured["of them, questions"] = training.compare(found.held_out[asks], found.before[asks], settings)
+        sure = enough and all(each.ci_low > 0 for each in measured.values())
+        if sure and arguments.test and (test := _confirmation(settings, benchmark, found, spec, progress)) is not None:
+            measured["test topics, once"] = test
+    word, written = None, None
+    if sure and arguments.write:
+        written = named_text.write(GROUP, arguments.write, found.adapter.text)
+        word = f"{KEY}={named_text.named(arguments.write, found.adapter.text)}"
+    if arguments.json:
+        said = {"topics": len(found.topics), "questions": int(asks.sum()), "learned": bool(sure), "curve": found.curve}
+        said |= {"measured": {name: asdict(each) for name, each in measured.items()}}
+        console.print_json(said | {"spec": asdict(spec), "word": word, "written": written and str(written)})
+        return 0
+    table = training.table(measured).drop(columns="p")
+    console.print_table(table, f"nDCG@10, learned from {len(found.topics)} training topics")
+    curve = pd.DataFrame(found.curve.items(), columns=["learned from", "nDCG@10"])
+    console.print_table(curve, "Learning curve: topics left out, by the number learned from")
+    if not enough:
+        print(
+            f"Nothing learned, nothing changed: {asks.sum()} of the topics read like questions, and at least "
+            f"{fewest.CONCLUSION} must show the gain. `ragbench topics threads` takes some from an issue tracker."
+        )
+    elif not sure:
+        print("Nothing learned, nothing changed: the gain is not certain on all topics and on questions.")
+    elif written is not None:
+        print(f"written to {console.short_path(written)}; use it with: {word}")
+    else:
+        print("keep it with --write NAME")
+    return 0
+
+
+def _confirmation(
+    settings: Settings, benchmark: Benchmark, found: Learned, spec: AdapterSpec, progress: Progress
+) -> Comparison | None:
+    """The adapter on the test topics; None where there are none with a relevant document."""
+    from ragbench.extras.fit import adapter, training
+
+    if TEST not in benchmark.splits or not (topics := adapter.judged(benchmark, TEST)):
+        return None
+    key = [settings.pipeline, settings.index, benchmark.collection, found.adapter.text, spec]
+    queries = [topic.qid for topic in topics]
+    if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, settings.name):
+        console.say(f"the test on held-out queries is {label}")
+    learned, before = (
+        adapter.with_adapter(settings, benchmark, each, topics, progress, console.say) for each in (found.adapter, None)
+    )
+    return training.compare(learned, before, settings)

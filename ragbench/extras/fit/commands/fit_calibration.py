@@ -1,0 +1,228 @@
+"""`ragbench fit calibration`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.fingerprint import plain
+from ragbench.base.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ragbench.base.types import QueryState
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.config.arm_builder import Progress
+    from ragbench.config.settings import Settings
+    from ragbench.extras.fit.calibrate import Sample
+    from ragbench.index.index import Index
+    from ragbench.search.engine.executor import Arm
+    from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+    from ragbench.search.stages.calibrate_evidence import CalibrateByEvidence
+    from ragbench.search.stages.stage import Stage
+
+DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
+
+Prints, for queries left out of the fit, how well the calibrations work and what P10 would drop with each."""
+EXAMPLES = """examples:
+  ragbench fit calibration                         fit and print the overrides that use it
+  ragbench fit calibration --best-of dense         let the best cosine say whether there is an answer at all
+  ragbench fit calibration --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
+  ragbench fit calibration exp=recommended calibration=evidence   fit what speaks for an answer, on near misses
+  ragbench fit calibration exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
+"""
+_STAGE = "calibration"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to fit, where to keep it, overrides and output options."""
+    parser.add_argument(
+        "--best-of", metavar="SOURCE", help="also fit whether there is an answer, by this source's best score"
+    )
+    parser.add_argument(
+        "--depth", type=int, default=20, metavar="N", help="hits of each query to learn from (default 20)"
+    )
+    parser.add_argument(
+        "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
+    )
+    parser.add_argument(
+        "--max-loss",
+        type=float,
+        metavar="SHARE",
+        help="also fit the P10 threshold that loses this share of relevant hits",
+    )
+    parser.add_argument("--write", metavar="NAME", help="keep the fit as an option of the configuration")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Fit on the train split, compare by cross-validation, print or write."""
+    import pandas as pd
+
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.extras.fit import calibrate, option_file
+    from ragbench.search.stages.calibrate_evidence import CalibrateByEvidence
+    from ragbench.search.stages.stage import Retriever
+
+    if arguments.depth < 1:
+        raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
+    if not 0 <= arguments.threshold <= 1:
+        raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
+    if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
+        raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
+    option_file.check(arguments.write)
+    settings = composition.compose(arguments.overrides)
+    sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
+    if arguments.best_of is not None and arguments.best_of not in sources:
+        raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
+    benchmark = load(settings.config)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arm, stage = _before_calibration(settings, benchmark, progress)
+        if isinstance(stage, CalibrateByEvidence):
+            return _fit_evidence(arguments, arm, stage, benchmark)
+        sample = _sample(arm, benchmark, arguments.depth, progress)
+    fitted = calibrate.fit(sample, arguments.best_of)
+    rows = _comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
+    if arguments.max_loss is not None:
+        rows.append(_row_for_loss(arguments.max_loss, sample, stage, arm.index))
+    if arguments.write:
+        console.say(f"written to {_write(arguments.write, fitted, sample, benchmark, arm)}")
+    if arguments.json:
+        console.print_json({"calibration": plain(fitted), "queries": len(sample.states), "left out": rows})
+        return 0
+    title = f"{len(sample.states)} training queries, each judged by a fit without it"
+    console.print_table(pd.DataFrame(rows), title)
+    print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
+    if arguments.max_loss is not None:
+        print(f"use its threshold with the configured calibration: p10=on p10.threshold={rows[-1]['threshold']:g}")
+    return 0
+
+
+def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> int:
+    """Fit what speaks for an answer on topics and their near misses; say how often it is silent, and when wrongly."""
+    import pandas as pd
+    import yaml
+
+    from ragbench.benchmark.split import fitted_on
+    from ragbench.extras.fit import evidence, option_file
+
+    qids = {topic.qid for topic in fitted_on(benchmark)}
+    gathered = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
+    fitted = evidence.fit(gathered)
+    judged = {"as configured": evidence.probabilities(stage, gathered), "fitted, left out": evidence.left_out(gathered)}
+    rows = [
+        {
+            "calibration": name,
+            "threshold": arguments.threshold,
+            **evidence.silences(each, gathered, arguments.threshold),
+        }
+        for name, each in judged.items()
+    ]
+    values = {key: value for key, value in plain(fitted).items() if key != "noise"}
+    if arguments.write:
+        comment = (
+            f"Fitted by `ragbench fit calibration` on {len(qids)} topics of {benchmark.name} ({benchmark.digest[:12]})"
+        )
+        text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
+        console.say(f"written to {option_file.write(_STAGE, arguments.write, type(fitted), comment, text)}")
+    if arguments.json:
+        console.print_json({"calibration": values, "searches": len(gathered.kind), "left out": rows})
+        return 0
+    console.print_table(pd.DataFrame(rows), f"{len(qids)} topics and their near misses")
+    words = [f"{_STAGE}.bias={fitted.bias:g}"]
+    for key in ("weights", "typical"):
+        words += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values[key].items()]
+    use = arguments.write or f"evidence {' '.join(words)}"
+    print(f"use it with: {_STAGE}={use}")
+    return 0
+
+
+def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
+    """The pipeline up to calibration, and the stage that calibrates now."""
+    from ragbench.extras.fit import training
+
+    stages = settings.pipeline.stages
+    place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
+    if place is None:
+        raise ConfigError("calibration is off, so there is nothing to fit: leave out calibration=off")
+    return training.cut(settings, benchmark, stages[:place], progress, console.say), stages[place][1]
+
+
+def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
+    from ragbench.benchmark.split import fitted_on
+    from ragbench.extras.fit import calibrate, training
+
+    states = training.answers(arm, fitted_on(benchmark), progress)
+    return calibrate.sample(states, arm.index.chunks, benchmark, depth)
+
+
+def _comparison_rows(
+    sample: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
+) -> list[dict[str, object]]:
+    """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
+    from ragbench.extras.fit import calibrate
+
+    def without_them(source: str | None) -> Sequence[QueryState]:
+        return calibrate.left_out(sample, lambda part: partial(calibrate.fit(part, source), index=index))
+
+    calibrated: dict[str, Sequence[QueryState]] = {
+        f"configured: {stage.describe()}": stage(sample.states, index),
+        "isotonic": without_them(None),
+    }
+    if best_of:
+        calibrated[f"isotonic, with the best of {best_of}"] = without_them(best_of)
+    return [
+        {
+            "calibration": name,
+            "threshold": threshold,
+            **calibrate.quality(replace(sample, states=tuple(states)), threshold),
+        }
+        for name, states in calibrated.items()
+    ]
+
+
+def _row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> dict[str, object]:
+    """The configured calibration with the threshold that loses the share `loss`, fitted without the query it judges."""
+    from ragbench.extras.fit import calibrate
+
+    configured = replace(sample, states=tuple(stage(sample.states, index)))
+    return {
+        "calibration": f"configured: {stage.describe()}, fitted to lose {loss:g}",
+        "threshold": calibrate.threshold_losing(configured, loss),
+        **calibrate.quality(configured, calibrate.thresholds_left_out(configured, loss)),
+    }
+
+
+def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+    """Keep the fit as conf/calibration/<name>.yaml."""
+    import yaml
+
+    from ragbench.extras.fit import option_file
+
+    comment = (
+        f"Isotonic calibration fitted by `ragbench fit calibration` on {len(sample.states)} training queries of "
+        f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}"
+    )
+    values = {key: value for key, value in plain(fitted).items() if key}
+    text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
+    return option_file.write(_STAGE, name, type(fitted), comment, text)
+
+
+def _overrides(fitted: CalibrateByCurve) -> str:
+    """The fit as words for the command line."""
+
+    def points(values: Sequence[float]) -> str:
+        return "[" + ",".join(f"{value:g}" for value in values) + "]"
+
+    words = [f"{_STAGE}=isotonic", f"{_STAGE}.x={points(fitted.x)}", f"{_STAGE}.y={points(fitted.y)}"]
+    words += [f"{_STAGE}.best_of={fitted.best_of or 'null'}"]
+    words += [f"{_STAGE}.best_x={points(fitted.best_x)}", f"{_STAGE}.best_y={points(fitted.best_y)}"]
+    return " ".join(words)

@@ -1,0 +1,255 @@
+"""`ragbench fit order`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.fingerprint import plain
+from ragbench.benchmark.split import TEST
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.config.arm_builder import Progress
+    from ragbench.config.settings import Settings
+    from ragbench.evidence.statistics import Comparison
+    from ragbench.extras.fit.own_order import OwnOrder
+    from ragbench.extras.fit.ranker import Spec
+    from ragbench.search.engine.executor import Arm
+    from ragbench.search.stages.rank import Rank
+
+DESCRIPTION = """Learn an order of the hits from judged topics (LambdaMART), and say what it brings.
+
+With --collections, one for collections that nobody has judged, learned from several judged ones and measured on each
+site without it. Without, one for this collection: prints the gain on topics left out, a learning curve, the gain on
+folders left out, what the model reads, and one confirmation on the test topics. It starts from the order that is
+configured (`rank`), and nothing is learned unless the gain is sure. --anew starts from the fused order and keeps every
+order that is better than fusion on topics left out, even by chance."""
+EXAMPLES = """examples:
+  ragbench fit order exp=recommended --write mine    learn more from your topics, for rank=mine
+  ragbench fit order --anew --write mine             learn for a pipeline that fuses, and say what it brings
+  ragbench run -m rank=off,mine split=test           its verdict on the test topics, with time
+  ragbench fit order --no-test                       leave the test topics unread
+  ragbench fit order --collections sites.yaml exp=recommended rank=off
+  ragbench fit order --collections sites.yaml exp=recommended rank=off --write questions --sheet DATASHEET.md
+sites.yaml lists collections; paths are relative to it:
+  - name: uv-docs
+    words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
+    weight: 1          # how much a topic counts; also kind, site, split, about (facts for the data sheet)
+"""
+COMMAND = "fit order"
+"""The name of this command in the record of comparisons."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What from, how, where to keep it, overrides and output options."""
+    parser.add_argument("--collections", metavar="FILE", help="a YAML list of judged collections to learn from")
+    parser.add_argument("--anew", action="store_true", help="start from the fused order, whatever is configured")
+    parser.add_argument("--depth", type=int, default=100, metavar="N", help="hits of each query to order (default 100)")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="trees (default 80 of each model; own topics: up to 200)"
+    )
+    parser.add_argument("--folds", type=int, metavar="N", help="parts of your topics to leave out in turn (default 5)")
+    parser.add_argument("--recency", action="store_true", help="let it read how old a document of yours is")
+    parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
+    parser.add_argument("--write", metavar="NAME", help="keep the order as an option of the configuration")
+    parser.add_argument(
+        "--without", action="store_true", help="with --collections and --write: keep NAME-without-SITE for every site"
+    )
+    parser.add_argument("--sheet", metavar="FILE", help="with --collections: write a data sheet in markdown")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Learn from several collections, or from one."""
+    from ragbench.extras.fit import option_file
+
+    option_file.check(arguments.write, ("on", "off", "builtin"))
+    if arguments.sheet is not None and arguments.collections is None:
+        raise ConfigError("--sheet describes an order of several collections: name them with --collections FILE")
+    if arguments.without and (arguments.collections is None or not arguments.write):
+        raise ConfigError(
+            "--without keeps an order for every site that is left out: add --collections FILE --write NAME"
+        )
+    if arguments.collections is not None and (arguments.anew or arguments.recency or arguments.folds is not None):
+        raise ConfigError("--anew, --folds and --recency are for your own topics: leave them out with --collections")
+    return _own_order(arguments) if arguments.collections is None else _shared_order(arguments)
+
+
+def _shared_order(arguments: argparse.Namespace) -> int:
+    """Learn from several collections, print the gain on each without it, write model and data sheet."""
+    from ragbench.config import composition
+    from ragbench.evidence.policy import Policy
+    from ragbench.extras.atlas import changes
+    from ragbench.extras.fit import option_file, order, order_sheet
+
+    collections = order.read(Path(arguments.collections))
+    with as_options():
+        rounds = order.SPEC.rounds if arguments.rounds is None else arguments.rounds
+        spec = replace(order.SPEC, depth=arguments.depth, rounds=rounds)
+    settings = [composition.compose([*arguments.overrides, *each.words]) for each in collections]
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        parts = [order.part(each, made, spec, progress) for each, made in zip(collections, settings, strict=True)]
+        learned = order.learn(parts, spec, progress)
+    statistics = Policy.of(settings[0].config).statistics
+    table = order.gains(learned, spec.seed, statistics.draws, statistics.confidence)
+    written = []
+    if arguments.write:
+        topics = sum(len(part.sample) for part in learned.parts)
+        comment = f"Learned by `ragbench fit order` from {topics} topics of {len(learned.parts)} collections."
+        written = option_file.write_order(arguments.write, learned.stage, comment)
+        for site, stage in learned.stages_without.items() if arguments.without else ():
+            place = re.sub(r"[^\w-]", "-", site)
+            written += option_file.write_order(
+                f"{arguments.write}{changes.WITHOUT}{place}", stage, f"{comment} Here without {site}."
+            )
+    if arguments.sheet is not None:
+        sheet = Path(arguments.sheet)
+        order_sheet.write(sheet, learned, table, arguments.write or "order", arguments.overrides)
+        written.append(sheet)
+    if arguments.json:
+        rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
+        importance = dict(learned.importance)
+        console.print_json({"gains": rows, "importance": importance, "written": [str(each) for each in written]})
+        return 0
+    console.print_table(table, "nDCG@10 of documents, each site ordered by an order of the others", order.COLUMNS.forms)
+    for path in written:
+        print(f"written to {console.short_path(path)}")
+    print(
+        f"rank={arguments.write} uses it" if arguments.write else "keep it with --write NAME, and use it with rank=NAME"
+    )
+    return 0
+
+
+def _own_order(arguments: argparse.Namespace) -> int:
+    """Learn from the training topics of one collection, from the configured order or anew, and say what it brings."""
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.extras.fit import before_rank, option_file, own_order, ranker, training
+    from ragbench.search.stages.rank import Rank
+
+    settings = composition.compose(arguments.overrides)
+    with as_options():
+        given = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
+    benchmark = load(settings.config)
+    start = None if arguments.anew else settings.pipeline.first(Rank)
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arm = before_rank.arm(settings, benchmark, progress, console.say)
+        judged = own_order.sample(settings, arm, benchmark, "train", start, spec, progress)
+        order = own_order.learn(judged, start, spec, progress)
+        gain = training.compare(order.held_out, order.before, settings)
+        if arguments.anew and not order.learned.pays:
+            raise BenchmarkError(
+                f"learned from {len(judged)} topics, the order is not better than fusion on topics left out "
+                f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
+            )
+        sure = gain.ci_low > 0
+        kept = sure or arguments.anew
+        test = (
+            _confirmation(arm, benchmark, order, start, spec, settings, progress) if kept and arguments.test else None
+        )
+    by_folder = order.learned.by_folder
+    others = None if by_folder is None else training.compare(by_folder, order.before, settings)
+    written = []
+    if kept and arguments.write:
+        comment = (
+            f"Learned by `ragbench fit order` from {len(judged)} training topics of {benchmark.name} "
+            f"({benchmark.digest[:12]}), starting from {order.start}: {order.learned.trees} trees. "
+            f"The pipeline was: {arm.pipeline!r}"
+        )
+        written = option_file.write_order(arguments.write, order.stage, comment)
+    if arguments.json:
+        console.print_json(
+            {
+                "topics": len(judged),
+                "start": order.start,
+                "learned": kept,
+                "trees": order.learned.trees,
+                "held_out": asdict(gain),
+                "other_folders": others and asdict(others),
+                "test": test and asdict(test),
+                "curve": [asdict(point) for point in order.learned.curve],
+                "more_25": order.learned.more(),
+                "importance": dict(order.learned.importance),
+                "spec": asdict(spec),
+                "written": [str(each) for each in written],
+            }
+        )
+        return 0
+    _print(order, len(judged), {"topics left out": gain, "folders left out": others, "test topics, once": test})
+    if not kept:
+        print("Nothing learned, nothing changed: the gain is not certain. Judge more topics, and try again.")
+        return 0
+    if (gain if test is None else test).ci_low > 0:
+        print(f"The learned order is better than {'fusion' if start is None else order.start}.")
+    else:
+        print("The gain may be chance: keep what is configured, or judge more topics and learn again.")
+    _say_written(written, arguments)
+    return 0
+
+
+def _say_written(written: Sequence[Path], arguments: argparse.Namespace) -> None:
+    """Where the order was written and how to compare it, or how to keep it."""
+    if not written:
+        print("keep it with --write NAME, and use it with rank=NAME")
+        return
+    print(f"written to {console.short_path(written[0])}; rank={arguments.write} uses it")
+    words = [word for word in arguments.overrides if not word.startswith(("rank=", "split="))]
+    console.next_command(shlex.join(["run", "-m", *words, f"rank=off,{arguments.write}", "split=test"]))
+
+
+def _confirmation(
+    arm: Arm,
+    benchmark: Benchmark,
+    found: OwnOrder,
+    start: Rank | None,
+    spec: Spec,
+    settings: Settings,
+    progress: Progress,
+) -> Comparison | None:
+    """The order against its start on the test topics; None where there are none with a relevant document."""
+    from ragbench.extras.fit import own_order, training
+
+    if TEST not in benchmark.splits:
+        return None
+    judged = own_order.sample(settings, arm, benchmark, TEST, start, spec, progress)
+    key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
+    if not len(judged):
+        return None
+    queries = [topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))]
+    if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, arm.name):
+        console.say(f"the test on held-out queries is {label}")
+    return training.compare(*own_order.confirm(judged, start, found), settings)
+
+
+def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:
+    import pandas as pd
+
+    from ragbench.extras.fit import training
+
+    learned, gain, others = found.learned, measured["topics left out"], measured["folders left out"]
+    title = f"nDCG@10, learned from {topics} training topics, starting from {found.start} ({learned.trees} trees)"
+    console.print_table(training.table(measured), title)
+    curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
+    console.print_table(curve, "Learning curve: topics left out, by the number learned from", {"gain": "+.4f"})
+    if (more := learned.more()) is not None:
+        print(f"25 more labelled topics would bring about {more:+.3f}.")
+    read = pd.DataFrame(list(learned.importance.items())[:12], columns=["feature", "share of the gain of splits"])
+    console.print_table(read, "What the model reads most", {"share of the gain of splits": ".1%"})
+    if others is not None and gain is not None and others.difference < gain.difference / 2:
+        print(
+            "It gains less than half on folders that it has not learned from: it has partly\n"
+            "learned which documents the topics are about. Expect the smaller gain for\n"
+            "queries about other documents."
+        )

@@ -1,0 +1,77 @@
+"""`ragbench fit weights`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.numbers import interval
+
+DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
+
+Maximises nDCG@10 of the fused ranking, before any later stage."""
+EXAMPLES = """examples:
+  ragbench fit weights
+  ragbench fit weights p7=on graph=on --draws 300
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How many mixtures, overrides and output options."""
+    parser.add_argument("--draws", type=int, default=100, metavar="N", help="mixtures to try (default 100)")
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the sources once over the train split, try mixtures, print the best."""
+    from ragbench.benchmark.split import fitted_on
+    from ragbench.config import composition
+    from ragbench.config.benchmark import load
+    from ragbench.evidence.statistics import compare
+    from ragbench.extras.fit import fusion_weights, training
+    from ragbench.search.stages.fuse import Fuse
+
+    if arguments.draws < 1:
+        raise ConfigError(f"--draws must be at least 1, got {arguments.draws}")
+    settings = composition.compose(arguments.overrides)
+    stages = settings.pipeline.stages
+    place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
+    if fuse is None:
+        raise ConfigError("this pipeline does not fuse by weighted ranks, so there are no such weights to learn")
+    benchmark = load(settings.config)
+    topics = benchmark.with_answer(fitted_on(benchmark))
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arm = training.cut(settings, benchmark, stages[: place + 1], progress, console.say)
+        states = training.answers(arm, topics, progress)
+        gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
+        groups = [topic.cluster for topic in topics]
+        seed = int(settings.config["seed"])
+        learned = fusion_weights.learn(
+            states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress
+        )
+    held_out = compare(learned.held_out, learned.before, seed=seed)
+    overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
+    if arguments.json:
+        console.print_json(
+            {
+                "weights": learned.weights,
+                "overrides": overrides,
+                "queries": len(states),
+                "before": float(learned.before.mean()),
+                "after": float(learned.after.mean()),
+                "held_out": vars(held_out),
+            }
+        )
+        return 0
+    print(f"nDCG@10 on {len(states)} training queries: {learned.before.mean():.4f} with the configured weights,")
+    print(
+        f"{learned.after.mean():.4f} with the best of {arguments.draws} mixtures (chosen on these queries: too good);"
+    )
+    print(
+        f"on queries left out of the choice the gain is {held_out.difference:+.4f} "
+        f"(95% interval {interval(held_out.ci_low, held_out.ci_high, 4)})."
+    )
+    print(f"use them with: {overrides}")
+    return 0

@@ -1,0 +1,124 @@
+"""Compare ways to fuse the sources of a finished run with the configured way, on its training topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.numbers import with_interval
+from ragbench.benchmark.split import TRAIN
+from ragbench.config.arm_builder import Progress
+from ragbench.config.settings import Settings
+from ragbench.evaluation import source_rankings
+from ragbench.evidence.policy import Policy
+from ragbench.extras.fit import fusion_methods
+from ragbench.extras.fit.fusion_methods import Fused
+from ragbench.results.measurements import SOURCES, Measurements
+from ragbench.search.stages.fuse import Fuse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.benchmark.benchmark import Benchmark, Topic
+
+
+@dataclass(frozen=True)
+class Fusions:
+    """`table` has a row for every way, best first: home, method, norm, fitted, nDCG@10, and the difference to the
+    configured one with its interval and p, corrected over all ways; `use` are the words that turn it on."""
+
+    arm: str
+    sources: tuple[str, ...]
+    topics: int
+    table: pd.DataFrame
+
+    @property
+    def sentences(self) -> list[str]:
+        """The conclusion in words."""
+        usable = self.table[self.table["use"] != ""]
+        best = usable.iloc[0] if len(usable) else None
+        if best is None or best["difference"] <= 0:
+            return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
+        sure = "surely" if best["low"] > 0 else "perhaps by chance"
+        return [
+            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {sure}; "
+            f"use it with {best['use']}, and confirm it with ragbench run -m on the test topics."
+        ]
+
+
+def compare(
+    results: Measurements,
+    arm: str | None = None,
+    folds: int = 5,
+    fitted: bool = False,
+    progress: Progress | None = None,
+) -> Fusions:
+    """Compare, of the last arm unless one is named; with `fitted` also what learns on the other folds.
+
+    Raises ResultsError for a run without stored sources or training topics, ConfigError for bad folds.
+    """
+    import pandas as pd
+
+    name = arm or results.arms[-1]
+    if name not in results.arms:
+        raise ResultsError(f"{results.folder} has no arm '{name}'; it has {', '.join(results.arms)}")
+    benchmark = _benchmark(results, name)
+    path = results.arm_path(name) / SOURCES
+    runs = source_rankings.read(pd.read_parquet(path)) if path.is_file() else {}
+    if len(runs) < 2:
+        raise ResultsError(f"{results.folder} has stored fewer than two sources of '{name}': run it again")
+    measured = {qid for found in runs.values() for qid in found}
+    topics = benchmark.with_answer(t for t in benchmark.topics if t.split == TRAIN and t.qid in measured)
+    held = _folds(topics, folds, f"{results.folder} measured {len(topics)} training topics with an answer")
+    settings = Settings(name, results.config(name))
+    configured = settings.pipeline.first(Fuse)
+    if configured is None:
+        raise ResultsError(f"'{name}' does not fuse by the stage `fuse`: name another arm with --arm")
+    ways = fusion_methods.compare(runs, benchmark.document_qrels, held, configured, fitted, progress)
+    return Fusions(name, tuple(sorted(runs)), len(topics), _table(ways, settings))
+
+
+def _benchmark(results: Measurements, arm: str) -> Benchmark:
+    from ragbench.config.benchmark import load
+
+    benchmark = load(results.config(arm))
+    if benchmark.digest != results.record["benchmark"]["digest"]:
+        raise ResultsError(f"the data of {results.folder} have changed since: run it again")
+    return benchmark
+
+
+def _folds(topics: Sequence[Topic], folds: int, counted: str) -> list[list[str]]:
+    from sklearn.model_selection import GroupKFold
+
+    groups = [topic.cluster for topic in topics]
+    if folds < 2:
+        raise ConfigError(f"--folds must be at least 2, got {folds}")
+    if len(set(groups)) < folds:
+        raise ResultsError(f"{counted}, too few for {folds} folds: run it with split=train or split=all")
+    qids = [topic.qid for topic in topics]
+    return [[qids[place] for place in held] for _, held in GroupKFold(folds).split(qids, groups=groups)]
+
+
+def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
+    """Compare every way with the first, as one family."""
+    import numpy as np
+    import pandas as pd
+
+    qids = sorted(ways[0].values)
+    values = np.array([[way.values[qid] for qid in qids] for way in ways])
+    compared = Policy.of(settings.config).compare(values[1:], np.broadcast_to(values[0], values[1:].shape))
+    rows = [
+        {
+            **{"home": way.home, "method": way.method, "norm": way.norm, "fitted": way.fitted},
+            "nDCG@10": float(np.mean(values[place])),
+            "difference": found.difference if found else 0.0,
+            "low": found.ci_low if found else 0.0,
+            "high": found.ci_high if found else 0.0,
+            "p": found.p_value if found else 1.0,
+            "use": way.words,
+        }
+        for place, (way, found) in enumerate(zip(ways, [None, *compared], strict=True))
+    ]
+    return pd.DataFrame(rows).sort_values("nDCG@10", ascending=False, kind="stable").reset_index(drop=True)

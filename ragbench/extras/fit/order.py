@@ -1,0 +1,250 @@
+"""Learn one order from several judged collections, for collections that nobody has judged.
+
+What it gains is measured on sites that it was not learned from: each site is left out in turn, together with every
+collection that shares its documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base import fewest
+from ragbench.base.bounds import Checked, Name, Positive
+from ragbench.base.build import build
+from ragbench.base.columns import Column, Columns
+from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
+from ragbench.base.files import why_unreadable
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.benchmark import load
+from ragbench.extras.fit import before_rank, ranker
+from ragbench.extras.fit.ranker import Progress, Sample, Spec
+from ragbench.search.ranking import features, trees
+from ragbench.search.stages.rank import Rank
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.config.settings import Settings
+
+Values = NDArray[np.float64]
+
+SPEC = Spec(prior=3.0, rounds=80, rate=0.05, smallest=20)
+"""How the trees of such an order grow."""
+MODELS = 2
+"""Models, each with its own seed, whose mean is the order."""
+_PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder")
+
+
+@dataclass(frozen=True)
+class Collection(Checked):
+    """Judged topics to learn from. `words` name their data, as typed after a command; all topics of `split` are read.
+
+    A topic of the collection counts `weight` times. `kind` groups the collections in reports. Collections with the same
+    `site` (default: the name) have documents in common, and are left out together. `about` are facts for the data sheet
+    such as source, version and licence.
+    """
+
+    name: Name
+    words: tuple[str, ...]
+    kind: Name = "questions"
+    weight: Positive = 1.0
+    site: str = ""
+    split: str = "all"
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The name of its site."""
+        return self.site or self.name
+
+
+def read(file: Path) -> tuple[Collection, ...]:
+    """The collections that a YAML file lists; paths in their words are relative to its folder. ConfigError for others.
+
+    Each entry has the fields of `Collection`; `words` are one text or a list.
+    """
+    import shlex
+
+    try:
+        entries = read_yaml_file(file)
+    except (OSError, BoundaryError) as error:
+        raise ConfigError(
+            f"{file} cannot be read ({why_unreadable(error)}): --collections needs a list in YAML"
+        ) from None
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise ConfigError(f"{file} must be a list of collections, each with `name` and `words`")
+    collections = []
+    for number, entry in enumerate(entries, start=1):
+        words = entry.get("words", ())
+        given = shlex.split(words) if isinstance(words, str) else [str(word) for word in words]
+        values = entry | {"words": tuple(_absolute(word, file.parent) for word in given)}
+        collections.append(build(Collection, values, f"{file}: collection {number}"))
+    repeated = {each.name for each in collections if [one.name for one in collections].count(each.name) > 1}
+    if repeated:
+        raise ConfigError(f"{file} lists '{min(repeated)}' more than once: give each collection its own name")
+    _require_sites(collections, str(file))
+    return tuple(collections)
+
+
+def _absolute(word: str, folder: Path) -> str:
+    key, equals, value = word.partition("=")
+    return f"{key}={(folder / Path(value).expanduser()).resolve()}" if equals and key in _PATHS else word
+
+
+def _require_sites(collections: Sequence[Collection], where: str) -> None:
+    sites = {each.place for each in collections}
+    if len(sites) < fewest.SITES:
+        raise BenchmarkError(
+            f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {fewest.SITES}: "
+            "add collections, or learn from the topics of one with `ragbench fit order`"
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What can be learned from one collection; `documents` counts all of its documents, `digest` is of its data."""
+
+    collection: Collection
+    sample: Sample
+    documents: int = 0
+    digest: str = ""
+
+
+def part(collection: Collection, settings: Settings, spec: Spec = SPEC, progress: Progress | None = None) -> Part:
+    """What can be learned from a collection in the pipeline of `settings`, which name its data."""
+    benchmark = load(settings.config)
+    arm = before_rank.arm(settings, benchmark, progress)
+    judged = before_rank.sample(arm, benchmark, collection.split, spec.depth, features.comparable, progress)
+    arm.index.close()
+    return Part(collection, judged, len(benchmark.documents), benchmark.digest)
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order learned from all parts, and nDCG@10 of each part's queries by an order of other sites.
+
+    `unlinked` is the same with all that the order reads of links hidden from it, as in a vault without links.
+    `importance` is the share of each feature in the gain of all splits; `without` are the models of the other sites, by
+    the site that was left out.
+    """
+
+    model: str
+    spec: Spec
+    parts: tuple[Part, ...]
+    held_out: tuple[Values, ...]
+    unlinked: tuple[Values, ...]
+    importance: Mapping[str, float]
+    without: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stage(self) -> Rank:
+        """The stage that orders by it."""
+        return self._stage(self.model)
+
+    @property
+    def stages_without(self) -> dict[str, Rank]:
+        """For every site the stage that orders by what was learned from the others."""
+        return {site: self._stage(model) for site, model in self.without.items()}
+
+    def _stage(self, model: str) -> Rank:
+        return Rank(model, prior=self.spec.prior, depth=self.spec.depth)
+
+
+def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:
+    """Learn one order from the queries of all parts, and measure it with each site left out in turn.
+
+    A query counts as its collection's weight says. Raises BenchmarkError for fewer than fewest.SITES sites with topics.
+    """
+    used = [part for part in parts if len(part.sample)]
+    _require_sites([part.collection for part in used], "what was given")
+    everything = Sample.joined([part.sample for part in used])
+    sizes = [len(part.sample) for part in used]
+    weights = np.repeat([part.collection.weight for part in used], sizes)
+    sites = np.repeat([part.collection.place for part in used], sizes)
+    names = sorted(set(sites.tolist()))
+    held_out, unlinked = np.zeros((2, len(everything)))
+    blind = without_links(everything)
+
+    def fit(chosen: NDArray[np.int64], done: int) -> tuple[str, Values]:
+        grown = [ranker.grow(everything, chosen, replace(spec, seed=spec.seed + n), weights) for n in range(MODELS)]
+        if progress is not None:
+            progress("learning an order", done, len(names) + 1)
+        model = trees.joined([(text, 1 / MODELS) for text, _ in grown])
+        return model, np.sum([gains for _, gains in grown], axis=0)
+
+    without = {}
+    for number, name in enumerate(names, start=1):
+        held = (sites == name).nonzero()[0]
+        without[name] = model = fit((sites != name).nonzero()[0], number)[0]
+        held_out[held] = ranker.values_of(everything, held, model, spec.prior)
+        unlinked[held] = ranker.values_of(blind, held, model, spec.prior)
+    model, gains = fit(np.arange(len(everything)), len(names) + 1)
+    ends = np.cumsum(sizes)[:-1]
+    importance = ranker.shares_of_gain(everything.features, gains)
+    by_part = [tuple(np.split(values, ends)) for values in (held_out, unlinked)]
+    return Order(model, spec, tuple(used), by_part[0], by_part[1], importance, without)
+
+
+def without_links(sample: Sample) -> Sample:
+    """The same queries as if no document linked to another: nothing of link texts, and equal numbers of links."""
+    values = {
+        name: 0.5 if features.absolute(name) != name else 0.0
+        for name in sample.features
+        if features.absolute(name).startswith("links.") or features.absolute(name) == "cover.anchors"
+    }
+    places = [sample.features.index(name) for name in values]
+
+    def blind(rows: Values) -> Values:
+        changed = rows.copy()
+        changed[:, places] = list(values.values())
+        return changed
+
+    return replace(sample, rows=tuple(blind(rows) for rows in sample.rows))
+
+
+COLUMNS = Columns.of(
+    *("kind", "collection", "documents", "topics", "weight", "fused", "learned"),
+    *(Column(name, form="+.3f") for name in ("gain", "low", "high")),
+)
+
+
+def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float = 0.95) -> pd.DataFrame:
+    """What an order gains on sites left out: a row for every collection, then two for all collections of each kind.
+
+    The intervals of collections are of their topics; those of kinds are of sites, which are resampled whole; NaN where
+    too few have been measured. The second row of a kind hides links from the order.
+    """
+    from ragbench.evidence.areas import reach
+    from ragbench.evidence.statistics import compare
+
+    rows: list[tuple[Any, ...]] = []
+    pooled: dict[str, list[int]] = {}
+    for number in sorted(range(len(order.parts)), key=lambda number: order.parts[number].collection.kind):
+        part, learned = order.parts[number], order.held_out[number]
+        at, fused = part.collection, part.sample.fused
+        comparison = compare(learned, fused, seed=seed, draws=draws, confidence=confidence)
+        interval = (comparison.difference, comparison.ci_low, comparison.ci_high)
+        rows.append((at.kind, at.name, part.documents, len(fused), at.weight, fused.mean(), learned.mean(), *interval))
+        pooled.setdefault(at.kind, []).append(number)
+    for kind, numbers in pooled.items():
+        parts = [order.parts[number] for number in numbers]
+        names = sorted({part.collection.place for part in parts})
+        fused = np.concatenate([part.sample.fused for part in parts])
+        site = np.repeat([names.index(part.collection.place) for part in parts], [len(part.sample) for part in parts])
+        counts = np.bincount(site, minlength=len(names)).astype(np.float64)
+        for values, label in ((order.held_out, ""), (order.unlinked, ", links hidden")):
+            learned = np.concatenate([values[number] for number in numbers])
+            sums = np.bincount(site, learned - fused, minlength=len(names)).astype(np.float64)
+            half = np.nan
+            if len(names) >= fewest.AREAS:
+                half = float(reach(sums[None], counts[None], seed, draws, confidence)[0])
+            gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
+            means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)
+            rows.append((kind, f"all {len(names)} sites{label}", documents, len(fused), np.nan, *means))
+    return COLUMNS.frame(rows)

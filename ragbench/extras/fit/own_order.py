@@ -1,0 +1,79 @@
+"""Learn more about the order of one collection from its own topics, from where the configured order ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ragbench.config.settings import Settings
+from ragbench.extras.fit import adapter, before_rank, ranker
+from ragbench.extras.fit.ranker import Learned, Progress, Sample, Spec, Values
+from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.search.engine.executor import Arm
+
+
+@dataclass(frozen=True)
+class OwnOrder:
+    """The order that was learned, `start`: from what, in words, and `learned`: what it gains on topics left out."""
+
+    stage: Rank
+    start: str
+    learned: Learned
+
+    @property
+    def before(self) -> Values:
+        """nDCG@10 of every topic from where it started."""
+        return self.learned.fused
+
+    @property
+    def held_out(self) -> Values:
+        """nDCG@10 of every topic by an order of other groups of topics."""
+        return self.learned.held_out
+
+
+def sample(
+    settings: Settings,
+    arm: Arm,
+    benchmark: Benchmark,
+    split: str,
+    start: Rank | None,
+    spec: Spec,
+    progress: Progress | None = None,
+) -> Sample:
+    """What can be learned from the topics of a split, with all features that the order to start from reads.
+
+    Where the settings have an adapter, vectors of training topics are moved by adapters of other topics.
+    """
+    known = start.features if start is not None else ()
+
+    def wanted(sources: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*known, *spec.features(sources)]))
+
+    depth = start.depth if start is not None else spec.depth
+    if split == "train" and settings.index.encoder.adapter:
+        states = adapter.cross_fitted(settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed), progress)
+        return ranker.sample(states, arm.index, benchmark, depth, wanted)
+    return before_rank.sample(arm, benchmark, split, depth, wanted, progress)
+
+
+def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | None = None) -> OwnOrder:
+    """Add trees to an order, and estimate by cross-validation over groups of topics what they bring."""
+    if start is None:
+        learned = ranker.learn(judged, spec, progress)
+        return OwnOrder(learned.rank(spec), "the fused order", learned)
+    spec = replace(spec, prior=start.prior, depth=start.depth)
+    learned = ranker.learn(judged.from_order(start), spec, progress)
+    stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
+    said = f"the order '{start.name}'" if start.name else "the configured order"
+    return OwnOrder(stage, said, learned)
+
+
+def confirm(judged: Sample, start: Rank | None, found: OwnOrder) -> tuple[Values, Values]:
+    """nDCG@10 of other topics by the learned order, and before."""
+    before = judged.fused if start is None else ranker.values_with(judged, start)
+    return ranker.values_with(judged, found.stage), before

@@ -1,0 +1,157 @@
+"""Evaluates the winner of a search once on the test topics, as an ordinary experiment.
+
+The winner is compared with the preset and with a plain hybrid: beating a weak preset is no reason to change.
+
+`test.json` in the folder of the search lists the winners that were evaluated. A winner is evaluated once; after more
+trials there may be another winner. The number of evaluations is reported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.files import Damaged
+from ragbench.base.fingerprint import digest
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.split import TEST
+from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.settings import Settings
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import SILENCE
+from ragbench.evidence.arms import Arm, Arms, JudgedContrast
+from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.cost import Times
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.verdict import Verdict
+from ragbench.experiment.run import run
+from ragbench.extras.fit.tuning.outcome import PRESET, TUNED, Tuned
+from ragbench.extras.fit.tuning.space import apply, overrides
+from ragbench.results import measurements, store
+from ragbench.results.measurements import Measurements
+
+PLAIN = "plain_hybrid"
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The evaluation on the test topics; `evaluations` counts the winners of this search that were evaluated on them.
+
+    `judged` compares the winner with the preset, `plain` with a plain hybrid (None where the preset is one).
+    """
+
+    results: Measurements
+    settings: tuple[Settings, ...]
+    judged: JudgedContrast
+    evaluations: int
+    plain: JudgedContrast | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the winner against the preset."""
+        return self.judged.verdict
+
+    @property
+    def keeps(self) -> str:
+        """Which arm the winner is not shown to beat: `preset`, `plain_hybrid`, or `""` for none."""
+        if self.verdict.outcome not in ("adopt", "confirm"):
+            return PRESET
+        return PLAIN if self.plain is not None and self.plain.verdict.quality != "better" else ""
+
+
+def judge_by_folds(tuned: Tuned) -> JudgedContrast:
+    """The verdict without held-out topics: every topic counts with the parameters of the fold that did not see it."""
+    levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
+    settings = arms(tuned)
+    compared = {
+        each.name: Arm(
+            {level: {qid: pair[place] for qid, pair in pairs.items()} for level, pairs in levels.items() if pairs},
+            times=None if each.name not in tuned.samples else Times(tuned.samples[each.name]),
+            config=each.config,
+        )
+        for each, place in zip(settings, (1, 0), strict=True)
+    }
+    (judged,) = Arms(compared, Policy.of(settings[0].config)).against(PRESET)
+    return judged
+
+
+def check(base: Settings, benchmark: Benchmark) -> None:
+    """Raise ConfigError or BenchmarkError, before the search, where its result could not be confirmed."""
+    if base.split != TEST:
+        raise ConfigError(
+            f"split={base.split} cannot be tuned: the search is on train topics, its check on test topics"
+        )
+    benchmark.select(TEST)
+
+
+def confirm(
+    tuned: Tuned,
+    benchmark: Benchmark,
+    *,
+    plain: Settings | None = None,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Confirmation:
+    """Judge preset, winner and a plain hybrid on the test topics; a winner measured before is not measured again."""
+    settings = arms(tuned, plain)
+    file = tuned.folder / "test.json"
+    asked = _evaluated_before(file)
+    key = digest([benchmark.digest, [each.pipeline.fingerprint for each in settings], settings[0].measures])
+    known = next((each for each in asked if each["key"] == key), None)
+    if known is not None and (Path(known["folder"]) / store.RECORD).is_file():
+        measured = measurements.load(Path(known["folder"]))
+        say(f"this winner was measured on the test topics before: {measured.folder}")
+    else:
+        measured = run(settings, benchmark, command="tune", progress=progress, say=say)
+        asked = [*(each for each in asked if each["key"] != key), {"key": key, "folder": str(measured.folder)}]
+        write_sealed(file, {"asked": asked})
+    compared = Arms.of(measured)
+    judged = {each.contrast.factors[0]: each for each in compared.against(PRESET)}
+    beside = compared.judge([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
+    return Confirmation(measured, settings, judged[TUNED], len(asked), beside[0] if beside else None)
+
+
+def _evaluated_before(file: Path) -> list[dict[str, str]]:
+    """The winners that were measured on the test topics before; their number is reported with the verdict."""
+    try:
+        return list(read_sealed(file)["asked"]) if file.is_file() else []
+    except Damaged as damage:
+        raise ResultsError(
+            f"{file.parent}: {damage}; it counts the evaluations on test topics: restore it, or move the folder away"
+        ) from None
+
+
+def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
+    """Preset, winner and `plain` as settings whose primary measure is the objective, taken from the search.
+
+    If `tune.p95_ms` limits a query, the budget is that limit minus the p95 of the preset.
+    """
+    base, changes, said = tuned.base, dict[str, Any](), list[str]()
+    if tuned.spec.p95_ms is not None:
+        left = round(max(0.0, tuned.spec.p95_ms - (tuned.preset.p95_ms or 0.0)), 3)
+        for key in ("budget.p95_ms", "budget.rerank_p95_ms"):
+            changes[key], said = left, [*said, f"{key}={left}"]
+    if tuned.measure not in (*base.measures, SILENCE):
+        changes["measures"] = [*base.measures, tuned.measure]
+        said.append(f"measures={json.dumps(changes['measures'])}")
+    if tuned.measure != Policy.of(base.config).measure:
+        changes["primary"] = tuned.measure
+        said.append(f'primary="{tuned.measure}"')
+    winner = apply(base, tuned.rules.parameters, tuned.changes)
+    named = {
+        PRESET: (base, [*base.overrides, *said]),
+        TUNED: (winner, [*base.overrides, *overrides(tuned.changes), *said]),
+    }
+    if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
+        named[PLAIN] = (plain, [*plain.overrides, *said])
+    return tuple(_renamed(settings, name, changes, words) for name, (settings, words) in named.items())
+
+
+def _renamed(settings: Settings, name: str, changes: Mapping[str, Any], said: Sequence[str]) -> Settings:
+    config = settings.with_values({**changes, "name": name}).config
+    return Settings(name, config, (*said, f"name={name}")).check()

@@ -1,0 +1,282 @@
+"""What a search for parameters can see: the training topics, the values of a configuration on them, and its cost.
+
+The search gets a benchmark without test topics and their judgments (`train_only`), and refuses any other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragbench.base import fewest
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.fingerprint import digest
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.split import TEST, TRAIN
+from ragbench.config.arm_builder import ArmBuilder, Progress
+from ragbench.config.settings import Settings
+from ragbench.evaluation import latency, passages
+from ragbench.evaluation.intervals import summary
+from ragbench.evaluation.latency import LatencySpec
+from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
+from ragbench.extras.fit.tuning.space import START, Parameter, Value, Values, apply, configured_values, start_of
+from ragbench.search.engine.executor import Arm, Session
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.index.index import Index
+
+P95 = "p95_ms"
+THIRD, FIRST = 3, 10
+"""With `tune.fidelity=halving`: one trial in THIRD goes on after each part; the first part has FIRST topics or more."""
+
+PerQuery = Mapping[str, Mapping[str, float]]
+"""Values by measure, then by qid."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a search optimises: `name` as in MLflow; `measure` as in ir_measures, None for latency."""
+
+    name: str
+    measure: str | None
+
+    @property
+    def sign(self) -> int:
+        """1 to maximise, -1 to minimise."""
+        return -1 if self.measure is None else 1
+
+
+def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective, ...]:
+    """The objectives of these names; `measures` are the configured ones, allowed in addition to the usual ones."""
+    check(measures)
+    known = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
+    found = []
+    for name in names:
+        plain = metric_name(name)
+        if plain != P95 and plain not in known:
+            raise ConfigError(f"tune.objective names '{name}'; known are {', '.join((*known, P95))}")
+        found.append(Objective(plain, known.get(plain)))
+    if len({each.name for each in found}) < len(found) or all(each.measure is None for each in found):
+        raise ConfigError("tune.objective must name at least one measure, and each objective once")
+    return tuple(found)
+
+
+def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
+    """The benchmark that a search may see, and whether test topics are held out from it.
+
+    Topics without train and test halves, if they are too few to make them (`ragbench.benchmark.split.LEAST`), may all
+    be seen, and nested folds give the verdict. Raises BenchmarkError for more topics without halves.
+    """
+    if {TRAIN, TEST} <= set(benchmark.splits):
+        return train_only(benchmark), True
+    if len(benchmark.topics) >= fewest.HALVES:
+        raise BenchmarkError(
+            f"benchmark '{benchmark.name}' has {len(benchmark.topics)} topics and no train and test halves: add "
+            "data.resplit=13 to make them"
+        )
+    return replace(benchmark, topics=tuple(replace(topic, split=TRAIN) for topic in benchmark.topics)), False
+
+
+def train_only(benchmark: Benchmark) -> Benchmark:
+    """The benchmark without test topics and their judgments. BenchmarkError for a group with topics in both splits."""
+    topics = benchmark.select(TRAIN)
+    groups = {topic.group for topic in topics if topic.group}
+    for topic in benchmark.topics:
+        if topic.split != TRAIN and topic.group in groups:
+            raise BenchmarkError(
+                f"topics of group '{topic.group}' are in train and {topic.split}: split anew with data.resplit=<seed>"
+            )
+    qids = [topic.qid for topic in topics]
+    return replace(
+        benchmark,
+        topics=topics,
+        document_qrels={qid: benchmark.document_qrels[qid] for qid in qids if qid in benchmark.document_qrels},
+        section_qrels={qid: benchmark.section_qrels[qid] for qid in qids if qid in benchmark.section_qrels},
+        quotes=tuple(quote for quote in benchmark.quotes if quote.qid in set(qids)),
+    )
+
+
+class TrainingValues:
+    """Measures configurations on the training queries; keeps the states of stages and the values of pipelines."""
+
+    def __init__(
+        self,
+        base: Settings,
+        parameters: Sequence[Parameter],
+        benchmark: Benchmark,
+        builder: ArmBuilder,
+        measures: Sequence[str],
+        memory_bytes: float = 512 << 20,
+    ) -> None:
+        others = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
+        if others:
+            raise BenchmarkError(f"tuning may see training topics only, and was given '{others[0]}' (use train_only)")
+        self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
+        self._measures = [measure for measure in measures if measure != SILENCE]
+        starts = [configured_values(self.parameters, base)]
+        starts += [{START: each} for p in self.parameters if p.key == START for each in p.choices if each]
+        settings = [start_of(base, self.parameters, start) for start in starts]
+        self._indexes: dict[str, Index] = {
+            digest(each.index): arm.index for each, arm in zip(settings, builder.arms(settings), strict=True)
+        }
+        self.index = self._indexes[digest(base.index)]
+        self.parts = parts(benchmark, base.tune.seed) if base.tune.fidelity else (benchmark.topics,)
+        self.sessions = tuple(
+            Session([topic.query() for topic in part], memory_bytes * len(part) / len(benchmark.topics))
+            for part in self.parts
+        )
+        self._arms: dict[frozenset[tuple[str, Value]], Arm] = {}
+        self._seen: dict[tuple[str, int], PerQuery] = {}
+
+    def arm(self, values: Values, name: str = "") -> Arm:
+        """The pipeline with these values over the index of their start."""
+        key = frozenset(values.items())
+        if key not in self._arms:
+            settings = apply(self.base, self.parameters, values)
+            self._arms[key] = Arm("", settings.pipeline, self._indexes[digest(settings.index)])
+        return replace(self._arms[key], name=name)
+
+    def identity(self, values: Values) -> str:
+        """A key of the pipeline and index that these values give; equal pipelines and indexes have equal keys."""
+        arm = self.arm(values)
+        return digest([arm.pipeline.fingerprint, arm.index.spec])
+
+    def __call__(self, values: Values) -> PerQuery:
+        """Every measure for every training query it applies to."""
+        return self.on_first_parts(values, len(self.parts))
+
+    def on_first_parts(self, values: Values, n: int) -> PerQuery:
+        """As a call, for the training queries of the first `n` parts."""
+        found: dict[str, dict[str, float]] = {}
+        for part in range(n):
+            for measure, by_query in self._of_part(values, part).items():
+                found.setdefault(measure, {}).update(by_query)
+        return found
+
+    def _of_part(self, values: Values, part: int) -> PerQuery:
+        arm, key = self.arm(values), (self.identity(values), part)
+        if key not in self._seen:
+            run = document_run(self.sessions[part].outcome(arm).final, arm.index.chunks)
+            frame = evaluate(run, self.benchmark.document_qrels, self._measures)
+            self._seen[key] = {
+                str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
+                for measure, rows in frame.groupby("measure")
+            }
+        return self._seen[key]
+
+    def passages(self, values: Values) -> Mapping[str, float]:
+        """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""
+        arm = self.arm(values)
+        states = [state for session in self.sessions for state in session.outcome(arm).final]
+        index = arm.index
+        units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
+        frame = passages.evaluate(states, units, self.benchmark, self.base.context_tokens)
+        found = frame[frame["measure"] == PRIMARY]
+        return {str(qid): float(value) for qid, value in zip(found["qid"], found["value"], strict=True)}
+
+
+def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
+    """The topics in a seeded order, cut into parts that end after ..., a ninth, a third and all of them.
+
+    The first part has `FIRST` topics or more.
+    """
+    order = list(benchmark.topics)
+    random.Random(seed).shuffle(order)
+    ends = [len(order)]
+    while ends[0] >= FIRST * THIRD:
+        ends.insert(0, ends[0] // THIRD)
+    return tuple(tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False))
+
+
+def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:
+    """The mean over queries (of `qids`) that have a value, 0 without any; rounded, so that order does not matter."""
+    chosen = [value for qid, value in sorted(values.items()) if qids is None or qid in qids]
+    return round(float(np.mean(chosen)), 9) if chosen else 0.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A quick estimate of a configuration's p95 in milliseconds: the preset's, plus what each costly parameter adds.
+
+    Each costly parameter is timed once, alone: `points` has its (value, p95) pairs by key, and numbers between them are
+    interpolated. The estimate ignores effects of parameters on each other and the time that a threshold saves later
+    stages; therefore the candidates are timed in the end.
+    """
+
+    preset_ms: float
+    configured: Mapping[str, Value] = field(default_factory=dict)
+    points: Mapping[str, Sequence[tuple[Value, float]]] = field(default_factory=dict)
+
+    def __call__(self, values: Values) -> float:
+        """Milliseconds, at least 0."""
+        added = [
+            self._at(key, values.get(key, self.configured[key])) - self._at(key, self.configured[key])
+            for key in self.points
+        ]
+        return round(max(0.0, self.preset_ms + sum(added)), 3)
+
+    def _at(self, key: str, value: Value) -> float:
+        known = dict(self.points[key])
+        if value in known:
+            return known[value]
+        numbers = sorted((float(v), ms) for v, ms in known.items())
+        return float(np.interp(float(value), [v for v, _ in numbers], [ms for _, ms in numbers]))
+
+
+def time_cost(values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
+    """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
+    costly = [p for p in values.parameters if p.costly and p.key in preset]
+    marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
+    variants = {f"{key}={mark}": {**preset, key: mark} for key, each in marks.items() for mark in each[1:]}
+    timed = time_p95(values, {"preset": preset, **variants}, progress, rounds=1)
+    preset_ms = timed["preset"]["p95"]
+    points = {
+        key: [(each[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in each[1:])]
+        for key, each in marks.items()
+    }
+    return Cost(preset_ms, {p.key: preset[p.key] for p in costly}, points)
+
+
+def _extremes(parameter: Parameter) -> tuple[Value, ...]:
+    """The least and greatest value of a numeric parameter, between which times are interpolated; else all choices."""
+    numbers = [end for end in parameter.ends if isinstance(end, int | float) and not isinstance(end, bool)]
+    return (min(numbers), max(numbers)) if len(numbers) == len(parameter.ends) else parameter.ends
+
+
+def time_p95(
+    values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None, rounds: int | None = None
+) -> dict[str, Mapping[str, float]]:
+    """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
+    spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
+    return {name: summary(each.samples()) for name, each in _time(values, variants, spec, progress).items()}
+
+
+def time_samples(
+    values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None
+) -> dict[str, pd.DataFrame]:
+    """The samples of every variant as tables, timed in turns over the training queries."""
+    return {name: each.frame() for name, each in _time(values, variants, values.base.latency, progress).items()}
+
+
+def _time(
+    values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec, progress: Progress | None
+) -> dict[str, latency.Timing]:
+    arms = [values.arm(each, name) for name, each in variants.items()]
+    queries = [topic.query() for topic in values.benchmark.topics]
+    return latency.measure(arms, queries, spec, progress, again=False)
+
+
+def cost_from_plain(node: Mapping[str, object]) -> Cost:
+    """A `Cost` from plain values, as `asdict` gives them and JSON keeps them."""
+    points: Mapping[str, Sequence[Sequence[Value]]] = node["points"]  # type: ignore[assignment]  # written by us
+    return Cost(
+        float(node["preset_ms"]),  # type: ignore[arg-type]  # written by us
+        node["configured"],  # type: ignore[arg-type]  # written by us
+        {key: [(value, float(ms)) for value, ms in pairs] for key, pairs in points.items()},
+    )

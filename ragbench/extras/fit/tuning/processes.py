@@ -1,0 +1,104 @@
+"""Searches side by side: this process, and others that share its journal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.pools import Failure, LocalPool, Pool, told
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.executions import execution_of, spec_of
+from ragbench.config.sections import LOCAL, ExecutionSpec
+from ragbench.config.settings import Settings
+from ragbench.extras.fit.tuning import study
+from ragbench.extras.fit.tuning.objective import TrainingValues
+from ragbench.extras.fit.tuning.study import Rules, Search
+from ragbench.models.parallel import threads_for
+
+
+def search_all(
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    values: TrainingValues,
+    journal: Path,
+    processes: int,
+    progress: Progress | None,
+    say: Say,
+) -> dict[str, Any]:
+    """Run all searches to their end, in this process and in others beside it; returns Optuna's studies by name.
+
+    The others are `processes` - 1 processes of this machine, or with `execution=ray` actors of a Ray cluster, whose
+    machines must share the journal's folder.
+    """
+    storage = study.open_storage(journal)
+    studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
+    begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
+    memory, execution = sum(session.limit_bytes for session in values.sessions), spec_of(values.base)
+    count = _count(processes, execution)
+    jobs = [
+        (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
+    ]
+    with _pool(len(jobs), execution) as pool:
+        others = [pool.submit(n % pool.count, told, "", _beside, *job) for n, job in enumerate(jobs)]
+        for search in searches:
+            report = _reporter(progress, search) if progress is not None else None
+            if report is not None:
+                report(0)
+            study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
+        ended = [other.exception() or other.result() for other in others]
+        failed = [each if isinstance(each, Failure) else Failure.of("", each) for each in ended if each is not None]
+        for each in failed:
+            print(each.details or each.reason, file=sys.stderr)
+        if failed:
+            say("a process of the search failed (see above); the others did its trials")
+    return studies
+
+
+def _count(processes: int, execution: ExecutionSpec) -> int:
+    """How many processes search, including this one: at least as many as `execution` has workers."""
+    if execution.kind == LOCAL:
+        return processes
+    # The workers of a cluster that runs elsewhere leave this machine its processors.
+    return max(processes, (execution.workers or threads_for(None)) + (execution.address is not None))
+
+
+def _pool(count: int, execution: ExecutionSpec) -> Pool:
+    """Other processes: those of the execution, or of this machine."""
+    if execution.kind == LOCAL or count == 0:
+        return LocalPool(count)
+    return execution_of(execution).pool(count, (), execution)
+
+
+def _beside(
+    base: Settings,
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    journal: Path,
+    memory: float,
+    number: int,
+) -> None:
+    """Take part in the searches, in another process with another Java machine."""
+    measures = [each.measure for each in rules.objectives if each.measure is not None]
+    builder = ArmBuilder.of(base, train)
+    fetch_caches(builder.store, builder.models)
+    values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
+    storage = study.open_storage(journal)
+    for search in searches:
+        opened = study.open_study(storage, search, rules, base)
+        study.optimise(opened, search, rules, values, process=number)
+    share_caches(builder.store, builder.models)
+
+
+def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
+    """The searches in another order for every process, so that two work on the same one as late as possible."""
+    begin = number * len(searches) // processes
+    return [*searches[begin:], *searches[:begin]]
+
+
+def _reporter(progress: Progress, search: Search) -> Callable[[int], None]:
+    return lambda done: progress(f"search over {search.name}", done, search.trials)

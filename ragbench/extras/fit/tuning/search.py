@@ -1,0 +1,272 @@
+"""Tuning: search for parameters on the training topics, and estimate how much of the gain is luck of the search.
+
+    <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what the next call continues
+                                   and the files of `ragbench.extras.fit.tuning.report`
+
+Nested cross-validation: besides the search over all training topics there is one search for every outer fold. It sees
+only the topics outside the fold, and its choice is then measured on the fold. Groups of topics stay whole. Only
+parameters are fitted, so a search uses the mean over its topics instead of inner folds. Test topics are not used here:
+`confirm` reads them once, afterwards. If there are too few topics to hold some out, the folds are repeated, and the
+verdict uses the value that every topic had while it was held out.
+
+Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.files import Damaged
+from ragbench.base.fingerprint import digest
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.sections import TuneSpec
+from ragbench.config.settings import Settings
+from ragbench.extras.fit.tuning import study
+from ragbench.extras.fit.tuning.objective import (
+    P95,
+    Cost,
+    TrainingValues,
+    cost_from_plain,
+    mean,
+    objectives,
+    time_cost,
+    time_p95,
+    time_samples,
+)
+from ragbench.extras.fit.tuning.outcome import PRESET as PRESET_ARM
+from ragbench.extras.fit.tuning.outcome import TUNED as TUNED_ARM
+from ragbench.extras.fit.tuning.outcome import Fold, Tuned
+from ragbench.extras.fit.tuning.processes import search_all
+from ragbench.extras.fit.tuning.space import START, Value, Values, configured_values, space, start_of
+from ragbench.extras.fit.tuning.study import Rules, Search, Trial
+from ragbench.results.store import readable
+
+JOURNAL = "journal.log"
+ALL = "all"
+REPEATS = 3
+"""How many times all folds are drawn where they give the verdict."""
+PRESET = -1
+"""The trial number of the configured values if they lie outside the space, so that no trial has them."""
+
+
+def tune(
+    base: Settings,
+    train: Benchmark,
+    compose: Callable[[Sequence[str]], Settings],
+    *,
+    held_out_topics: bool = True,
+    progress: Progress | None = None,
+    say: Say = print,
+) -> Tuned:
+    """Search. `train` is the benchmark that the search may see; `compose` turns overrides into settings.
+
+    Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed beside the preset.
+    """
+    spec = base.tune
+    repeats = spec.repeats or (1 if held_out_topics else REPEATS)
+    rules = _rules(base, compose, held_out_topics, say)
+    names = [each.measure for each in rules.objectives if each.measure is not None]
+    builder = ArmBuilder.of(base, train, progress, say)
+    fetch_caches(builder.store, builder.models)
+    values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
+    folder = _folder(base, train, spec, rules, values)
+    rules = replace(rules, key=folder.name, parts=len(values.parts))
+    preset = configured_values(rules.parameters, base)
+    for name in names:
+        if not values(preset).get(name):
+            raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
+    if len(names) < len(rules.objectives) or spec.p95_ms is not None:
+        rules = replace(rules, cost=_cost(folder, values, preset, progress))
+    held = [each for repeat in range(repeats) for each in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
+    searches = _searches(train, spec, held)
+    journal = Path(spec.storage) if spec.storage else folder / JOURNAL
+    studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
+    share_caches(builder.store, builder.models)
+    trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
+    chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates, progress)
+    folds = [
+        _fold(n, search, out, trials[search.name], rules, values, preset, names[0])
+        for n, (search, out) in enumerate(zip(searches[1:], held, strict=True), start=1)
+    ]
+    compared = {PRESET_ARM: preset, TUNED_ARM: chosen.winner.values}
+    timing = not held_out_topics and base.latency.enabled and chosen.winner.number != chosen.original.number
+    return Tuned(
+        folder,
+        base,
+        spec,
+        rules,
+        names[0],
+        len(train.topics),
+        chosen.original,
+        chosen.winner,
+        trials,
+        rules.front(chosen.pool),
+        chosen.timed,
+        folds,
+        study.importances(studies[ALL], rules),
+        held_out_topics,
+        repeats,
+        time_samples(values, compared, progress) if timing else {},
+    )
+
+
+def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_out_topics: bool, say: Say) -> Rules:
+    """What is searched for, and where. Raises ConfigError for settings of `tune` that do not go together."""
+    spec = base.tune
+    if not held_out_topics and not spec.folds:
+        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: leave it out")
+    reached = objectives(spec.objective, base.measures)
+    if spec.fidelity and len(reached) > 1:
+        raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(reached)}")
+    sampler = spec.sampler or ("tpe" if len(reached) == 1 else "nsga2")
+    return Rules(space(base, compose, say), reached, sampler, spec.seed, spec.p95_ms)
+
+
+def _searches(train: Benchmark, spec: TuneSpec, held: Sequence[frozenset[str]]) -> list[Search]:
+    """One search over all training topics, and one for every fold over the topics outside it."""
+    everyone = frozenset(topic.qid for topic in train.topics)
+    trials = spec.fold_trials or spec.trials
+    of_folds = [Search(f"fold {n}", everyone - out, trials) for n, out in enumerate(held, start=1)]
+    return [Search(ALL, None, spec.trials), *of_folds]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The trial of the configured values, the best of the `pool` it competes in, and percentiles by trial number."""
+
+    original: Trial
+    winner: Trial
+    pool: Sequence[Trial]
+    timed: Mapping[int, Mapping[str, float]]
+
+
+def _choose(
+    trials: Sequence[Trial],
+    rules: Rules,
+    values: TrainingValues,
+    preset: Values,
+    folder: Path,
+    most: int,
+    progress: Progress | None,
+) -> _Choice:
+    """The best of the `most` best trials and the preset, by timed latency where latency counts."""
+    everything = _with_preset(trials, rules, values, preset, None)
+    original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
+    candidates = _candidates(everything, rules, most, values)
+    timed: dict[int, Mapping[str, float]] = {}
+    if rules.cost is not None:
+        timed = _time_candidates(folder, values, [original, *candidates], rules, progress)
+        candidates = [_with_timed_p95(trial, timed, rules) for trial in candidates]
+        original = _with_timed_p95(original, timed, rules)
+    pool = candidates if any(trial.number == original.number for trial in candidates) else [*candidates, original]
+    return _Choice(original, rules.better(pool)[0], pool, timed)
+
+
+def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
+    """The folder of this search. The same command gets the same folder, also with another number of trials."""
+    asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
+    asked |= {"fidelity": spec.fidelity} if spec.fidelity else {}
+    asked |= {"repeats": spec.repeats} if spec.repeats else {}
+    parameters = [replace(each, structures=None) for each in rules.parameters]
+    parts = [asked, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]
+    choices = next((each.choices for each in rules.parameters if each.key == START), ())
+    begun = [start_of(base, rules.parameters, {START: each}) for each in choices]
+    parts += [[each.pipeline.fingerprint, each.index] for each in begun]
+    parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
+    return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
+
+
+def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[str]]:
+    """The topics of every outer fold; topics of one group are in the same fold."""
+    if not folds:
+        return []
+    from sklearn.model_selection import GroupKFold
+
+    groups = [f"group {topic.group}" if topic.group else f"topic {topic.qid}" for topic in train.topics]
+    if len(set(groups)) < folds:
+        raise ConfigError(f"tune.folds={folds} needs as many groups of training topics; there are {len(set(groups))}")
+    splitter = GroupKFold(folds, shuffle=True, random_state=seed)
+    qids = [topic.qid for topic in train.topics]
+    return [frozenset(qids[place] for place in held) for _, held in splitter.split(qids, groups=groups)]
+
+
+def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
+    """The estimate of latency, timed once for a search."""
+    file = folder / "cost.json"
+    known = _read_saved(file) or write_sealed(file, asdict(time_cost(values, preset, progress)))
+    return cost_from_plain(known)
+
+
+def _with_preset(
+    trials: Sequence[Trial], rules: Rules, values: TrainingValues, preset: Values, qids: frozenset[str] | None
+) -> list[Trial]:
+    """The trials with the preset among them, so that nothing worse than the preset is chosen."""
+    if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
+        return list(trials)
+    guess = rules.cost(preset) if rules.cost is not None else None
+    return [Trial(PRESET, preset, rules.judge(values, preset, qids), guess), *trials]
+
+
+def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: TrainingValues) -> list[Trial]:
+    """The trials to time, best first, each with another pipeline: the front of several objectives, else the best."""
+    ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
+    distinct: dict[str, Trial] = {}
+    for trial in ordered or rules.better(trials):
+        distinct.setdefault(values.identity(trial.values), trial)
+        if len(rules.objectives) == 1 and len(distinct) == most:
+            break
+    found = list(distinct.values())
+    if len(found) <= most:
+        return found
+    return [found[round(n * (len(found) - 1) / max(1, most - 1))] for n in range(most)]
+
+
+def _time_candidates(
+    folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules, progress: Progress | None
+) -> dict[int, Mapping[str, float]]:
+    """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
+    by_number = {str(trial.number): trial.values for trial in trials}
+    file, key = folder / "timed.json", digest([by_number, values.base.latency])
+    known = _read_saved(file)
+    if known is None or known["key"] != key:
+        known = write_sealed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
+    return {int(number): each for number, each in known["timed"].items()}
+
+
+def _read_saved(file: Path) -> dict[str, Any] | None:
+    """The saved times; None where there are none or the file is damaged, so that timing is repeated."""
+    try:
+        return read_sealed(file)
+    except (FileNotFoundError, Damaged):
+        return None
+
+
+def _with_timed_p95(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
+    p95 = timed[trial.number]["p95"]
+    reached = zip(rules.objectives, trial.objectives, strict=True)
+    return replace(trial, objectives=tuple(p95 if each.name == P95 else value for each, value in reached), p95_ms=p95)
+
+
+def _fold(
+    number: int,
+    search: Search,
+    out: frozenset[str],
+    trials: Sequence[Trial],
+    rules: Rules,
+    values: TrainingValues,
+    preset: Values,
+    measure: str,
+) -> Fold:
+    """The choice of a search, measured on the topics that it saw and on those held out from it."""
+    chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
+    tuned, original = values(chosen)[measure], values(preset)[measure]
+    pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in out}
+    passages, passages_before = values.passages(chosen), values.passages(preset)
+    of_passages = {qid: (value, passages_before[qid]) for qid, value in passages.items() if qid in out}
+    return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs, of_passages)

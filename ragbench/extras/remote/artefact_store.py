@@ -1,0 +1,232 @@
+"""Index artefacts shared between machines in a folder or an object store: built once, fetched by the others.
+
+    <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it there is no artefact
+                               <NAME>.tar        the artefact's folder with its manifest
+                               claim-<n>         a machine is building; only that machine renews the claim
+          caches/                                see `ragbench.extras.remote.shared_caches`
+
+`url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Neither renaming nor a common clock is
+needed: an archive has a unique name and is valid when `artefact.json` names it. A claim expires when it does not change
+for `EXPIRY_SECONDS` by the clock of a waiting machine. That machine then creates the next claim, which only one can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tarfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.files import why_unreadable
+from ragbench.boundary.json import read_json, read_json_file
+from ragbench.index.artefact import MANIFEST, Artefact, damage_of
+
+POINTER = "artefact.json"
+EXPIRY_SECONDS = 60.0
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class RemoteStore:
+    """Artefacts below a URL; another machine takes over a claim that is not renewed for `expiry_seconds`."""
+
+    url: str
+    say: Say = lambda message: None
+    expiry_seconds: float = EXPIRY_SECONDS
+    _files: Any = field(init=False, repr=False)
+    _root: str = field(init=False, repr=False)
+    _damaged: set[str] = field(default_factory=set, repr=False)
+    _offered: set[str] = field(default_factory=set, repr=False)
+
+    def __post_init__(self) -> None:
+        import fsspec
+
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(self.url, use_listings_cache=False)
+        except ImportError:
+            raise ConfigError(
+                f"artefacts.url={self.url} needs a library that is not installed: for s3:// run "
+                "pip install 'ragbench[s3]', for others see the fsspec package"
+            ) from None
+        except ValueError as error:
+            raise ConfigError(f"artefacts.url={self.url} cannot be opened: {error}") from None
+        # Object stores have no folders; making one could create a bucket with a misspelt name.
+        self._buckets = bool({"s3", "gs", "abfs"} & set(_as_tuple(self._files.protocol)))
+
+    def obtain(self, kind: str, fingerprint: str, draft: Path, build: Callable[[], Artefact]) -> Artefact | None:
+        """Fetch an artefact's folder into `draft` and return None; or build it here, share it and return it.
+
+        Waits while another machine builds it. Raises IndexError_ when the store cannot be used.
+        """
+        place = f"{self._root}/{kind}/{fingerprint}"
+        watched, since = "", time.monotonic()
+        while True:
+            with self._errors_as_sentence():
+                if self._fetch(place, kind, fingerprint, draft):
+                    return None
+                claims = self._claims(place)
+                seen = self._read(claims[-1]) if claims else ""
+                if seen != watched:
+                    watched, since = seen, time.monotonic()
+                expired = time.monotonic() - since >= self.expiry_seconds
+                claim = self._create_claim(place, claims) if not claims or expired else None
+                # Another machine may have finished it before the claim.
+                if claim and self._fetch(place, kind, fingerprint, draft):
+                    self._remove(self._claims(place))
+                    return None
+            if claim:
+                with self._renewing(claim):
+                    artefact = build()
+                    self._publish(place, artefact)
+                return artefact
+            time.sleep(min(1.0, self.expiry_seconds / 10))
+
+    def offer(self, artefact: Artefact) -> None:
+        """Share an artefact that exists here, unless the store has it or another machine is sharing it."""
+        place = f"{self._root}/{artefact.kind}/{artefact.fingerprint}"
+        if place in self._offered:
+            return
+        self._offered.add(place)
+        with self._errors_as_sentence():
+            wanted = self._pointer(place) is None and not self._claims(place)
+            claim = self._create_claim(place, []) if wanted else None
+        if claim:
+            with self._renewing(claim):
+                self._publish(place, artefact)
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder of the store, sorted; none when there is no such folder."""
+        with self._errors_as_sentence():
+            return [name.rpartition("/")[2] for name in self._names(f"{self._root}/{folder}")]
+
+    def get(self, name: str) -> bytes:
+        """The content of a file of the store."""
+        with self._errors_as_sentence():
+            return bytes(self._files.cat_file(f"{self._root}/{name}"))
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file of the store; other machines may see an incomplete file meanwhile."""
+        with self._errors_as_sentence():
+            if not self._buckets:
+                self._files.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(f"{self._root}/{name}", content)
+
+    def _fetch(self, place: str, kind: str, fingerprint: str, draft: Path) -> bool:
+        """Unpack the artefact; False when it is missing or damaged."""
+        archive = self._pointer(place)
+        if archive is None or archive in self._damaged:
+            return False
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        try:
+            with self._files.open(f"{place}/{archive}", "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+                tar.extractall(draft, filter="data")
+            manifest = read_json_file(draft / MANIFEST, own=True)
+            reason = damage_of(manifest, kind, fingerprint, draft, in_full=True)
+        except (tarfile.TarError, FileNotFoundError, EOFError, ValueError, KeyError, TypeError) as error:
+            reason = f"it cannot be unpacked ({why_unreadable(error)})"
+        if reason is not None:
+            self.say(f"{self.url}/{kind}/{fingerprint} is damaged: {reason}; it is built again")
+            self._damaged.add(archive)
+            shutil.rmtree(draft, ignore_errors=True)
+        return reason is None
+
+    def _publish(self, place: str, artefact: Artefact) -> None:
+        """Pack the folder under a new name, write the pointer, then remove the claims and files of other attempts."""
+        archive = f"{uuid.uuid4().hex}.tar"
+        with self._errors_as_sentence():
+            with self._files.open(f"{place}/{archive}", "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+                for name in (MANIFEST, *artefact.manifest["files"]):
+                    tar.add(artefact.folder / name, name)
+            self._files.pipe_file(f"{place}/{POINTER}", json.dumps({"archive": archive}).encode())
+            self._remove([name for name in self._names(place) if name.rpartition("/")[2] not in (archive, POINTER)])
+
+    def _pointer(self, place: str) -> str | None:
+        try:
+            # An incomplete pointer, which is still being written, does not count.
+            return str(read_json(self._read(f"{place}/{POINTER}") or "{}")["archive"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def _claims(self, place: str) -> list[str]:
+        return [name for name in self._names(place) if "/claim-" in name]
+
+    def _create_claim(self, place: str, held: list[str]) -> str | None:
+        """Create the next claim; None when another machine was faster."""
+        name = f"{place}/claim-{int(held[-1].rpartition('-')[2]) + 1 if held else 1:06}"
+        try:
+            if not self._buckets:
+                self._files.makedirs(place, exist_ok=True)
+            self._files.pipe_file(name, uuid.uuid4().hex.encode(), mode="create")
+        except FileExistsError:
+            return None
+        return name
+
+    @contextlib.contextmanager
+    def _renewing(self, claim: str) -> Iterator[None]:
+        """Renew the claim regularly; remove it after a failure, so that others need not wait until it expires."""
+        done = threading.Event()
+
+        def renew() -> None:
+            while not done.wait(self.expiry_seconds / 4):
+                # The build goes on when the store is unreachable for a moment.
+                with contextlib.suppress(OSError):
+                    self._files.pipe_file(claim, uuid.uuid4().hex.encode())
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            done.set()
+            thread.join()
+            self._remove([claim])
+            raise
+        finally:
+            done.set()
+            thread.join()
+
+    def _names(self, place: str) -> list[str]:
+        try:
+            return sorted(str(name) for name in self._files.ls(place, detail=False))
+        except FileNotFoundError:
+            return []
+
+    def _read(self, name: str) -> str:
+        try:
+            return str(self._files.cat_file(name).decode())
+        except FileNotFoundError:
+            return ""
+
+    def _remove(self, names: list[str]) -> None:
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.rm_file(name)
+
+    @contextlib.contextmanager
+    def _errors_as_sentence(self) -> Iterator[None]:
+        """Raise errors of the store's library as IndexError_ with one sentence."""
+        try:
+            yield
+        except Exception as error:
+            library = type(error).__module__.partition(".")[0]
+            if isinstance(error, OSError) or library in ("botocore", "aiobotocore", "s3fs", "aiohttp"):
+                first = (str(error).splitlines() or [""])[0]
+                raise IndexError_(
+                    f"artefacts.url={self.url} cannot be used ({type(error).__name__}: {first}): check that it exists, "
+                    "that you may write there, and the credentials, or set artefacts.url=null"
+                ) from error
+            raise
+
+
+def _as_tuple(protocol: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)

@@ -1,0 +1,55 @@
+"""One call of a program that searches."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ragbench.base import processes
+from ragbench.base.errors import BoundaryError
+from ragbench.boundary.json import read_json, read_json_lines
+from ragbench.extras.remote.live.answers import fill_in
+from ragbench.extras.remote.live.asking import Unanswered
+
+_LARGEST_ANSWER = 20_000_000
+
+
+def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any]:
+    """A function that runs the program, without a shell, and reads what it prints: JSON, or JSON Lines as a list.
+
+    `{query}` and `{depth}` in its words are replaced; the query also stands on its standard input.
+    """
+
+    def ask(query: str, depth: int) -> Any:
+        words = [str(word) for word in fill_in(list(program), query, depth)]
+        try:
+            done = subprocess.run(
+                words,
+                input=f"{query}\n".encode(errors="replace"),
+                capture_output=True,
+                timeout=timeout_s,
+                env=processes.own_environment(),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unanswered(f"no answer within {timeout_s:g} s") from None
+        except (OSError, ValueError) as error:  # no such program; a NUL in its words
+            raise Unanswered(getattr(error, "strerror", None) or str(error), again=False) from None
+        if done.returncode != 0:
+            last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on standard error"])[-1]
+            raise Unanswered(f"exit code {done.returncode} ({last[:120]})")
+        return _read(done.stdout)
+
+    return ask
+
+
+def _read(printed: bytes) -> Any:
+    try:
+        return read_json(printed, max_bytes=_LARGEST_ANSWER)
+    except BoundaryError:
+        pass  # perhaps one value a line
+    try:
+        return list(read_json_lines(printed, max_bytes=_LARGEST_ANSWER))
+    except BoundaryError:
+        raise Unanswered("what it prints is neither JSON nor JSON Lines", again=False) from None

@@ -1,0 +1,198 @@
+"""The only stage of a live arm: asks a search that runs elsewhere; the time of a query includes the network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from annotated_types import MinLen
+
+from ragbench.base.bounds import Count, Name, Natural, Positive, Share, SplitWords, Weight
+from ragbench.base.fingerprint import digest
+from ragbench.base.types import Query
+from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.extras.remote.live import anserini
+from ragbench.extras.remote.live.answers import Reading
+from ragbench.extras.remote.live.asking import Asker, secret
+from ragbench.models.chat import Endpoint, Secret
+from ragbench.search.live.places import LiveHit, Places
+from ragbench.search.stages.live import Elsewhere
+
+Address = Endpoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live(Reading, Elsewhere, ABC):
+    """Base of all live searches; the fields of `Reading` say where hits are in an answer.
+
+    `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange; the arm fails when a query gets no
+    answer.
+    """
+
+    timeout_s: Positive = 10.0  # for the whole answer
+    retries: Natural = 2  # further attempts after a failure
+    per_second: Positive = 5.0  # requests, at most
+
+    @abstractmethod
+    def asking(self) -> Callable[[str, int], Any]:
+        """A function that sends one query for a number of hits and returns the answer's JSON."""
+
+    def answer(self, query: str) -> Any:
+        """The whole answer to one query. Raises LiveError when there is none."""
+        return _asker(self)(query, self.depth)
+
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """What the answer holds."""
+        return self.read(self.answer(query.text), self.depth)
+
+    def wait(self) -> None:
+        """Wait until `per_second` allows another request; the time of a query does not include it."""
+        _asker(self).wait()
+
+    def describe(self) -> str:
+        """The system that it asks."""
+        return f"ask {self.name} for {self.depth} hits, end to end"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveHttp(Live):
+    """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
+
+    `token_variable` names the environment variable with a token, which is sent as `token_header`, after `token_prefix`.
+    """
+
+    url: Address  # such as http://localhost:8080/search?q={query}&limit={depth}
+    method: Literal["GET", "POST"] = "GET"  # or POST
+    # sent as JSON, {query} and {depth} replaced: {q: "{query}", limit: "{depth}"}
+    body: Mapping[str, Any] | None = None
+    headers: Annotated[Mapping[str, str], Needs(Capability.SENDS)] = field(default_factory=dict)
+    token_variable: Secret | None = None  # the environment variable with a token, where the server wants one
+    token_header: Name = "Authorization"
+    token_prefix: str = "Bearer "
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "{query}" not in f"{self.url} {self.body}":
+            raise self.refused("url", "or body must hold {query} where the query belongs")
+
+    @property
+    def name(self) -> str:
+        """The address, without its query."""
+        return self.url.partition("?")[0]
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """A client that keeps its connections."""
+        from ragbench.extras.remote.live import http
+
+        token = secret(self.token_variable, self.name)
+        sent = {} if token is None else {self.token_header: f"{self.token_prefix}{token}"}
+        return http.asking(self.method, self.url, self.body, {**self.headers, **sent}, self.timeout_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveCommand(Live):
+    """A search program, given as a line or a list of words with `{query}` and `{depth}`; it prints JSON or JSON Lines.
+
+    The query is also on its standard input. No shell is used.
+    """
+
+    # its words, also in one line: "./search.sh --top {depth} {query}"; the query is also on standard input
+    program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES), SplitWords()]
+
+    @property
+    def name(self) -> str:
+        """The program."""
+        return f"the program {self.program[0]}"
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """A new process for every query."""
+        from ragbench.extras.remote.live import command
+
+        return command.asking(self.program, self.timeout_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveMcp(Live):
+    """A search tool of an MCP server: `url` of one over HTTP, or `program` of one over standard input and output."""
+
+    tool: Name = "search"
+    arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
+    url: Address | None = None  # of a server over HTTP
+    # or of one over standard input and output: [npx, some-server, notes]
+    program: Annotated[tuple[str, ...], Needs(Capability.EXECUTES), SplitWords()] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.url is None) == (not self.program):
+            raise self.refused("url", "or program must be given, and only one of them")
+
+    @property
+    def name(self) -> str:
+        """The server."""
+        return self.url or f"the MCP server {self.program[0]}"
+
+    def asking(self) -> Callable[[str, int], Any]:
+        """One session for all queries."""
+        from ragbench.extras.remote.live import mcp
+
+        return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LivePyserini(Elsewhere):
+    """An index that Anserini or Pyserini built, a folder or a prebuilt one, searched as `LuceneSearcher` searches it.
+
+    Hits are placed by their ids; a hit with an id that is no document's, or of a passage (`doc7#2`), also by the text
+    that the index stores.
+    """
+
+    index: Annotated[Name, Needs(anserini.need)]  # a folder, or the name of a prebuilt index such as cacm
+    depth: Count = 100
+    k1: Weight = 0.9
+    b: Share = 0.4
+    # weights of the fields that are searched; none: the field contents
+    fields: Mapping[str, Positive] = field(default_factory=dict)
+    feedback: Literal["rm3", "rocchio"] | None = None  # pseudo-relevance feedback: rm3 or rocchio
+    language: Name | None = None  # of the analyzer, such as de; English when null
+
+    @property
+    def name(self) -> str:
+        """The index."""
+        return f"the index {self.index}"
+
+    def require_topics(self, qids: Sequence[str]) -> None:
+        """Raise LiveError for an index that cannot be opened, before anything is measured."""
+        _ = self._searcher
+
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """The hits of `LuceneSearcher.search`."""
+        return self._searcher.search(query.text, self.depth, places.knows)
+
+    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+        """Some documents of the index; None where it holds one of the collection's."""
+        searcher = self._searcher
+        return None if searcher.holds(places.docnos[: anserini.SAMPLE]) else searcher.sample()
+
+    def describe(self) -> str:
+        """The index and how it is scored."""
+        feedback = f" and {self.feedback}" if self.feedback else ""
+        return f"search {self.name} with BM25 (k1={self.k1:g}, b={self.b:g}){feedback} for {self.depth} hits"
+
+    @property
+    def _searcher(self) -> anserini.Searcher:
+        weights = tuple(sorted(self.fields.items()))
+        scoring = anserini.Scoring(self.k1, self.b, weights, self.feedback, self.language)
+        return anserini.opened(self.index, scoring)
+
+
+def _asker(search: Live) -> Asker:
+    """The `Asker` of a search, one for this process: it knows the time of the last request and keeps connections."""
+    key = digest(search)
+    if key not in _ASKERS:
+        _ASKERS[key] = Asker(search.name, search.asking(), search.per_second, search.retries)
+    return _ASKERS[key]
+
+
+_ASKERS: dict[str, Asker] = {}

@@ -1,0 +1,143 @@
+"""Re-rankers behind an endpoint, by name.
+
+    rerank:URL          POST {query, texts} to URL: the form of text-embeddings-inference
+    rerank:MODEL@URL    POST {model, query, documents} to URL: the form of Cohere, Jina, Voyage, vLLM and others
+    chat:MODEL@URL      POST <URL>/chat/completions: a language model that orders the passages as one list
+
+The key in RERANK_API_KEY is sent where it is set. Requests are repeated while the server is busy and counted as those
+for embeddings are. The server cuts texts for `rerank:`; for `chat:` a passage is cut to `max_length` words and signs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.errors import BoundaryError, ModelError
+from ragbench.base.fingerprint import digest
+from ragbench.extras.remote.http import Client, split_address
+from ragbench.models import usage
+from ragbench.models.chat import ChatModel, ChatSpec
+from ragbench.models.functions import FunctionCrossEncoder, cut_words
+from ragbench.models.texts import check_texts
+from ragbench.models.usage import Usage
+
+KEY = "RERANK_API_KEY"
+TIMEOUT_S = 60.0
+_TASK = "Order the passages by how well they answer the question. Answer with their numbers only, best first: 3, 1, 2"
+_NUMBER = re.compile(r"\d+")
+_TOKENS_PER_NUMBER = 4  # digits, a comma, a space
+
+
+def parts(name: str) -> tuple[str, str, str]:
+    """Kind, model (empty where none is named) and address of a name. ModelError for an address that is none."""
+    kind, _, rest = name.partition(":")
+    model, at, address = rest.partition("@")
+    if not at or "://" in model:
+        model, address = "", rest
+    try:
+        split_address(address)
+    except BoundaryError as error:
+        raise ModelError(f"re-ranker '{name}' has no usable address ({error}): write {kind}:MODEL@http://...") from None
+    if kind == "chat" and not model:
+        raise ModelError(f"re-ranker '{name}' names no model: write chat:MODEL@{address}")
+    return kind, model, address.rstrip("/")
+
+
+def chat_spec(name: str, depth: int = 100) -> ChatSpec:
+    """The language model of a `chat:` name, whose answer may list `depth` numbers."""
+    _, model, address = parts(name)
+    key = KEY if os.environ.get(KEY) else None
+    return ChatSpec(address, model, timeout_s=TIMEOUT_S, max_tokens=_TOKENS_PER_NUMBER * depth, key_variable=key)
+
+
+class EndpointCrossEncoder(FunctionCrossEncoder):
+    """A cross-encoder behind an endpoint."""
+
+    def __init__(self, name: str, max_length: int = 512) -> None:
+        """`name` is `rerank:URL` or `rerank:MODEL@URL`."""
+        _, self.model, self.address = parts(name)
+        super().__init__(name, self._ask, self.address, max_length)
+
+    def _ask(self, query: str, texts: list[str]) -> list[float]:
+        key = os.environ.get(KEY, "")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        began = time.perf_counter()
+        try:
+            client = Client(self.address, headers, timeout_s=TIMEOUT_S)
+            try:
+                answer, requests = usage.ask(client, self.address, self._request_body(query, texts), "scores")
+            finally:
+                client.close()
+        except BoundaryError as error:
+            raise self._failure(str(error)) from None
+        scores, tokens = self._read(answer, len(texts))
+        usage.add_usage(self.name, Usage(len(texts), requests, tokens, time.perf_counter() - began))
+        return scores
+
+    def _request_body(self, query: str, texts: list[str]) -> dict[str, Any]:
+        if not self.model:
+            return {"query": query, "texts": texts, "raw_scores": True, "truncate": True}
+        return {"model": self.model, "query": query, "documents": texts, "top_n": len(texts)}
+
+    def _read(self, answer: Any, n: int) -> tuple[list[float], int]:
+        """A logit for every text in the order of the texts, and the tokens counted. Raises ModelError."""
+        try:
+            counted = answer.get("usage") if isinstance(answer, dict) else None
+            rows = answer if isinstance(answer, list) else answer.get("results", answer.get("data"))
+            found = {row["index"]: row["relevance_score" if self.model else "score"] for row in rows}
+            scores = np.array([found[index] for index in range(n)], dtype=np.float64)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            raise self._failure(f"an answer without a score for each of {n} texts") from None
+        if not np.isfinite(scores).all():
+            raise self._failure("scores that are not finite")
+        tokens = usage.tokens_of(counted.get("total_tokens")) if isinstance(counted, dict) else 0
+        # Relevance between 0 and 1 becomes the logit that the stage expects; other scores are taken as logits.
+        if self.model and ((scores >= 0) & (scores <= 1)).all():
+            shares = np.clip(scores, 1e-7, 1 - 1e-7)
+            scores = np.log(shares / (1 - shares))
+        return scores.tolist(), tokens
+
+    def _failure(self, reason: str) -> ModelError:
+        return ModelError(f"{self.name} gave no scores ({reason}): check the server, its model and {KEY}")
+
+
+class ListReranker:
+    """A language model that orders passages as one list (RankGPT; Sun et al., EMNLP 2023).
+
+    What it says of a passage depends on the others, so its answers are kept by whole lists and never by pairs. Scores
+    are log-odds of ranks: they mean an order and nothing more. Passages that it leaves out follow in the order given.
+    """
+
+    weights: Mapping[str, str] = {}
+
+    def __init__(self, name: str, model: ChatModel, max_length: int = 512) -> None:
+        self.name, self.max_length = name, max_length
+        self.digest = digest(["list", name, max_length, _TASK])
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"ListReranker({self.name!r})"
+
+    def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """Scores, shape (n,), higher is better. ModelError for an answer that names no passage."""
+        (question,), texts = check_texts([query]), check_texts(passages)
+        if not texts:
+            return np.empty(0, dtype=np.float32)
+        listed = [f"[{number}] {cut_words(text, self.max_length)}" for number, text in enumerate(texts, start=1)]
+        answer = self._model.complete("\n\n".join([_TASK, f"Question: {question}", *listed]))
+        named = [int(number) - 1 for number in _NUMBER.findall(answer) if len(number) < 6]
+        order = [place for place in dict.fromkeys(named) if 0 <= place < len(texts)]
+        if not order:
+            raise ModelError(f"{self.name} named none of {len(texts)} passages ('{answer[:60]}'): take another model")
+        order += [place for place in range(len(texts)) if place not in set(order)]
+        ranks = np.empty(len(texts))
+        ranks[order] = np.arange(len(texts))
+        odds: NDArray[np.float32] = np.log((len(texts) - ranks) / (ranks + 1)).astype(np.float32)
+        return odds

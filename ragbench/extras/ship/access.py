@@ -1,0 +1,195 @@
+"""Who may ask what listens: by which host names, with which tokens or cookie, how often, and what they may do."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import math
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.files import why_unreadable
+from ragbench.boundary.capabilities import EVERYTHING, Capability
+
+LOG = logging.getLogger("ragbench.extras.ship.serving")
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""Host names of a service on this machine; with any other, a web page pretends to be this machine."""
+
+_SHORTEST, _LONGEST = 16, 512
+
+
+class Tokens:
+    """The tokens of a file, by name; read again when the file changes, so that tokens are replaced without a pause.
+
+    A line has a token, or a name and a token; `#` begins a comment. If a changed file cannot be used, that is logged
+    and the earlier tokens stay valid. Raises ConfigError when the file cannot be used at the start.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = _version(path)
+        self._digests = _read(path)
+
+    def name_of(self, token: bytes) -> str | None:
+        """The name of a token, None for an unknown one; takes the same time for every token."""
+        self._refresh()
+        given, found = hashlib.sha256(token).digest(), None
+        for name, digest in self._digests.items():
+            if hmac.compare_digest(given, digest):
+                found = name
+        return found
+
+    def _refresh(self) -> None:
+        now = _version(self._path)
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            self._digests = _read(self._path)
+        except ConfigError as error:
+            LOG.error("the earlier tokens stay valid: %s", error)
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+
+def _read(path: Path) -> dict[str, bytes]:
+    """Digests of the tokens, by name. No message quotes a token."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"--token-file {path} cannot be read ({why_unreadable(error)}): name a file with one token on each line"
+        ) from None
+    tokens: dict[str, bytes] = {}
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        where = f"--token-file {path}, line {number}"
+        if len(words) > 2:
+            raise ConfigError(f"{where} has {len(words)} words: write a token, or a name and a token")
+        name, token = words if len(words) == 2 else (f"token-{number}", words[0])
+        if not _SHORTEST <= len(token) <= _LONGEST or not token.isascii():
+            raise ConfigError(
+                f"{where}: a token has {_SHORTEST} to {_LONGEST} ASCII characters: make one with openssl rand -hex 32"
+            )
+        digest = hashlib.sha256(token.encode()).digest()
+        if name in tokens or digest in tokens.values():
+            raise ConfigError(f"{where} repeats a name or a token of an earlier line: delete one of the two")
+        tokens[name] = digest
+    if not tokens:
+        raise ConfigError(f"--token-file {path} holds no token: write one on a line, made with openssl rand -hex 32")
+    return tokens
+
+
+class Rate:
+    """How many requests a caller may make in a moving window of time, such as `600/minute`."""
+
+    def __init__(self, words: str) -> None:
+        import limits
+        from limits.aio.storage import MemoryStorage
+        from limits.aio.strategies import MovingWindowRateLimiter
+
+        try:
+            self._item = limits.parse(words)
+        except ValueError:
+            raise ConfigError(f"--rate must be a number and a time such as 600/minute, got {words}") from None
+        if self._item.amount < 1:
+            raise ConfigError(f"--rate must let at least 1 request pass, got {words}")
+        self._window = MovingWindowRateLimiter(MemoryStorage())
+
+    def __str__(self) -> str:
+        return str(self._item)
+
+    async def wait(self, caller: str) -> int:
+        """Count a request of a caller; returns the seconds to wait (at least 1) when there were too many, else 0."""
+        if await self._window.hit(self._item, caller):
+            return 0
+        free, _ = await self._window.get_window_stats(self._item, caller)
+        return max(1, math.ceil(free - time.time()))
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may ask a service. `tokens`, `rate`: None for no limit.
+
+    `hosts`: the host names that a request may use, None for any; another one is of a page that pretends.
+    """
+
+    hosts: frozenset[str] | None = LOOPBACK
+    tokens: Tokens | None = None
+    rate: Rate | None = None
+
+    def is_addressed(self, host: bytes) -> bool:
+        """Whether a request with this header `Host` is meant for the service."""
+        return self.hosts is None or _hostname(host) in self.hosts
+
+    def is_invited(self, origin: bytes | None) -> bool:
+        """Whether the web page that asks, if the header `Origin` names one, is on this machine."""
+        return self.hosts is None or origin is None or _hostname(origin) in self.hosts
+
+    def caller(self, authorization: bytes | None, address: str) -> str | None:
+        """Who asks: the name of the token, or the address if no tokens are needed; None for an unknown token."""
+        if self.tokens is None:
+            return address
+        scheme, _, token = (authorization or b"").partition(b" ")
+        return self.tokens.name_of(token.strip()) if scheme.lower() == b"bearer" else None
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@dataclass(frozen=True)
+class Session(Access):
+    """Access of the browsers that opened an address with `token`, the secret of the session, and keep its cookie.
+
+    `read_only`: nothing may be written. `commands`: forms may also name programs to start, and classes to import.
+    """
+
+    read_only: bool = False
+    commands: bool = False
+    token: str = field(default_factory=_new_token, repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name: cookies ignore ports, and two studios must not overwrite each other's cookie."""
+        return f"ragbench-studio-{hashlib.sha256(self.token.encode()).hexdigest()[:8]}"
+
+    @property
+    def csrf(self) -> str:
+        """The token that every form sends."""
+        return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+
+    @property
+    def may(self) -> frozenset[Capability]:
+        """What a form may do that has passed the guard; a page that is only read may do nothing."""
+        return EVERYTHING if self.commands else EVERYTHING - {Capability.EXECUTES}
+
+    def knows(self, token: str) -> bool:
+        """Whether this is the session's token."""
+        return _same(token, self.token)
+
+    def knows_form(self, csrf: str) -> bool:
+        """Whether this is the token of the session's forms."""
+        return _same(csrf, self.csrf)
+
+
+def _same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+
+
+def _hostname(words: bytes) -> str:
+    return re.sub(r"^https?://|:\d*$", "", words.decode("latin-1").lower())

@@ -1,0 +1,48 @@
+"""`ragbench compare canary`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+from ragbench.base import console
+from ragbench.base.numbers import with_interval
+
+DESCRIPTION = """Say which of two bundles people prefer, from the log of `ragbench serve --canary`.
+
+In a share of the searches both bundles put documents into one list, in turns. A search is won by the bundle more of
+whose documents were opened; the difference of wins is printed with its 95% interval over sessions."""
+EXAMPLES = """examples:
+  ragbench serve bundle --canary bundle2 --share 5% --log searches.jsonl
+  ragbench compare canary searches.jsonl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The log and output options."""
+    parser.add_argument("log", type=Path, help="the file of serve --log")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read, count, print."""
+    from ragbench.base.errors import BenchmarkError
+    from ragbench.benchmark.search_log import read
+    from ragbench.extras.ship.interleaved import preference
+
+    found = preference(read(arguments.log.expanduser()).searches)
+    if not found.searches:
+        raise BenchmarkError(f"{arguments.log} has no search of two bundles: write one with ragbench serve --canary")
+    if arguments.json:
+        interval = found.difference._asdict()
+        console.print_json({**dataclasses.asdict(found), "difference": interval, "verdict": found.verdict})
+        return 0
+    if found.others:
+        console.say(f"{found.others} searches of other versions of the two are not counted")
+    opened = found.first + found.canary + found.ties
+    print(f"{found.searches} searches of both, something was opened in {opened} of {found.difference.n} sessions")
+    print(f"won by the canary {found.canary}, by the first bundle {found.first}, by neither {found.ties}")
+    value, low, high, _ = found.difference
+    print(f"difference {with_interval(value, low, high)}: {found.verdict}")
+    return 0

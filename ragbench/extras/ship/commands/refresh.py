@@ -1,0 +1,105 @@
+"""`ragbench refresh`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.base.errors import RagbenchError
+from ragbench.extras.engines.address import place
+
+if TYPE_CHECKING:
+    from ragbench.extras.ship.refresh import Refreshed, Refresher
+
+DESCRIPTION = """Take changed, new and deleted files into a bundle without a new experiment.
+
+Only what is new is embedded. The new generation is complete before it takes the place of the one that answers, and the
+golden queries are replayed. How far documents and answers have moved from what was measured is printed and kept in the
+bundle. A file that cannot be read keeps its earlier version and is named."""
+EXAMPLES = """examples:
+  ragbench refresh bundle                       from the folder that the bundle names
+  ragbench refresh bundle --corpus ~/notes
+  ragbench refresh bundle --corpus ~/notes --watch      and again whenever a file changes, until Ctrl-C
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle, its documents, output options."""
+    parser.add_argument("bundle", type=place, help="the folder or SQLite file that ragbench export wrote")
+    parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
+    parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
+    parser.add_argument(
+        "--allow-shrink", action="store_true", help="refresh although over half of the documents are gone"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Refresh, once or for as long as asked."""
+    from ragbench.extras.engines import opened
+    from ragbench.extras.engines.refreshing import EngineRefresher
+    from ragbench.extras.ship.refresh import Refresher
+
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        more = {"threads": arguments.threads, "progress": progress, "say": console.say}
+        if opened.is_engine(arguments.bundle):
+            refresher: Refresher = EngineRefresher(arguments.bundle, arguments.corpus, **more)
+        else:
+            refresher = Refresher(arguments.bundle, arguments.corpus, **more)
+        found = refresher.refresh(arguments.allow_shrink)
+        tell(found, arguments.json)
+    if found.anything and not arguments.json and not arguments.watch:
+        print("a server that runs loads it on the signal SIGHUP, or by itself with serve --watch")
+        console.next_command(shlex.join(["verify", str(arguments.bundle)]))
+    if arguments.watch:
+        _follow(refresher, found, arguments)
+    return 0
+
+
+def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespace) -> None:
+    """Refresh whenever a file changes or another bundle takes the place of this one, until Ctrl-C."""
+    import gc
+
+    from ragbench.extras.ship.bundle import RECORD
+    from ragbench.extras.ship.watching import changes
+
+    gc.disable()  # it takes a fifth of the time of a refresh: garbage is collected after it
+    try:
+        for _ in changes(refresher.corpus, refresher.folder / RECORD):
+            before = found.generation
+            try:
+                found = refresher.refresh(arguments.allow_shrink)
+            except (RagbenchError, OSError) as error:  # the folder may have been exchanged meanwhile
+                console.say(f"ragbench: the bundle stays as it is ({error})")
+            else:
+                if found.generation != before:
+                    tell(found, arguments.json)
+            gc.collect()
+    finally:
+        gc.enable()
+
+
+def tell(found: Refreshed, as_json: bool) -> None:
+    """Print what answers now."""
+    served, drift = found.generation, found.generation.drift
+    for sentence in served.kept:
+        console.say(f"kept as it was: {sentence}")
+    if as_json:
+        files = {"added": found.added, "changed": found.changed, "deleted": found.deleted, "kept": served.kept}
+        lost = [{"query": each.query, "agreement": each.agreement, "lost": dict(each.lost)} for each in drift.changes]
+        moved = {"chunks_changed": drift.chunks_changed, "agreement": drift.agreement, "changes": lost}
+        console.print_json({"generation": served.number, "documents": len(served.modified), **files, "drift": moved})
+        return
+    if not found.anything:
+        print(f"nothing has changed; generation {served.number} answers", flush=True)
+        return
+    counts = f"{len(found.added)} added, {len(found.changed)} changed, {len(found.deleted)} deleted"
+    print(
+        f"generation {served.number} answers: {counts}; {drift.chunks_changed:.1%} of the chunks differ from those "
+        f"measured, golden queries keep {drift.agreement:.1%} of their first hits",
+        flush=True,
+    )

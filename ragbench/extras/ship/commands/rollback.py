@@ -1,0 +1,36 @@
+"""`ragbench rollback`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ragbench.base import console
+
+DESCRIPTION = """Make a bundle answer again as before its latest refresh, without reading documents or building.
+
+What answered before becomes a new generation with a higher number. A second rollback takes the first one back. Stop
+what refreshes the bundle before: it would take the same documents in again."""
+EXAMPLES = """examples:
+  ragbench rollback bundle
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle and output options."""
+    parser.add_argument("bundle", type=Path, help="the folder of a bundle that was refreshed")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Go back, say what changed."""
+    from ragbench.base.errors import BundleError
+    from ragbench.extras.engines import opened
+    from ragbench.extras.ship.commands.refresh import tell
+    from ragbench.extras.ship.refresh import Refresher
+
+    if opened.is_engine(arguments.bundle):
+        raise BundleError(f"{arguments.bundle} is an engine, which keeps no earlier generation: put back a copy of it")
+    refresher = Refresher(arguments.bundle, corpus=Path(), say=console.say)
+    tell(refresher.rollback(), arguments.json)
+    return 0

@@ -1,0 +1,252 @@
+"""`ragbench serve`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import console
+from ragbench.base.bounds import as_options
+from ragbench.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from ragbench.extras.ship.serving.canary import CanarySpec
+    from ragbench.extras.ship.serving.limits import Limits
+    from ragbench.extras.ship.serving.observed import Sink
+    from ragbench.extras.ship.serving.service import SearchService
+
+DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /documents, GET /health,
+GET /metrics, GET /openapi.json, and MCP (streamable HTTP) at /mcp.
+
+Listens on this machine only; another --host needs --token-file, whose tokens callers send as
+Authorization: Bearer TOKEN. SIGHUP, or --watch, loads the bundle again in the background and no request is dropped:
+replace its folder by renaming, never write into it."""
+EXAMPLES = """examples:
+  ragbench serve bundle
+  ragbench serve bundle --port 8080 --watch
+  ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
+  ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
+  ragbench serve bundle --canary bundle2 --share 5% --log searches.jsonl   then: ragbench compare canary searches.jsonl
+  ragbench serve --engine 'postgres://localhost/docs?schema=notes'
+  ragbench serve notes.sqlite                           a learned order is put on top of the hits of the file
+  ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
+  ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute      behind a proxy with TLS
+  curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
+"""
+
+_POLL_SECONDS = 0.25
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle, the address, the limits."""
+    parser.add_argument("bundle", nargs="?", help="the folder, or the SQLite file, that ragbench export wrote")
+    parser.add_argument(
+        "--engine", metavar="ADDRESS", help="in place of a bundle: the engine that ragbench export loaded"
+    )
+    parser.add_argument(
+        "--canary", type=Path, metavar="BUNDLE2", help="a second bundle that takes part in a share of the searches"
+    )
+    parser.add_argument(
+        "--share", metavar="SHARE", default="5%", help="of the searches that --canary takes part in (default 5%%)"
+    )
+    add_http(parser)
+    add_limits(parser)
+
+
+def add_http(parser: argparse.ArgumentParser) -> None:
+    """The address, who may ask, and limits of a request over HTTP."""
+    add_address(parser, 8000)
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="answer only callers with a token of this file, one on a line"
+    )
+    parser.add_argument("--rate", metavar="N/TIME", help="requests of one token in a time, such as 600/minute")
+    parser.add_argument(
+        "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
+    )
+    parser.add_argument(
+        "--per-client", type=int, default=32, metavar="N", help="searches of one caller at once (default 32)"
+    )
+    parser.add_argument(
+        "--drain", type=float, default=0.0, metavar="SECONDS", help="answer on after SIGTERM, not ready (default 0)"
+    )
+    parser.add_argument("--json-log", action="store_true", help="log requests and messages as JSON, a line each")
+    parser.add_argument("--traces", action="store_true", help="send spans to OpenTelemetry, where OTEL_* variables say")
+
+
+def add_address(parser: argparse.ArgumentParser, port: int) -> None:
+    """Add the options of everything that listens: an address and a port."""
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on (default 127.0.0.1: this machine only)",
+    )
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=int,
+        default=port,
+        help=f"port to listen on, 0 for any that is free (default {port})",
+    )
+
+
+def url_of(arguments: argparse.Namespace, bound: socket) -> str:
+    """The address that callers use."""
+    host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+    return f"http://{host}:{bound.getsockname()[1]}"
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """The options that `serve` and `mcp` share."""
+    parser.add_argument("--max-top", type=int, default=100, metavar="N", help="hits of one answer (default 100)")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time of one request (default 10)"
+    )
+    parser.add_argument("--queue", type=int, default=64, metavar="N", help="requests that may wait (default 64)")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="threads that search (default 1)")
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="threads of one call of a model (default: all processors)"
+    )
+    parser.add_argument("--watch", action="store_true", help="load the bundle again whenever it changes")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
+    )
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="add what is asked, shown and read to a .jsonl file (default: nothing)"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Bind, load, serve."""
+    from ragbench.extras.ship.access import LOOPBACK, Access, Rate, Tokens
+    from ragbench.extras.ship.serving import listen
+    from ragbench.extras.ship.serving.http import create_app
+
+    names = ("max_body", "per_client", "drain")
+    limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
+    sinks, close = _sinks(arguments)
+    tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
+    rate = Rate(arguments.rate) if arguments.rate else None
+    with listen.bind(arguments.host, arguments.port) as bound:
+        local = listen.is_local(bound)
+        if not local and tokens is None:
+            raise ConfigError(f"--host {arguments.host} lets other machines search: add --token-file FILE")
+        service, stop = start(arguments, limits)
+        about = service.health()
+
+        def ready() -> None:
+            if not local:
+                _say(arguments)("warning: tokens are sent unencrypted: put a proxy with TLS in front")
+            what = f"{about.bundle} ({about.documents} documents)"
+            print(f"ragbench serves {what} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
+
+        def leaving() -> None:
+            service.leaving = True
+
+        # A page that pretends to be this machine has no token.
+        access = Access(LOOPBACK if tokens is None else None, tokens, rate)
+        try:
+            listen.run(create_app(service, access, sinks), bound, ready, limits, leaving)
+        finally:
+            stop()
+            service.close()
+            close()
+    return 0
+
+
+def _sinks(arguments: argparse.Namespace) -> tuple[list[Sink], Callable[[], None]]:
+    """The functions that are told of every request, and the function to call at the end."""
+    from ragbench.extras.ship.serving import observed
+
+    sinks = [observed.json_log()] if arguments.json_log else []
+    if not arguments.traces:
+        return sinks, lambda: None
+    spans, close = observed.traces()
+    return [*sinks, spans], close
+
+
+def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
+    """Where one-line messages go."""
+    from ragbench.extras.ship.serving.service import LOG
+
+    return LOG.info if getattr(arguments, "json_log", False) else console.say
+
+
+def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
+    """The limits that the options set. Raises ConfigError for impossible ones."""
+    from ragbench.extras.ship.serving.limits import Limits
+
+    if arguments.threads is not None and arguments.threads < 1:
+        raise ConfigError(f"--threads must be at least 1, got {arguments.threads}")
+    with as_options():
+        return Limits(
+            max_top=arguments.max_top,
+            time_limit=arguments.time_limit,
+            workers=arguments.workers,
+            queue=arguments.queue,
+            **more,
+        )
+
+
+def _place(arguments: argparse.Namespace) -> Path | str:
+    """The folder or file of what is served, or the address of an engine."""
+    from ragbench.extras.engines import address
+
+    engine = getattr(arguments, "engine", None)
+    if (arguments.bundle is None) == (engine is None):
+        raise ConfigError("name what to serve: a bundle, a file of ragbench export, or --engine ADDRESS")
+    found = address.place(engine or arguments.bundle)
+    return found if isinstance(found, str) else found.expanduser()
+
+
+def _canary(arguments: argparse.Namespace) -> CanarySpec | None:
+    """The second bundle, if one is named. Raises ConfigError for a share that is none."""
+    from ragbench.base.bounds import as_options
+    from ragbench.base.errors import ConfigError
+    from ragbench.extras.ship.serving.canary import CanarySpec
+
+    if getattr(arguments, "canary", None) is None:
+        return None
+    if arguments.corpus is not None:
+        raise ConfigError("--canary compares two bundles of the same documents: leave --corpus out, refresh both")
+    number, percent = arguments.share.removesuffix("%"), arguments.share.endswith("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise ConfigError(f"--share must be a share such as 5% or 0.05, got {arguments.share}") from None
+    with as_options():
+        return CanarySpec(arguments.canary.expanduser(), share)
+
+
+def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
+    """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
+    from ragbench.extras.ship.serving.follow import Follower
+    from ragbench.extras.ship.serving.reload import Reloader, signature
+    from ragbench.extras.ship.serving.search_log import SearchLog
+    from ragbench.extras.ship.serving.service import SearchService
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the bundle that is being loaded is new enough
+    folder = _place(arguments)
+    if arguments.corpus is not None and not arguments.watch:
+        raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
+    seen, say = signature(folder), _say(arguments)
+    log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
+    mode = os.environ.get("SEARCH_MODE")
+    service = SearchService(folder, limits, arguments.threads, mode, log, _canary(arguments))
+    reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
+    signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
+    corpus = arguments.corpus
+    follower = Follower(folder, corpus.expanduser(), say) if corpus is not None else None
+
+    def stop() -> None:
+        if follower is not None:
+            follower.stop()
+        reloader.stop()
+
+    return service, stop

@@ -1,0 +1,57 @@
+"""`ragbench verify`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragbench.base import console
+from ragbench.base.checks import show
+from ragbench.extras.engines.address import place
+
+if TYPE_CHECKING:
+    pass
+
+DESCRIPTION = """Check on this machine that a bundle still answers as measured; exit code 1 when it does not.
+
+Replays its golden queries and compares ids and scores; looks for its models, documents and index; times its queries."""
+EXAMPLES = """examples:
+  ragbench verify bundle
+  ragbench verify bundle --corpus ~/notes --latency-tolerance 1.0     p95 may be twice as high here
+  ragbench verify bundle --no-latency --json                          in a CI whose machines vary
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bundle, what to compare with, output options."""
+    parser.add_argument("bundle", type=place, help="the folder that ragbench export wrote")
+    parser.add_argument("--corpus", type=Path, metavar="PATH", help="where the documents lie on this machine")
+    parser.add_argument(
+        "--latency-tolerance",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="how much higher p95 may be (default 0.5: half)",
+    )
+    parser.add_argument("--no-latency", action="store_true", help="do not time queries")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Check and print; 1 when a check fails."""
+    from ragbench.extras.ship.verify import verify
+
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        checks = verify(
+            arguments.bundle,
+            corpus=arguments.corpus,
+            latency_tolerance=arguments.latency_tolerance,
+            latency=not arguments.no_latency,
+            progress=progress,
+        )
+        code = show(checks, arguments.json)
+    if code == 0 and not arguments.json:
+        console.next_command(shlex.join(["serve", console.short_path(arguments.bundle)]))
+    return code

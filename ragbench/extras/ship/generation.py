@@ -1,0 +1,136 @@
+"""The documents that a bundle serves: those that were measured, or a later generation of them.
+
+The measurement stays in `bundle.json` and `golden.jsonl`. `generation.json` names the artefacts that answer now; it is
+replaced in one step, so that a reader finds either the old generation or the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ragbench.base import files
+from ragbench.base.errors import BundleError
+from ragbench.base.types import Query
+from ragbench.boundary.json import read_json_file
+from ragbench.boundary.sealed import SEAL, read_sealed, sealed_json
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship.bundle import Golden
+
+NAME = "generation.json"
+PREVIOUS = "cache/previous-{}.json"
+"""By number, the generation that answered before, for `Refresher.rollback`."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A golden query whose first ten hits differ from the measured ones.
+
+    `lost` has the chunks that are missing now, each with the reason: `deleted` or `changed` (its document), or
+    `outranked`.
+    """
+
+    query: str
+    agreement: float
+    lost: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far the documents have moved from those that were measured.
+
+    `chunks_changed`: the share of the chunks of the larger collection that are not in both. `agreement`: the mean share
+    of the first ten hits of a golden query, by document, that are still among its first ten.
+    """
+
+    chunks_changed: float = 0.0
+    agreement: float = 1.0
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a bundle serves. `number` is 0 for the measured documents; `made` is the time in ISO 8601.
+
+    `digests` and `modified` have the digest and the modification time of every document's file, by docno. `golden` are
+    the golden queries with their hits here. `kept` has a sentence for every file that cannot be used now, so that its
+    earlier version is served.
+    """
+
+    number: int
+    made: str
+    collection: str
+    artefacts: Mapping[str, str]
+    digests: Mapping[str, str]
+    modified: Mapping[str, float]
+    golden: tuple[Golden, ...]
+    kept: tuple[str, ...] = ()
+    drift: Drift = Drift()
+
+
+def state(folder: Path) -> object:
+    """Return what changes when another generation or another bundle replaces this one."""
+    return files.file_version(folder / bundle.RECORD), files.file_version(folder / NAME)
+
+
+def current(folder: Path, record: Mapping[str, Any]) -> Generation:
+    """What the bundle in `folder` serves now. Raises BundleError for files that cannot be read."""
+    path = folder / NAME
+    try:
+        return _read(path) if path.exists() else at_export(folder, record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        name = path if path.exists() else folder / bundle.MODIFIED
+        raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
+
+
+def before(folder: Path, record: Mapping[str, Any], now: Generation) -> Generation:
+    """The generation that answered before `now`. Raises BundleError where there is none, or it was not kept."""
+    if not now.number:
+        raise BundleError(f"{folder} serves what was exported, so there is no earlier generation to go back to")
+    if now.number == 1:
+        return at_export(folder, record)
+    try:
+        found = _read(folder / PREVIOUS.format(now.number - 1))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = None
+    if found is None or found.number != now.number - 1:
+        raise BundleError(f"{folder} does not have the generation before {now.number}: put back a copy of the bundle")
+    return found
+
+
+def _read(path: Path) -> Generation:
+    row = read_sealed(path)
+    row.pop(SEAL, None)
+    golden = tuple(
+        Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"]), each.get("outputs", {}))
+        for each in row.pop("golden")
+    )
+    drift = row.pop("drift")
+    changes = tuple(Change(**each) for each in drift.pop("changes"))
+    kept = tuple(row.pop("kept"))
+    return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
+
+
+def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:
+    """What the bundle served when it was exported."""
+    return Generation(
+        number=0,
+        made="",
+        collection=str(record["collection"]),
+        artefacts=record["artefacts"],
+        digests={},
+        modified=read_json_file(folder / bundle.MODIFIED),
+        golden=tuple(bundle.read_golden(folder)),
+    )
+
+
+def text_of(generation: Generation) -> str:
+    """The text of `generation.json` for a generation."""
+    return sealed_json(asdict(generation))
+
+
+def publish(folder: Path, text: str) -> None:
+    """Make the bundle in `folder` serve the generation with this text; its artefacts must be complete."""
+    files.write_text(folder / NAME, text)

@@ -1,0 +1,245 @@
+"""Use a bundle: `ragbench.load("bundle").search("how do I rotate a key")`.
+
+A bundle may come from a third party: without `--trust`, it executes nothing of its own and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import wheels
+from ragbench.base.build import build
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.base.files import why_unreadable
+from ragbench.base.fingerprint import short_digest
+from ragbench.base.types import Document, Hit, ListedDocument, StoredDocument
+from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, trusting
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.grants import needs_of_search
+from ragbench.config.settings import Settings
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.generation import Generation
+from ragbench.index import documents
+from ragbench.index.artefact import Artefact
+from ragbench.index.artefacts import ArtefactStore, Build
+from ragbench.index.index import Index
+from ragbench.models.access import Models
+from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.pipeline import Pipeline, clean
+from ragbench.search.engine.request import SearchOptions
+from ragbench.search.stages.filters import FilterDocuments
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
+
+
+_UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
+
+
+@dataclass(frozen=True)
+class SealedStore(ArtefactStore):
+    """A folder of artefacts in which nothing is built: a missing artefact is an error."""
+
+    def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
+        """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
+        fingerprint = short_digest([kind, inputs])
+        folder = self.root / kind / fingerprint
+        found = self._open(kind, fingerprint, folder, quietly=True)
+        if found is not None:
+            return found
+        if folder.exists():
+            raise IndexError_(f"the {kind} artefact in {folder} is damaged: export the bundle again")
+        raise IndexError_(
+            f"the bundle has no {kind} artefact that fits this installation ({folder} is missing): it was made with "
+            "another model or another version of ragbench, so export it again here"
+        )
+
+
+class LoadedBundle:
+    """An open bundle: its pipeline over its index. `search` may be called from several threads."""
+
+    def __init__(
+        self, folder: Path, record: Mapping[str, Any], settings: Settings, index: Index, serves: Generation
+    ) -> None:
+        self.folder = folder
+        self.record = record
+        self.settings = settings
+        self.index = index
+        self.serves = serves
+        self.pipeline: Pipeline = settings.pipeline
+
+    def __repr__(self) -> str:
+        return f"LoadedBundle({self.name!r}, {self.index.chunks.n_documents} documents: {self.pipeline!r})"
+
+    def __enter__(self) -> LoadedBundle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        """The name of the arm it was made of."""
+        return str(self.record["name"])
+
+    def search(
+        self,
+        text: str,
+        top_n: int = 10,
+        *,
+        filters: Mapping[str, Any] | FilterDocuments | None = None,
+        options: SearchOptions | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+        **more: Any,
+    ) -> list[Hit]:
+        """The hits of `answer`."""
+        asked = self.answer(text, top_n, filters=filters, options=options, explain=explain, deadline=deadline, **more)
+        return list(asked.hits)
+
+    def answer(
+        self,
+        text: str,
+        top_n: int = 10,
+        *,
+        filters: Mapping[str, Any] | FilterDocuments | None = None,
+        options: SearchOptions | None = None,
+        explain: bool = False,
+        deadline: float | None = None,
+        **more: Any,
+    ) -> Answer:
+        """The best `top_n` hits (at least 1) for a query, with the notes and the times of the stages.
+
+        `filters` are the parameters of the stage `filters`, such as `{"category": "guide"}`. Other options are in
+        `options` or given by name, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`). Notes
+        that the query names come in addition to `top_n`. With `explain`, every hit has its explanation. Raises
+        TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an
+        empty query or options that cannot be used.
+        """
+        if not clean(text):
+            raise ConfigError("the query is empty: say what to search for")
+        wanted = build(SearchOptions, more, "options") if options is None else options
+        conditions = self._filters(filters)
+        return answer(
+            text,
+            self.pipeline,
+            self.index,
+            top_n,
+            filters=conditions,
+            options=wanted,
+            explain=explain,
+            deadline=deadline,
+        )
+
+    def document(self, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
+        """The document with this id, or those of its file's lines (from 1, both included); None when there is none."""
+        return documents.stored_document(self.index, docno, lines)
+
+    def documents(
+        self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
+    ) -> list[ListedDocument]:
+        """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
+        wanted = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
+        rows = documents.rows_of_documents(self.index, prefix, wanted.conditions if wanted else None)
+        return [documents.listed_document(self.index, row) for row in rows]
+
+    def golden(self) -> Sequence[bundle.Golden]:
+        """The golden queries, with the hits that they should have among the documents that it serves."""
+        return self.serves.golden
+
+    def close(self) -> None:
+        """Close the index; searches fail from now on."""
+        self.index.close()
+
+    def _filters(self, filters: Mapping[str, Any] | FilterDocuments | None) -> FilterDocuments | None:
+        if filters is None:
+            return None
+        if any(isinstance(stage, FilterDocuments) for _, stage in self.pipeline):
+            raise ConfigError("filters cannot be added: the pipeline of this bundle has its own")
+        return filters if isinstance(filters, FilterDocuments) else build(FilterDocuments, filters, "filters")
+
+
+def load_folder(
+    place: Path,
+    corpus: str | Path | None,
+    threads: int | None,
+    models: Models | None,
+) -> LoadedBundle:
+    """Open the folder of a bundle, its index and its models, as `ragbench.extras.ship.opening.load` says."""
+    record = bundle.read_record(place)
+    settings = settings_of(place, record)
+    serves = generations.current(place, record)
+    sealed = bool(record["include_index"]) or serves.number > 0
+    benchmark = None
+    if corpus is not None or not sealed:
+        benchmark = documents_of(settings, corpus)
+        if benchmark.collection != serves.collection:
+            raise BundleError(
+                f"the documents are not those that {place} serves: restore them, or run ragbench refresh {place}"
+            )
+    index = Index(
+        settings.index,
+        serves.collection,
+        _no_documents if benchmark is None else lambda: benchmark.documents,
+        SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
+        models or Models(cache=None, threads=threads),
+        sharding=settings.sharding,
+        times=lambda: serves.modified,
+    )
+    try:
+        _ = index.modified
+    except KeyError:
+        raise BundleError(f"{place / bundle.MODIFIED} cannot be read (KeyError): export the bundle again") from None
+    index.prepare(settings.pipeline.needs | {"facets"})
+    for spec in bundle.cross_encoders(settings.pipeline):
+        index.cross_encoder(spec)
+    return LoadedBundle(place, record, settings, index, serves)
+
+
+def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:
+    """The benchmark's documents, from where the configuration says or from `corpus`."""
+    from ragbench.benchmark.load import load as load_benchmark
+
+    data = dict(settings.config["data"])
+    if corpus is not None:
+        data["folder" if data.get("loader") == "beir" else "corpus"] = str(corpus)
+    return load_benchmark(data, topics=False)
+
+
+def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
+    """The configuration of a bundle, checked.
+
+    Without `--trust` (`ragbench.boundary.capabilities.trust`) it may only use classes of ragbench and of installed
+    extensions, start nothing and send nothing. Raises BundleError.
+    """
+    wheels.look_also_in(place)
+    path = place / bundle.CONFIG
+    trusted = trusting()
+    try:
+        config = read_yaml_file(path, aliases=True)
+        settings = Settings(str(record["name"]), config)
+        with granting(EVERYTHING if trusted else _UNTRUSTED):
+            needs = {} if trusted else dict(needs_of_search(settings))
+            if not record["include_index"] and config["data"].get("url") and not trusted:
+                needs["data.url"] = Capability.SENDS, config["data"]["url"]
+            for key, (need, _) in needs.items():
+                if need not in _UNTRUSTED:
+                    raise ConfigError(f"{key} {need}, which only a bundle that you trust may do")
+            return settings.check_search()
+    except ConfigError as error:
+        if trusted:
+            raise
+        raise BundleError(f"{path} is refused ({error}): read it, then add --trust if you agree") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BundleError(f"{path} is not a configuration ({why_unreadable(error)}): export the bundle again") from None
+
+
+def _no_documents() -> Sequence[Document]:
+    raise IndexError_("a bundle has an index and no documents, so a missing artefact cannot be built: export it again")

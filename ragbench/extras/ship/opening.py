@@ -1,0 +1,48 @@
+"""Open what `ragbench export` wrote, wherever it lies: a bundle in its folder, or an engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.extras.engines import opened
+from ragbench.extras.ship import bundle, generation
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, load_folder
+from ragbench.models.access import Models
+
+_TRIES = 5
+"""Of opening a bundle that is refreshed at that moment."""
+
+
+def load(
+    folder: str | Path,
+    *,
+    corpus: str | Path | None = None,
+    threads: int | None = None,
+    models: Models | None = None,
+) -> LoadedBundle:
+    """Open a bundle, its index and its models; or an engine that `ragbench export` loaded, by its file or address.
+
+    A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
+    documents now; they are compared with those that the bundle serves. `threads` limits the threads of one call of a
+    model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
+    not a bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
+    """
+    if opened.is_engine(folder):
+        if corpus is not None:
+            raise ConfigError(f"{folder} is an engine, which has no corpus: leave corpus out")
+        return opened.load(folder, threads=threads, models=models)
+    place = Path(folder).expanduser()
+
+    def attempt() -> LoadedBundle:
+        bundle.check_files(place, bundle.read_record(place))
+        return load_folder(place, corpus, threads, models)
+
+    for _ in range(_TRIES - 1):
+        before = generation.state(place)
+        try:
+            return attempt()
+        except (BundleError, IndexError_):
+            if generation.state(place) == before:
+                raise  # else a refresh has replaced what was being opened
+    return attempt()

@@ -1,0 +1,363 @@
+"""Take changed documents into a bundle: a new generation of its index is built beside the one that answers.
+
+Only what is new is embedded and analysed: vectors, scores and segments of words are kept by content in the bundle's
+folder `cache/`. Artefacts are named by content, so a refresh gives the same as a new build. A file that cannot be used
+now (half-saved, emptied, broken) keeps its earlier version, and a sentence names it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ragbench.base import files
+from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.progress import steps
+from ragbench.base.types import Document
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.corpus.links import Dialect, collection_digest, resolve_links
+from ragbench.corpus.markdown import is_mdx, parse_markdown
+from ragbench.corpus.reader import ReadFile, docno_of, read_vault
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.bundle import Golden
+from ragbench.extras.ship.generation import Change, Drift, Generation
+from ragbench.extras.ship.loaded_bundle import SealedStore, settings_of
+from ragbench.index import documents as reading
+from ragbench.index.artefact import damage_of
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
+from ragbench.models.access import Models
+
+CACHE = "cache"
+UNUSABLE = frozenset(
+    {
+        "unreadable",
+        "too-large",
+        "encoding",
+        "nul-bytes",
+        "empty-file",
+        "frontmatter-malformed",
+        "frontmatter-unclosed",
+        "unclosed-fence",
+    }
+)
+"""Warnings about files whose earlier version, if there is one, stays served."""
+
+_TOP = 10  # hits of a golden query that are compared
+_FOLDERS = ("builtin", "native", "vault")  # loaders that read a folder of markdown
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """The generation that answers from now on, and the docnos of files that were added, changed and deleted.
+
+    `generation` is the earlier one when nothing has changed.
+    """
+
+    generation: Generation
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is a new generation."""
+        return bool(self.added or self.changed or self.deleted)
+
+
+class Refresher:
+    """Keeps a bundle up to date with a folder; files and models that it has read are reused by the next refresh.
+
+    If another bundle takes the place of `folder`, the next refresh opens it. `corpus` is the folder of the documents
+    (None: the one that the bundle names). Raises BundleError for a bundle whose documents do not come from a folder of
+    markdown.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        corpus: Path | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        say: Say = print,
+    ) -> None:
+        self.folder = folder.expanduser()
+        self._threads, self._progress, self._say = threads, progress, say
+        self._read: dict[tuple[str, str], ReadFile] = {}
+        self._open()
+        self.corpus = _corpus(corpus, self._data)
+
+    def refresh(self, allow_shrink: bool = False) -> Refreshed:
+        """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left.
+
+        `allow_shrink` accepts that. Of two processes at the same time, the second waits and then finds nothing new.
+        """
+        from filelock import FileLock
+
+        place = self.folder / CACHE
+        place.mkdir(exist_ok=True)
+        with FileLock(place / "refresh.lock"):
+            return self._refresh(allow_shrink)
+
+    def _refresh(self, allow_shrink: bool) -> Refreshed:
+        if files.file_version(self.folder / bundle.RECORD) != self._identity:
+            self._open()
+        before = generations.current(self.folder, self._record)
+        last = self._index(before, SealedStore(self.folder / bundle.INDEX))
+        digests = before.digests or _digests(last.chunks)
+        documents, kept = self._documents(last, digests)
+        if not allow_shrink and 2 * len(documents) < len(digests):
+            raise CorpusError(
+                f"{self.corpus} has {len(documents)} documents and {len(digests)} are served, so the bundle does not "
+                "change: restore the folder, or add --allow-shrink"
+            )
+        found = Refreshed(before, *_differences(digests, {document.docno: document.digest for document in documents}))
+        if not found.anything and kept == before.kept:
+            last.close()
+            return found
+        self._keep_vectors(last)
+        self._report_numerics(last)
+        generation = self._build(before, documents, kept)
+        if files.file_version(self.folder / bundle.RECORD) != self._identity:
+            last.close()
+            raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
+        self._publish(before, generation)
+        last.close()
+        return Refreshed(generation, found.added, found.changed, found.deleted)
+
+    def _publish(self, before: Generation, generation: Generation) -> None:
+        """Make a generation answer; the one before it is kept, those before that are deleted."""
+        previous = self.folder / generations.PREVIOUS.format(before.number)
+        files.write_text(previous, generations.text_of(before))
+        generations.publish(self.folder, generations.text_of(generation))
+        self._prune(before, generation)
+
+    def rollback(self) -> Refreshed:
+        """Serve again what was served before the latest refresh, as a new generation with a higher number.
+
+        A second call takes the first one back. Raises BundleError where nothing earlier is kept.
+        """
+        from filelock import FileLock
+
+        (self.folder / CACHE).mkdir(exist_ok=True)
+        with FileLock(self.folder / CACHE / "refresh.lock"):
+            now = generations.current(self.folder, self._record)
+            earlier = generations.before(self.folder, self._record, now)
+            index = self._index(earlier, SealedStore(self.folder / bundle.INDEX))
+            index.prepare(bundle.needs(self._settings.pipeline))
+            artefacts = index.artefacts()
+            for each in artefacts:
+                if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
+                    raise BundleError(f"{each.folder} is damaged ({reason}): the bundle stays as it is")
+            then = earlier.digests or _digests(index.chunks)
+            made = replace(earlier, number=now.number + 1, made=_now(), digests=then)
+            self._publish(now, made)
+            index.close()
+            return Refreshed(made, *_differences(now.digests, then))
+
+    def _open(self) -> None:
+        identity = files.file_version(self.folder / bundle.RECORD)
+        record = bundle.read_record(self.folder)
+        bundle.check_files(self.folder, record)
+        settings = settings_of(self.folder, record)
+        data = dict(settings.config["data"])
+        if data.get("loader") not in _FOLDERS:
+            loader = data.get("loader")
+            raise BundleError(
+                f"{self.folder} was made with data.loader={loader}: only a folder of markdown can be followed"
+            )
+        self._identity, self._record, self._settings, self._data = identity, record, settings, data
+        self._models = Models(cache=self.folder / CACHE, threads=self._threads)
+
+    def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
+        """The documents to serve, links resolved, and a sentence for each file that keeps its earlier version."""
+        options = {name: self._data[name] for name in ("include", "dialect") if self._data.get(name)}
+        vault = read_vault(self.corpus, memory=self._read, **options)
+        documents = {document.docno: document for document in vault.documents}
+        current = {(document.path, document.digest) for document in vault.documents}
+        self._read = {key: read for key, read in self._read.items() if key in current}
+        kept = []
+        for warning in vault.warnings:
+            docno = docno_of(warning.path)
+            now = documents.get(docno)
+            if warning.name not in UNUSABLE or docno not in digests or (now and now.digest == digests[docno]):
+                continue
+            documents[docno] = _before(last, docno, digests[docno])
+            kept.append(f"{warning}")
+        if not kept:
+            return vault.documents, ()
+        dialect: Dialect = self._data.get("dialect") or "auto"
+        resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
+        return resolved, tuple(kept)
+
+    def _build(self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]) -> Generation:
+        """Build the index of the documents and replay the golden queries in it."""
+        modified = {document.docno: document.modified for document in documents}
+        made = Generation(
+            number=before.number + 1,
+            made=_now(),
+            collection=collection_digest(documents),
+            artefacts={},
+            digests={document.docno: document.digest for document in documents},
+            modified=modified,
+            golden=(),
+            kept=kept,
+        )
+        index = self._index(made, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
+        needs = bundle.needs(self._settings.pipeline)
+        index.prepare(needs)
+        self._ready(index)
+        measured = generations.at_export(self.folder, self._record)
+        golden = tuple(bundle.replay(self._settings.pipeline, index, steps("replaying queries", measured.golden)))
+        table = self._measured_chunks()
+        drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
+        generation = Generation(
+            **{**vars(made), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
+        )
+        index.close()
+        return generation
+
+    def _ready(self, index: Index) -> None:
+        """Called when the index of the new generation is complete, before queries are replayed in it."""
+
+    def _index(self, serves: Generation, store: ArtefactStore, documents: Sequence[Document] = ()) -> Index:
+        return Index(
+            self._settings.index,
+            serves.collection,
+            lambda: documents,
+            store,
+            self._models,
+            self._progress,
+            self._settings.sharding,
+            times=lambda: serves.modified,
+            kept=self.folder / CACHE / "words",
+        )
+
+    def _measured_chunks(self) -> ChunkTable:
+        return ChunkTable(self.folder / bundle.INDEX / "chunks" / str(self._record["artefacts"]["chunks"]))
+
+    def _keep_vectors(self, last: Index) -> None:
+        """Put the vectors of the index into the cache if there is none yet: a bundle is exported without one."""
+        kinds = (need.partition(":") for need in self._settings.pipeline.needs)
+        sources = [source for kind, _, source in kinds if kind == "dense"]
+        if not sources or (self.folder / CACHE / "embeddings.sqlite").exists():
+            return
+        from ragbench.models.cache import EmbeddingCache
+
+        cache = EmbeddingCache(self.folder / CACHE / "embeddings.sqlite")
+        for source in sorted(sources):
+            encoder, dense = (last.part(f"{kind}:{source}".rstrip(":")) for kind in ("encoder", "dense"))
+            passages = last.spec.vectors(source).passage.passages(last.chunks)
+            cache.put_many(
+                encoder.passage_digest + getattr(encoder, "numerics", ""),
+                dict(zip(passages, dense.vectors, strict=True)),
+            )
+        cache.close()
+
+    def _report_numerics(self, index: Index) -> None:
+        """Report models that round differently here than where the bundle was exported."""
+        for need, entry in zip(self._settings.pipeline.encoders, self._record["models"], strict=False):
+            here = getattr(index.part(need), "numerics", "")
+            if (there := entry.get("numerics", here)) != here:
+                self._say(
+                    f"{entry['name']} rounds differently here ({here}) than where the bundle was exported ({there}): "
+                    "the vectors of changed documents differ a little from those of others"
+                )
+
+    def _prune(self, *kept: Generation) -> None:
+        """Delete artefacts and earlier generations that neither the generations nor the measurement name."""
+        names = [self._record["artefacts"], *(each.artefacts for each in kept)]
+        stays = {fingerprint for each in names for fingerprint in each.values()}
+        for artefact in (self.folder / bundle.INDEX).glob("*/*"):
+            if artefact.name not in stays:  # also what a killed refresh left
+                shutil.rmtree(artefact, ignore_errors=True)
+        names_kept = {Path(generations.PREVIOUS.format(each.number)).name for each in kept}
+        for earlier in (self.folder / CACHE).glob("previous*.json"):
+            if earlier.name not in names_kept:
+                earlier.unlink()
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _differences(
+    before: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The docnos that are added, changed and deleted, by the digests of their files."""
+    changed = (docno for docno in now.keys() & before.keys() if now[docno] != before[docno])
+    return tuple(sorted(now.keys() - before.keys())), tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys()))
+
+
+def _corpus(given: Path | None, data: Mapping[str, Any]) -> Path:
+    place = given or (Path(data["corpus"]) if data.get("corpus") else None)
+    if place is None:
+        raise BundleError("the bundle does not say where its documents lie: name the folder with --corpus")
+    return place.expanduser()
+
+
+def _digests(table: ChunkTable) -> dict[str, str]:
+    return dict(zip(table.docnos, table.document_column("digest"), strict=True))
+
+
+def _before(last: Index, docno: str, digest: str) -> Document:
+    """A document as the index has it, links not yet resolved."""
+    stored = reading.stored_document(last, docno)
+    if stored is None:
+        raise BundleError(f"{docno} is not in the index: export the bundle again")
+    return Document(
+        docno=docno,
+        path=stored.path,
+        title=stored.title,
+        text=stored.text,
+        frontmatter=stored.frontmatter,
+        sections=stored.sections,
+        code_blocks=parse_markdown(stored.text, stored.first_line, is_mdx(stored.path)).code_blocks,
+        links=stored.links,
+        tags=stored.metadata.tags,
+        modified=float(last.modified[last.chunks.document_number[docno]]),
+        size_bytes=stored.metadata.file_size,
+        digest=digest,
+        first_line=stored.first_line,
+    )
+
+
+def _contents(table: ChunkTable) -> Counter[tuple[str, int]]:
+    docnos = table.docnos
+    pairs = zip(table.document.tolist(), table.content_hash.tolist(), strict=True)
+    return Counter((docnos[document], content) for document, content in pairs)
+
+
+def _share_changed(measured: ChunkTable, now: ChunkTable) -> float:
+    common = (_contents(measured) & _contents(now)).total()
+    return 1 - common / max(len(measured), len(now), 1)
+
+
+def _agreement(
+    measured: Sequence[Golden], now: Sequence[Golden], before: ChunkTable, after: ChunkTable
+) -> tuple[float, tuple[Change, ...]]:
+    """The mean agreement of the golden queries, and the changed ones with the reason for every lost hit."""
+    digests, present = _digests(before), _digests(after)
+    changes, shares = [], []
+    for then, found in zip(measured, now, strict=True):
+        had, has = ({name.rpartition("#")[0]: name for name in reversed(each.ids[:_TOP])} for each in (then, found))
+        share = len(had.keys() & has.keys()) / len(had) if had else float(not has)
+        shares.append(share)
+        if then.ids[:_TOP] != found.ids[:_TOP]:
+            lost = {had[docno]: _fate(docno, digests, present) for docno in had if docno not in has}
+            changes.append(Change(then.query.text, round(share, 4), lost))
+    return (round(sum(shares) / len(shares), 6) if shares else 1.0), tuple(changes)
+
+
+def _fate(docno: str, before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    if docno not in now:
+        return "deleted"
+    return "outranked" if before.get(docno) == now[docno] else "changed"

@@ -1,0 +1,215 @@
+"""Requests and answers: the same over HTTP and MCP, with the same JSON schemas."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from ragbench.base.build import build
+from ragbench.base.types import Hit, ListedDocument, StoredDocument
+from ragbench.corpus.doc_type import DOC_TYPES
+from ragbench.extras.ship.serving import examples
+from ragbench.extras.ship.serving.limits import Limits
+from ragbench.search.engine.modes import Mode
+from ragbench.search.engine.request import SearchOptions
+from ragbench.search.stages.filters import FilterDocuments
+
+_INT64 = 2**63 - 1
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Date = Annotated[str, Field(min_length=1, max_length=40, examples=["2026-01-31"])]
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
+Bytes = Annotated[int, Field(ge=0, le=_INT64)]
+
+
+class Message(BaseModel):
+    """A message without unknown fields and without conversions: "10" is not a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class SearchFilters(Message):
+    """Conditions that a document must meet, all of them; the parameters of the stage `filters`."""
+
+    category: Name | None = Field(None, description="its category, without regard to case")
+    author: Name | None = Field(None, description="one of its authors, without regard to case")
+    tags: list[Name] = Field([], max_length=50, description="at least one of these tags, or a tag below one")
+    modified_after: Date | None = Field(None, description="modified at this date or later")
+    modified_before: Date | None = Field(None, description="modified before this date")
+    doc_type: Name | None = Field(None, description=f"its type: {', '.join(DOC_TYPES)}")
+    product: Name | None = Field(None, description="its first folder")
+    component: Name | None = Field(None, description="its second folder")
+    min_bytes: Bytes | None = Field(None, description="at least this large")
+    max_bytes: Bytes | None = Field(None, description="at most this large")
+    file_types: list[Name] = Field([], max_length=20, description="its file has one of these endings, such as .md")
+    heading_levels: list[Annotated[int, Field(ge=0, le=6)]] = Field(
+        [], max_length=7, description="hits begin under a heading of one of these levels, 0: none"
+    )
+
+    def stage(self) -> FilterDocuments | None:
+        """The filters as a stage, None when no condition is set. Raises ConfigError for bad values."""
+        given = {name: getattr(self, name) for name in SearchFilters.model_fields}
+        given = {name: value for name, value in given.items() if value not in (None, [])}
+        return build(FilterDocuments, given, "filters") if given else None
+
+
+class SearchRequest(Message):
+    """A search. `request_type(limits)` gives the class with the limits of a service."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": examples.REQUESTS})
+
+    query: str = Field(description="what to search for, in natural language, or a code or name to look up")
+    top_n: int = Field(description="how many hits at most")
+    filters: SearchFilters | None = Field(None, description="search only among documents that meet these conditions")
+    hypothesis: str | None = Field(
+        None, description="a passage that might answer the query, for pipelines that embed one (HyDE)"
+    )
+    phrasings: list[Text] | None = Field(
+        None, max_length=10, description="other phrasings of the query, in place of those a model would be asked for"
+    )
+    salient_terms: list[Name] = Field([], max_length=50, description="words and #tags of the query that matter most")
+    after: Date | None = Field(None, description="the notes of this time, from this date on, are the whole answer")
+    before: Date | None = Field(None, description="the same, up to this date, which is not included")
+    mode: Mode | None = Field(None, description="search by words, by meaning, by both, or re-rank meaning by words")
+    return_all: bool = Field(False, description="return all that is found, up to 100 hits")
+    explain: bool = Field(False, description="say of every hit why it is where it is")
+    format: Literal["json", "xml"] = Field(
+        "json", description="xml: also `context`, the hits as one text for a language model"
+    )
+
+    def options(self) -> SearchOptions:
+        """The options of the search. Raises ConfigError for bad values."""
+        names = [each.name for each in dataclasses.fields(SearchOptions)]
+        return build(SearchOptions, {name: getattr(self, name) for name in names}, "")
+
+
+def request_type(limits: Limits) -> type[SearchRequest]:
+    """The class of requests with the limits of a service, which its schema states."""
+    fields = SearchRequest.model_fields
+    text = Field(min_length=1, max_length=limits.max_query, description=fields["query"].description)
+    passage = Field(min_length=1, max_length=limits.max_query)
+    number = Field(min(10, limits.max_top), ge=1, le=limits.max_top, description=fields["top_n"].description)
+    return create_model(
+        "SearchRequest",
+        __base__=SearchRequest,
+        __doc__="A search.",
+        query=(Annotated[str, text], ...),
+        top_n=(int, number),
+        hypothesis=(Annotated[str, passage] | None, Field(None, description=fields["hypothesis"].description)),
+    )
+
+
+def hypothesis_request_type(limits: Limits) -> type[SearchRequest]:
+    """The class of requests of a service in which the hypothesis is required."""
+    described = SearchRequest.model_fields["hypothesis"].description
+    text = Annotated[str, Field(min_length=1, max_length=limits.max_query)]
+    wanted = (text, Field(description=described))
+    return create_model("HypothesisRequest", __base__=request_type(limits), __doc__="A search.", hypothesis=wanted)
+
+
+class SearchAnswer(Message):
+    """Hits: first the notes that the query names, `filter_results` of them, then the hits of the search, best first.
+
+    `total` counts all hits, `filters_applied` are the conditions that documents had to meet. `notes` say in words what
+    the steps of the pipeline decided. `context` has the hits as XML for a language model, where the request has
+    `format=xml`: `filterResults` with `matchType`, `searchResults` with `modified`. `bundle` names the
+    configuration and `version` the content that answered.
+    `stage_ms` are the milliseconds of each step, `took_ms` those of all steps without time in the queue.
+    """
+
+    hits: list[Hit]
+    filter_results: int
+    total: int
+    filters_applied: dict[str, Any]
+    notes: list[str]
+    context: str | None
+    bundle: str
+    version: str
+    stage_ms: dict[str, float]
+    took_ms: float
+
+
+class ListRequest(SearchFilters):
+    """Which documents to list: those that meet all conditions, by id."""
+
+    model_config = ConfigDict(strict=False)  # numbers in an address are written as text
+
+    prefix: str = Field("", max_length=1000, description="their ids begin so, as with the folders `guides/`")
+    after: str = Field("", max_length=1000, description="their ids come after this one: `next` of the answer before")
+    limit: int = Field(100, ge=1, le=1000, description="how many at most")
+
+
+class DocumentList(Message):
+    """Documents in the order of their ids; `total` meet the conditions; `next` is null if these are the last."""
+
+    documents: list[ListedDocument]
+    total: int
+    next: str | None
+    version: str
+
+
+class Lines(Message):
+    """Lines of a document's file, counted from 1, both included."""
+
+    model_config = ConfigDict(strict=False)
+
+    start_line: int = Field(1, ge=1, le=_INT64, description="the first line to return")
+    end_line: int = Field(_INT64, ge=1, le=_INT64, description="the last line to return")
+
+
+class DocumentRequest(Lines):
+    """Which document to read, or which lines of its file."""
+
+    docno: str = Field(min_length=1, max_length=2000, description="the id of a document, as hits and lists have it")
+
+
+class DocumentAnswer(Message):
+    """A document, and the version of the bundle's content."""
+
+    document: StoredDocument
+    version: str
+
+
+class Nothing(Message):
+    """No arguments."""
+
+
+class Health(Message):
+    """What is being searched, and how.
+
+    `generation` counts the refreshes of the documents since the export, `refreshed` is the time of the last one.
+    `chunks_changed` is the share of chunks that differ from those measured, `golden_agreement` the share of the first
+    hits of golden queries that are as measured, `kept_files` the number of files whose earlier version answers.
+    """
+
+    status: str
+    bundle: str
+    version: str
+    documents: int
+    chunks: int
+    pipeline: str
+    waiting: int
+    generation: int
+    refreshed: str | None
+    chunks_changed: float
+    golden_agreement: float
+    kept_files: int
+
+
+class Problem(Message):
+    """Why there is no answer, in one sentence."""
+
+    error: str
+
+
+def first_sentence(errors: Sequence[Any]) -> str:
+    """A sentence on the first of pydantic's errors: where and what, without the value."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return "the request is not valid JSON"
+    where = ".".join(map(str, first["loc"]))
+    what = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
+    return f"{where or 'the request'}: {what[0].lower()}{what[1:]}"

@@ -1,0 +1,86 @@
+"""A log of searches for `ragbench topics from-log`, kept only if asked for.
+
+One JSON object a line: `time`, `session`, `query` and `shown` (docnos, best first) of a search, or `time`, `session`
+and `opened` of a document that is read. Where two bundles answered, `teams` has a letter for each that was shown: `a`
+of the first bundle, `b` of the canary, `-` of neither; `versions` are theirs. A session is a random name for one
+connection. No address is kept, and no query in which personal data is recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ragbench.base.errors import ConfigError
+from ragbench.benchmark.personal import personal
+from ragbench.extras.ship.serving.canary import Drafted
+
+LOG = logging.getLogger("ragbench.extras.ship.serving")
+SESSION = "session"
+"""The name of the session in the state of an HTTP request."""
+
+
+def new_session() -> str:
+    """A random name that does not identify anybody."""
+    return secrets.token_hex(8)
+
+
+def session_of(request: Any) -> str:
+    """The name of the connection of an HTTP request, a new name if it has none."""
+    return str(getattr(request.state, SESSION, None) or new_session())
+
+
+class SearchLog:
+    """Adds lines to a file that only its owner may read. ConfigError when it cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        """Write nothing as a test, so that a wrong path is found before the first search."""
+        if path.suffix != ".jsonl":
+            raise ConfigError(f"--log {path} must be a .jsonl file: choose another name")
+        self._path = path
+        self._failed = False
+        try:
+            self._add("")
+        except OSError as error:
+            raise ConfigError(
+                f"--log {path} cannot be written ({error.strerror or error}): name another file"
+            ) from None
+
+    def log_search(self, session: str, query: str, docnos: Iterable[str], drafted: Drafted | None = None) -> None:
+        """Log a search and the documents that were shown; of two bundles, also which one has shown each."""
+        if personal(query):
+            return
+        shown = list(dict.fromkeys(docnos))
+        row: dict[str, Any] = {"session": session, "query": query, "shown": shown}
+        if drafted is not None:
+            row |= {"teams": "".join(drafted.teams[docno] for docno in shown), "versions": list(drafted.versions)}
+        self._write(row)
+
+    def log_read(self, session: str, docno: str) -> None:
+        """Log a document that was read."""
+        self._write({"session": session, "opened": docno})
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        """Add a line; if it cannot be written, the search is answered all the same, and one message says so."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"time": now, **row}, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+        try:
+            self._add(f"{line}\n")
+        except OSError as error:
+            if not self._failed:
+                LOG.error("searches are not logged: %s cannot be written (%s)", self._path, error.strerror or error)
+            self._failed = True
+
+    def _add(self, text: str) -> None:
+        """Add text; the file is opened each time, so that it may be moved away while the service runs."""
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(handle, text.encode("utf-8"))
+        finally:
+            os.close(handle)

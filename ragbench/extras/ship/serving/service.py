@@ -1,0 +1,276 @@
+"""A search service for HTTP and MCP: one queue, one bundle at a time, refusals without internal details."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+from zlib import crc32
+
+from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.extras.ship.bundle import RECORD
+from ragbench.extras.ship.serving.canary import CanarySpec, Draft, Drafted
+from ragbench.extras.ship.serving.current import CurrentBundle, OpenBundle, open_bundle
+from ragbench.extras.ship.serving.limits import Limits
+from ragbench.extras.ship.serving.messages import (
+    DocumentAnswer,
+    DocumentList,
+    DocumentRequest,
+    Health,
+    ListRequest,
+    SearchAnswer,
+    SearchRequest,
+)
+from ragbench.extras.ship.serving.metrics import Metrics
+from ragbench.extras.ship.serving.search_log import SearchLog
+from ragbench.extras.ship.serving.workers import Busy, Workers
+from ragbench.index import documents
+from ragbench.search.engine.answer import Answer
+from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
+
+LOG = logging.getLogger("ragbench.extras.ship.serving")
+
+T = TypeVar("T")
+
+
+class Refused(Exception):
+    """A search without an answer: `status` as in HTTP, a sentence for the caller, seconds to wait or None."""
+
+    def __init__(self, status: int, sentence: str, retry_after: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.retry_after = retry_after
+
+
+class SearchService:
+    """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
+
+    `mode` is the default mode of searches; `log` records searches and documents that are read; `canary` is a second
+    bundle that takes part in a share of the searches, which needs a log. Raises BundleError, IndexError_ and ModelError
+    when a bundle does not open, ConfigError when its pipeline has no such mode.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        limits: Limits | None = None,
+        threads: int | None = None,
+        mode: str | None = None,
+        log: SearchLog | None = None,
+        canary: CanarySpec | None = None,
+    ) -> None:
+        if canary is not None and log is None:
+            raise ConfigError("--canary is judged by what people open: add --log FILE")
+        self.folder = folder
+        self.leaving = False
+        """Whether the service was told to end and only answers requests that still come."""
+        self._log = log
+        self._mode = mode
+        self.limits = limits or Limits()
+        self._threads = threads
+        opened = open_bundle(folder, threads)
+        self._current = CurrentBundle(opened)
+        self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
+        self.metrics = Metrics(lambda: len(self._workers))
+        adapted_pipeline(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
+        self._canary_spec, self._draft = canary, Draft()
+        self._canary = CurrentBundle(self._open_canary(canary)) if canary is not None else None
+        self._announce(opened)
+
+    def _open_canary(self, spec: CanarySpec) -> OpenBundle:
+        models = self._current.opened.bundle.index.models
+        return open_bundle(spec.folder, self._threads, models)
+
+    async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
+        """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
+
+        `session` is the name of the connection in the log of searches.
+        """
+        started = time.monotonic()
+        try:
+            answer, drafted = await self._in_queue(lambda deadline: self._answer(request, deadline))
+        except Refused as refusal:
+            outcome = {422: "refused", 503: "busy", 504: "late"}.get(refusal.status, "failed")
+            self.metrics.searches.labels(outcome).inc()
+            raise
+        finally:
+            self.metrics.request_seconds.observe(time.monotonic() - started)
+        self.metrics.searches.labels("answered").inc()
+        for what, there in (("hits", answer.hits), ("filters", answer.filters_applied)):
+            if there:
+                self.metrics.used.labels(what).inc()
+        if self._log is not None:
+            self._log.log_search(session, request.query, (hit.docno for hit in answer.hits), drafted)
+        return answer
+
+    async def list_documents(self, request: ListRequest) -> DocumentList:
+        """The documents that meet the conditions. Raises Refused as `search` does."""
+        return await self._in_queue(lambda _: self._list(request))
+
+    async def get_document(self, request: DocumentRequest, session: str = "") -> DocumentAnswer:
+        """A document or lines of it. Raises Refused as `search` does, and 404 where there is no such document."""
+        answer = await self._in_queue(lambda _: self._read(request))
+        if self._log is not None:
+            self._log.log_read(session, request.docno)
+        return answer
+
+    async def _in_queue(self, task: Callable[[float], T]) -> T:
+        """The result of a task that a worker does; the task gets its deadline (of `time.monotonic`)."""
+        deadline = time.monotonic() + self.limits.time_limit
+
+        def in_time() -> T:
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            return task(deadline)
+
+        try:
+            future = self._workers.submit(in_time)
+            async with asyncio.timeout(self.limits.time_limit):
+                answer: T = await asyncio.wrap_future(future)
+                return answer
+        except Refused:
+            raise
+        except Busy as busy:
+            raise Refused(
+                503, f"too many requests wait already: try again in {busy.retry_after} s", busy.retry_after
+            ) from None
+        except TimeoutError:
+            raise Refused(
+                504, f"the request took longer than {self.limits.time_limit:g} s: ask for less, or later"
+            ) from None
+        except ConfigError as error:
+            raise Refused(422, str(error)) from None
+        except Exception:
+            LOG.exception("a request failed")
+            raise Refused(500, "the request failed; the log of the service says why") from None
+
+    def _answer(self, request: SearchRequest, deadline: float) -> tuple[SearchAnswer, Drafted | None]:
+        """In a worker: search; in a share of the searches with the canary."""
+        filters, options = request.filters.stage() if request.filters else None, request.options().in_mode(self._mode)
+        if options.return_all and self.limits.max_top < RETURN_ALL:
+            raise ConfigError(f"return_all cannot be used: this service returns {self.limits.max_top} hits at most")
+        with self._current.lease() as opened:
+            started = time.perf_counter()
+            more: dict[str, Any] = {"filters": filters, "options": options, "deadline": deadline}
+            answer = opened.bundle.answer(request.query, request.top_n, explain=request.explain, **more)
+            drafted = self._drafted(request, answer, opened.version, {**more, "explain": request.explain})
+            took = time.perf_counter() - started
+            self.metrics.search_seconds.observe(took)
+            said = SearchAnswer.model_construct(
+                hits=list(drafted.hits if drafted else answer.hits),
+                filter_results=answer.filter_results,
+                total=answer.total,
+                filters_applied=answer.filters_applied,
+                notes=list(answer.notes),
+                context=answer.xml if request.format == "xml" else None,
+                bundle=opened.bundle.name,
+                version=opened.version,
+                stage_ms=answer.stage_ms,
+                took_ms=round(1e3 * took, 3),
+            )
+            return said, drafted
+
+    def _drafted(self, request: SearchRequest, answer: Answer, version: str, more: Mapping[str, Any]) -> Drafted | None:
+        """The hits of both bundles, None for a search without the canary, or one that it cannot answer (logged)."""
+        if self._canary is None or self._canary_spec is None or self._draft.chance.random() >= self._canary_spec.share:
+            return None
+        with self._canary.lease() as second:
+            try:
+                theirs = second.bundle.answer(request.query, request.top_n, **more)
+            except (RagbenchError, TimeoutError) as error:
+                LOG.warning("the canary did not answer, the first bundle did alone: %s", error)
+                return None
+            drafted = self._draft(answer.hits, theirs.hits, answer.filter_results)
+            return replace(drafted, versions=(version, second.version))
+
+    def _list(self, request: ListRequest) -> DocumentList:
+        """In a worker: list documents."""
+        filters = request.stage()
+        with self._current.lease() as opened:
+            index = opened.bundle.index
+            rows = documents.rows_of_documents(index, request.prefix, filters.conditions if filters else None)
+            docnos = [index.chunks.docnos[row] for row in rows]
+            first = bisect_right(docnos, request.after)
+            stop = first + request.limit
+            return DocumentList.model_construct(
+                documents=[documents.listed_document(index, row) for row in rows[first:stop]],
+                total=len(rows),
+                next=docnos[stop - 1] if stop < len(rows) else None,
+                version=opened.version,
+            )
+
+    def _read(self, request: DocumentRequest) -> DocumentAnswer:
+        """In a worker: read a document."""
+        if request.end_line < request.start_line:
+            raise ConfigError(f"end_line must be at least start_line, got {request.start_line} and {request.end_line}")
+        with self._current.lease() as opened:
+            found = opened.bundle.document(request.docno, (request.start_line, request.end_line))
+            if found is None:
+                raise Refused(404, "there is no such document: the list of documents has the ids there are")
+            return DocumentAnswer.model_construct(document=found, version=opened.version)
+
+    def health(self) -> Health:
+        """What is being searched now."""
+        opened = self._current.opened
+        chunks = opened.bundle.index.chunks
+        return Health(
+            status="ok",
+            bundle=opened.bundle.name,
+            version=opened.version,
+            documents=chunks.n_documents,
+            chunks=len(chunks),
+            pipeline=repr(opened.bundle.pipeline),
+            waiting=len(self._workers),
+            generation=opened.bundle.serves.number,
+            refreshed=opened.bundle.serves.made or None,
+            chunks_changed=opened.bundle.serves.drift.chunks_changed,
+            golden_agreement=opened.bundle.serves.drift.agreement,
+            kept_files=len(opened.bundle.serves.kept),
+        )
+
+    def engine_signature(self) -> tuple[tuple[str, int, int, int], ...]:
+        """What a server says about its content, as `reload.signature` does of files; empty where it does not answer."""
+        from ragbench.extras.engines.opened import EngineBundle
+
+        opened = self._current.opened.bundle
+        try:
+            version = opened.engine.version() if isinstance(opened, EngineBundle) else ""
+        except RagbenchError:
+            return ()
+        return ((RECORD, crc32(version.encode()), 0, 0),) if version else ()
+
+    def reload(self) -> str:
+        """Open the folder again and make the new bundle answer; returns its version. No request is dropped.
+
+        If the new bundle does not open, the old one still answers and the error is raised.
+        """
+        try:
+            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models)
+        except BaseException:
+            self.metrics.reloads.labels("failed").inc()
+            raise
+        self._current.replace(opened)
+        if self._canary is not None and self._canary_spec is not None:
+            self._canary.replace(self._open_canary(self._canary_spec))
+        self._announce(opened)
+        self.metrics.reloads.labels("done").inc()
+        return opened.version
+
+    def close(self) -> None:
+        """Finish the searches under way, refuse those that wait, close the bundle."""
+        self._workers.close(self.limits.time_limit)
+        self._current.close()
+        if self._canary is not None:
+            self._canary.close()
+
+    def _announce(self, opened: OpenBundle) -> None:
+        self.metrics.documents.set(opened.bundle.index.chunks.n_documents)
+        self.metrics.serves(opened.bundle.serves)
+        self.metrics.bundle.clear()
+        self.metrics.bundle.labels(opened.bundle.name, opened.version).set(1)

@@ -1,0 +1,302 @@
+"""Check that a bundle answers on this machine as where it was made: models, documents, index, rankings, speed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragbench.base import files
+from ragbench.base.checks import Check
+from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
+from ragbench.base.progress import steps
+from ragbench.config.arm_builder import Progress
+from ragbench.evaluation.intervals import p95_at_least, summary
+from ragbench.evaluation.latency import measure
+from ragbench.extras.engines import opened
+from ragbench.extras.ship import bundle, generation
+from ragbench.extras.ship.bundle import Golden
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, documents_of, load_folder, settings_of
+from ragbench.index.artefact import damage_of
+from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.results import environment
+from ragbench.search.engine.executor import Arm
+
+SCORE_TOLERANCE = 1e-4
+"""Scores are equal that differ by at most this share of the larger one: processors round differently."""
+NUMERICS = {"vectors": 0.02, "scores": 1.0}
+"""How much what a model computes here may differ from what it computed at the export, and why is no failure.
+
+Vectors by 1 - cosine, cross-encoders by their logits. int8 inference rounds differently on other kinds of processors:
+`docs/limits.md` has what was measured.
+"""
+LATENCY_TOLERANCE = 0.5
+"""How much higher p95 may be than the measured one, as a share of it."""
+
+_FIRST, _ALIKE = 10, 0.95
+
+
+def verify(
+    folder: Path | str,
+    *,
+    corpus: Path | None = None,
+    latency_tolerance: float = LATENCY_TOLERANCE,
+    latency: bool = True,
+    progress: Progress | None = None,
+) -> Iterator[Check]:
+    """Check a bundle, or an engine by its file or address, part by part and yield each outcome.
+
+    Raises BundleError for a folder that is not a bundle.
+
+    `corpus`: the folder of the documents now; without it, a bundle with an index is not compared with documents that
+    are missing.
+    """
+    if latency_tolerance < 0:
+        raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
+    if opened.is_engine(folder):
+        yield from _engine(folder, progress)
+        return
+    folder = Path(folder)
+    record = bundle.read_record(folder)
+    yield _record(folder, record)
+    yield _files(folder, record)
+    yield from (_model(entry) for entry in record["models"])
+    yield _corpus(folder, record, corpus)
+    try:
+        loaded = load_folder(folder, corpus, None, None)
+    except RagbenchError as error:
+        yield Check("index", "fails", str(error))
+        for part in ("rankings", "latency"):
+            yield Check(part, "not checked", "the bundle does not open")
+        return
+    with loaded:
+        yield _index(loaded)
+        golden = loaded.golden()
+        yield rankings(loaded, golden, progress)
+        yield (
+            _latency(loaded, golden, latency_tolerance, progress)
+            if latency
+            else Check("latency", "not checked", "left out with --no-latency")
+        )
+    yield _drift(loaded)
+    yield _environment(record)
+
+
+def _engine(place: Path | str, progress: Progress | None) -> Iterator[Check]:
+    """The checks of an engine: its content, its model, the golden queries."""
+    with opened.load(place) as loaded:
+        damage = loaded.engine.damage()
+        content = Check("content", "passes", "documents, vectors and words are as they were written")
+        yield Check("content", "fails", f"{damage}: export it again") if damage else content
+        yield from (_model(entry) for entry in loaded.record["models"])
+        by_arm = loaded.engine.about.get("golden") == "arm"
+        yield _agreement(loaded) if by_arm else rankings(loaded, loaded.golden(), progress)
+        yield Check("latency", "not checked", "an engine is timed as an arm: live=engine live.engine=ADDRESS")
+        yield _drift(loaded)
+        yield _environment(loaded.record)
+
+
+def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) -> str | None:
+    """What differs in a ranking, None if nothing does; hits with equal scores may have any order."""
+    if len(ids) != len(expected.ids):
+        return f"{len(ids)} hits instead of {len(expected.ids)}"
+    then = dict(zip(expected.ids, expected.scores, strict=True))
+    for rank, (name, score, before, score_before) in enumerate(
+        zip(ids, scores, expected.ids, expected.scores, strict=True), start=1
+    ):
+        if name != before and not (name in then and _close(then[name], score_before)):
+            return f"rank {rank} is {name} instead of {before}"
+        if not _close(score, score_before):
+            return f"rank {rank} has the score {score:.6g} instead of {score_before:.6g}"
+    return None
+
+
+def _record(folder: Path, record: Mapping[str, Any]) -> Check:
+    """Whether everything that the pipeline uses is listed; what is not listed is not compared."""
+    try:
+        settings = settings_of(folder, record)
+        pipeline, golden = settings.pipeline, bundle.read_golden(folder)
+    except RagbenchError as error:
+        return Check("record", "fails", str(error))
+    kinds = Counter(str(entry["kind"]) for entry in record["models"])
+    used = Counter({"encoder": len(pipeline.encoders), "cross-encoder": len(bundle.cross_encoders(pipeline))})
+    missing = [f"{kind} among the models" for kind in sorted(used - kinds)]
+    missing += [f"{need} among the artefacts" for need in sorted(bundle.needs(pipeline) - set(record["artefacts"]))]
+    missing += [f"{name} among the files" for name in bundle.SEALED if name not in record["files"]]
+    if len(golden) != record["golden"] or not golden:
+        missing.append("any golden query" if not golden else f"{record['golden'] - len(golden)} golden queries")
+    if missing:
+        return Check("record", "fails", f"it lacks {', '.join(missing)}: export the bundle again")
+    models = "1 model" if len(record["models"]) == 1 else f"{len(record['models'])} models"
+    return Check("record", "passes", f"{models}, {len(record['artefacts'])} parts of an index")
+
+
+def _files(folder: Path, record: Mapping[str, Any]) -> Check:
+    changed = []
+    for name, digest in record["files"].items():
+        try:
+            found = files.sha256(folder / name)
+        except OSError:
+            found = ""
+        if found != digest:
+            changed.append(name)
+    if changed:
+        return Check("files", "fails", f"{', '.join(changed)} changed after the export")
+    return Check("files", "passes", f"{len(record['files'])} files are as they were written")
+
+
+def _model(entry: Mapping[str, Any]) -> Check:
+    """Whether a model has the same weights and the same settings."""
+    part = f"model {entry['name']}"
+    try:
+        model: Any = (
+            load_encoder(EncoderSpec(**entry["spec"]))
+            if entry["kind"] == "encoder"
+            else load_cross_encoder(CrossEncoderSpec(**entry["spec"]))
+        )
+        weights, digest = dict(model.weights), model.digest
+        here = getattr(model, "numerics", "")
+        there = entry.get("numerics", here)  # bundles of earlier versions lack it
+    except (ModelError, ConfigError) as error:
+        return Check(part, "fails", str(error))
+    if weights != entry["weights"]:
+        return Check(part, "fails", "its weights differ from those that were measured")
+    if digest != entry["digest"]:
+        return Check(part, "fails", "its weights are the same, but its settings or the library that runs it differ")
+    other = f"; its numerics were {there} at the export and are {here} here" if there != here else ""
+    return Check(part, "passes", f"digest {digest[:12]}{other}")
+
+
+def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:
+    try:
+        benchmark = documents_of(settings_of(folder, record), corpus)
+    except (CorpusError, BenchmarkError, ConfigError) as error:
+        if corpus is None and record["include_index"]:
+            return Check("documents", "not checked", f"they are not here, name them with --corpus ({error})")
+        return Check("documents", "fails", str(error))
+    serves = generation.current(folder, record)
+    if benchmark.collection != serves.collection:
+        before = len(serves.modified)
+        return Check(
+            "documents",
+            "fails",
+            f"they have changed since the export ({len(benchmark.documents)} now, {before} then): run and export again"
+            if not serves.number
+            else f"they have changed since the refresh ({len(benchmark.documents)} now, {before} then): refresh again",
+        )
+    origin = (
+        f"of generation {serves.number}, refreshed since the measurement" if serves.number else "that were measured"
+    )
+    return Check("documents", "passes", f"{len(benchmark.documents)} documents are those {origin}")
+
+
+def _index(loaded: LoadedBundle) -> Check:
+    expected = loaded.serves.artefacts
+    found = loaded.index.fingerprints(expected)
+    other = sorted(name for name, fingerprint in expected.items() if found[name] != fingerprint)
+    if other:
+        return Check("index", "fails", f"this version would build {', '.join(other)} differently")
+    artefacts = loaded.index.artefacts()
+    for each in artefacts:
+        if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
+            return Check("index", "fails", f"{each.kind} {each.fingerprint} is damaged: {reason}")
+    return Check("index", "passes", f"{len(artefacts)} artefacts are undamaged")
+
+
+def rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:
+    """Whether golden queries have the hits and scores that they had.
+
+    A query whose ranking differs is answered again with the recorded outputs of the models: if it has the same ranking
+    then, only numerics differ, within `NUMERICS`.
+    """
+    asked = steps("replaying queries", [Golden(each.query) for each in golden], progress)
+    here = list(bundle.replay(loaded.pipeline, loaded.index, asked))
+    other = [each for each, now in zip(golden, here, strict=True) if same_ranking(each, now.ids, now.scores)]
+    vectors, scores = _numerics(golden, here)
+    said = f"here vectors differ by up to {vectors:.2g} (1 - cosine), scores of a cross-encoder by {scores:.2g}"
+    if other and not (vectors <= NUMERICS["vectors"] and scores <= NUMERICS["scores"]):
+        return Check("rankings", "fails", f"the models compute something else than where it was exported: {said}")
+    again = bundle.replay(loaded.pipeline, loaded.index, other)
+    found = {each.query.qid: same_ranking(each, now.ids, now.scores) for each, now in zip(other, again, strict=True)}
+    if differing := [f"{qid}: {difference}" for qid, difference in found.items() if difference]:
+        shown = "; ".join(differing[:3])
+        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries have other rankings ({shown})")
+    said = f", {len(other)} of them only with the recorded model outputs: {said}" if other else ""
+    return Check("rankings", "passes", f"{len(golden)} queries have the same rankings{said}")
+
+
+def _numerics(then: Sequence[Golden], now: Sequence[Golden]) -> tuple[float, float]:
+    """How far model outputs differ at most from those recorded: 1 - cosine of vectors, difference of scores."""
+    vectors, scores = [0.0], [0.0]
+    for each, other in zip(then, now, strict=True):
+        computed = other.arrays()
+        for key, value in each.arrays().items():
+            if len(value) != len(computed.get(key, value)):
+                return float("inf"), float("inf")
+            a, b = (np.frombuffer(raw, "<f4").astype(float) for raw in (value, computed.get(key, value)))
+            scores.append(abs(float(a[0] - b[0]))) if len(a) == 1 else vectors.append(1 - float(a @ b))
+    return float(np.max(vectors)), float(np.max(scores))  # not a number if one is not
+
+
+def _agreement(loaded: LoadedBundle) -> Check:
+    """Where no engine had been asked, its first hits beside those of an arm, whose scores differ a little."""
+    shares = []
+    for each in loaded.golden():
+        (state,) = loaded.pipeline([each.query], loaded.index)
+        ids, _ = bundle.scored_ids(state.fused, loaded.index, _FIRST)
+        before = set(each.ids[:_FIRST])
+        shares.append(len(before & set(ids)) / len(before) if before else float(not ids))
+    share = sum(shares) / max(len(shares), 1)
+    said = f"{share:.1%} of the first {_FIRST} hits of {len(shares)} queries are those of the arm it was made of"
+    return Check("rankings", "passes" if share >= _ALIKE else "fails", said)
+
+
+def _drift(loaded: LoadedBundle) -> Check:
+    """How far the served documents have moved from the measured ones; it never fails, since documents may change."""
+    serves = loaded.serves
+    if not serves.number:
+        return Check("drift", "passes", "the documents are those that were measured")
+    drift = serves.drift
+    return Check(
+        "drift",
+        "passes",
+        f"generation {serves.number}: {drift.chunks_changed:.1%} of the chunks differ from those measured, "
+        f"golden queries keep {drift.agreement:.1%} of their first hits",
+    )
+
+
+def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, progress: Progress | None) -> Check:
+    then = loaded.record["latency_ms"]
+    if then is None:
+        return Check("latency", "not checked", "the run did not measure time")
+    arm = Arm(loaded.name, loaded.pipeline, loaded.index)
+    spec = replace(loaded.settings.latency, enabled=True, cold_start=False)
+    timing = measure([arm], [each.query for each in golden], spec, progress, again=False)[loaded.name]
+    now = summary(timing.samples())
+    limit = then["p95"] * (1 + tolerance)
+    low = p95_at_least(timing.samples())
+    said = f"p95 {now['p95']:.1f} ms (at least {low:.1f}), {then['p95']:.1f} ms when measured, limit {limit:.1f} ms"
+    # The lower bound counts, so that a machine that is busy for a moment does not fail the check.
+    return Check("latency", "fails" if low > limit else "passes", said)
+
+
+def _environment(record: Mapping[str, Any]) -> Check:
+    then, now = record["environment"]["export"], environment.describe()
+    other = [
+        f"{name} {then['packages'].get(name, 'not there')} -> {version}"
+        for name, version in now["packages"].items()
+        if then["packages"].get(name) != version
+    ]
+    if then["processor"] != now["processor"]:
+        other.append("another processor")
+    return Check(
+        "environment", "passes", f"differs ({', '.join(other)})" if other else "the same packages and processor"
+    )
+
+
+def _close(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= SCORE_TOLERANCE * max(abs(a), abs(b))

@@ -1,0 +1,76 @@
+"""`ragbench studio`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.extras.ship.commands.serve import add_address, url_of
+
+DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
+
+Answers only this machine unless --host names another address, and only callers with the token in the printed address.
+Settings (key=value) say where results lie and what is searched, as in other commands."""
+EXAMPLES = """examples:
+  ragbench studio
+  ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
+  ragbench studio --read-only --allow-host bench.example.org     behind a proxy, for others to look at
+  ragbench studio --host 0.0.0.0 --behind-proxy      a proxy with TLS sends requests here
+"""
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The address, who may ask, and overrides."""
+    add_address(parser, 8150)
+    parser.add_argument("--read-only", action="store_true", help="nothing can be judged, started or written")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="a name that a proxy asks by; repeat for more"
+    )
+    parser.add_argument(
+        "--allow-commands", action="store_true", help="forms may name programs to start, and classes to import"
+    )
+    parser.add_argument(
+        "--behind-proxy", action="store_true", help="a proxy before this --host encrypts what other machines send"
+    )
+    parser.add_argument("--browser", action="store_true", help="open the address in the default browser")
+    console.add_overrides(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Bind, print the address, serve."""
+    from ragbench.config import composition
+    from ragbench.extras.ship.access import LOOPBACK, Session
+    from ragbench.extras.ship.serving import listen
+    from ragbench.extras.ship.serving.limits import Limits
+    from ragbench.extras.studio import link as studio_link
+    from ragbench.extras.studio.app import Studio, create_app
+
+    local = arguments.host in _LOOPBACK
+    if not local and not arguments.behind_proxy:
+        raise ConfigError(
+            f"--host {arguments.host} lets other machines send the token unencrypted: put a proxy with TLS in front "
+            "and add --behind-proxy"
+        )
+    settings = composition.compose(arguments.overrides)
+    hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
+    known = hosts if local or arguments.allow_host else None
+    access = Session(known, read_only=arguments.read_only, commands=arguments.allow_commands)
+    studio = Studio(settings.results, tuple(arguments.overrides), access)
+    with listen.bind(arguments.host, arguments.port) as bound:
+        address = f"{url_of(arguments, bound)}/?token={access.token}"
+
+        def ready() -> None:
+            if not local:
+                console.say("warning: other machines reach this address; whoever has the token may do what you may")
+            print(f"ragbench studio on {address}\nstop it with Ctrl-C", flush=True)
+            if arguments.browser:
+                import webbrowser
+
+                webbrowser.open(address)
+
+        with studio_link.announce(settings.results, address):
+            listen.run(create_app(studio), bound, ready, Limits())
+    return 0

@@ -1,0 +1,267 @@
+"""Judging in the browser: pools of a run's unjudged pairs, and one file for every judge of a pool.
+
+    <results>/studio/pools/<run>.csv              what `ragbench data pool` writes
+    <results>/studio/judges/<run>/<judge>.csv     the same pairs in an order of this judge, with grades
+
+A pair shows neither which arm returned it nor at which rank. The order is drawn by the judge's name, since the order of
+the pool would show the best-ranked pairs first. Every grade is saved by `collect.judge`, as in a terminal,
+and goes into the judgments with `ragbench judge FILE --merge`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ragbench.base.errors import BenchmarkError, RagbenchError
+from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
+from ragbench.benchmark.lines import write_atomically
+from ragbench.benchmark.runs import read_run
+from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evidence.arms import Arms, JudgedContrast
+from ragbench.evidence.policy import Policy
+from ragbench.extras.collect import pool
+from ragbench.extras.collect.agreement import Agreement, agreement
+from ragbench.extras.collect.judge import Item, JudgingSession, grades_of, merge
+from ragbench.extras.studio.runs import Runs
+from ragbench.results import compare, measured_data, measurements
+
+_JUDGE = re.compile(r"\w[\w .-]{0,39}")
+LOOK_EVERY = 10
+"""The number of grades after which the page shows whether more could change a verdict."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a judge; `seconds_left` is NaN before three grades of this session."""
+
+    judge: str
+    graded: int
+    skipped: int
+    pairs: int
+    file: Path
+    seconds_left: float = math.nan
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """The agreement of two judges of a pool, None if they share no pair yet."""
+
+    first: str
+    second: str
+    found: Agreement | None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The texts before and after a section in its document, empty at the ends."""
+
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How more judging could change the verdict on each arm: (arm, verdict, sentence); `stop` if it can change none.
+
+    By documents: an effect lies between its values with all unjudged hits useless, and as useful as judged ones.
+    """
+
+    arms: tuple[tuple[str, JudgedContrast, str], ...]
+    stop: bool
+
+
+@dataclass
+class _Open:
+    """A session that is kept in memory so that it can undo; read again when another process has written the file."""
+
+    session: JudgingSession
+    state: int
+
+
+@dataclass
+class Judging:
+    """All pools below a results folder."""
+
+    runs: Runs
+    _open: dict[Path, _Open] = field(default_factory=dict)
+    _benchmarks: dict[str, Benchmark | None] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def _root(self) -> Path:
+        return self.runs.root / "studio"
+
+    def pools(self) -> dict[str, list[Progress]]:
+        """The progress of the judges of every pool, by the pool's name."""
+        names = sorted(path.stem for path in (self._root / "pools").glob("*.csv"))
+        return {name: [self.progress(name, judge) for judge in self.judges(name)] for name in names}
+
+    def judges(self, name: str) -> list[str]:
+        """The judges who have begun with a pool."""
+        return sorted(path.stem for path in (self._root / "judges" / self._require_pool(name)).glob("*.csv"))
+
+    def make(self, run: str, depth: int) -> int:
+        """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
+        found = self.runs.results(run)
+        benchmark = measured_data.benchmark_of(found, judged_since=True)
+        listed = {arm: read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
+        rows = pool.pool(listed, benchmark.section_qrels, depth)
+        if not rows:
+            raise BenchmarkError(f"the first {depth} hits of {run} are all judged: look deeper")
+        path = self._root / "pools" / f"{run}.csv"
+        if path.exists():
+            raise BenchmarkError(f"{run} has a pool already: judge it, or remove {path}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return pool.write_pool(path, rows, benchmark)
+
+    def begin(self, name: str, judge: str) -> None:
+        """Write the file of a judge if there is none: in an order of this judge, the pairs of a topic together."""
+        path = self._file(name, judge)
+        with self._lock:
+            if path.exists():
+                return
+            rows = pool.read_pool(self._root / "pools" / f"{self._require_pool(name)}.csv").rows
+            chance = random.Random(f"{name}/{judge}")
+            by_topic: dict[str, list[dict[str, str]]] = {}
+            for row in sorted(rows, key=lambda row: (row["qid"], row["section"])):
+                by_topic.setdefault(row["qid"], []).append(row | {"grade": "", "note": ""})
+            topics = list(by_topic.values())
+            chance.shuffle(topics)
+            for each in topics:
+                chance.shuffle(each)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            ordered = ([row[column] for column in pool.COLUMNS] for each in topics for row in each)
+            write_atomically(path, pool.to_csv(pool.COLUMNS, ordered))
+
+    def item(self, name: str, judge: str) -> Item | None:
+        """The pair to grade next."""
+        with self._lock:
+            return self._session(name, judge).session.item
+
+    def act(self, name: str, judge: str, pair: tuple[str, str], act: str, note: str = "") -> None:
+        """Grade the current pair (0 to 3), skip it (s) or take the last grade back (u); saved when this returns.
+
+        A grade for a pair that is no longer the current one, by a second click or from another tab, is ignored.
+        """
+        with self._lock:
+            opened = self._session(name, judge)
+            opened.session.act(act, pair, note)
+            opened.state = opened.session.path.stat().st_mtime_ns
+
+    def progress(self, name: str, judge: str) -> Progress:
+        """The progress of a judge."""
+        with self._lock:
+            session = self._session(name, judge).session
+            return Progress(
+                judge, session.n_graded, session.n_skipped, len(session), session.path, session.seconds_left
+            )
+
+    def agreements(self, name: str) -> list[Agreed]:
+        """The agreement of every two judges of a pool."""
+        grades = {judge: grades_of(self._file(name, judge)) for judge in self.judges(name)}
+        names = list(grades)
+        pairs = [(one, two) for n, one in enumerate(names) for two in names[n + 1 :]]
+        return [Agreed(one, two, _agreement(grades[one], grades[two])) for one, two in pairs]
+
+    def neighbours(self, name: str, section: str) -> Neighbours:
+        """The texts around a section, empty where the documents of the run can no longer be read."""
+        benchmark = self._benchmark(name)
+        document = (
+            next((d for d in benchmark.documents if d.docno == docno_of_section(section)), None) if benchmark else None
+        )
+        if document is None:
+            return Neighbours()
+        places = [each.anchor for each in document.sections]
+        anchor = section.rpartition("#")[2]
+        if anchor not in places:
+            return Neighbours()
+        at = places.index(anchor)
+        texts = [document.text[each.start : each.end].strip() for each in document.sections]
+        return Neighbours(texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else "")
+
+    def outlook(self, name: str, judge: str) -> Outlook | None:
+        """How more judging could change verdicts after this judge's grades; None for one arm or changed documents."""
+        benchmark = self._benchmark(name)
+        run = self.runs.results(name)
+        if benchmark is None or len(run.arms) < 2:
+            return None
+        merged = merge(self._file(name, judge), benchmark.section_qrels, overwrite=True).qrels
+        judged = replace(benchmark, section_qrels=merged, document_qrels=_documents(benchmark, merged))
+        policy, split = Policy.of(run.config(run.arms[0])), str(run.record["split"])
+        arms = {}
+        for arm in run.arms:
+            measured, _ = compare.evaluate_run_file(
+                run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure
+            )
+            arms[arm] = replace(measured, config=run.config(arm))
+        found = []
+        for each in Arms(arms, policy).against():
+            sentence, done = _may_change(each, policy.statistics.smallest_effect)
+            found.append((each.contrast.factors[0], each, sentence, done))
+        return Outlook(tuple(each[:3] for each in found), all(each[3] for each in found))
+
+    def _benchmark(self, name: str) -> Benchmark | None:
+        """The benchmark of a run, None where it has changed since the measurement."""
+        with self._lock:
+            if name not in self._benchmarks:
+                try:
+                    self._benchmarks[name] = measured_data.benchmark_of(self.runs.results(name), judged_since=True)
+                except RagbenchError:
+                    self._benchmarks[name] = None
+            return self._benchmarks[name]
+
+    def _require_pool(self, name: str) -> str:
+        if name not in {path.stem for path in (self._root / "pools").glob("*.csv")}:
+            raise BenchmarkError(f"there is no pool '{name[:100]}': make one on the page of judging")
+        return name
+
+    def _file(self, name: str, judge: str) -> Path:
+        if not _JUDGE.fullmatch(judge):
+            raise BenchmarkError("a judge's name has 1 to 40 letters, digits, blanks, dots and dashes")
+        return self._root / "judges" / self._require_pool(name) / f"{judge}.csv"
+
+    def _session(self, name: str, judge: str) -> _Open:
+        path = self._file(name, judge)
+        if not path.is_file():
+            raise BenchmarkError(f"'{judge}' has not begun with this pool: begin on the page of judging")
+        state = path.stat().st_mtime_ns
+        if path not in self._open or self._open[path].state != state:
+            self._open[path] = _Open(JudgingSession(path), state)
+        return self._open[path]
+
+
+def _agreement(one: Qrels, two: Qrels) -> Agreement | None:
+    shared = any(section in two.get(qid, {}) for qid, grades in one.items() for section in grades)
+    return agreement(one, two) if shared else None
+
+
+def _documents(benchmark: Benchmark, sections: Qrels) -> Mapping[str, Mapping[str, int]]:
+    """The judgments of documents, raised to the best of their sections."""
+    found = {qid: dict(grades) for qid, grades in benchmark.document_qrels.items()}
+    for qid, grades in sections.items():
+        for section, grade in grades.items():
+            docno = docno_of_section(section)
+            known = found.setdefault(qid, {})
+            known[docno] = max(grade, known.get(docno, grade))
+    return found
+
+
+def _may_change(judged: JudgedContrast, smallest_effect: float) -> tuple[str, bool]:
+    """A sentence on how more judging could change a verdict, and whether it cannot."""
+    level = judged.levels[DOCUMENT]
+    now, useful = level.comparison.difference, level.useful
+    if useful is None or abs(useful - now) < 1e-9:
+        return "no unjudged hit among the first ten makes a difference", True
+    bounds = f"the effect is {now:+.3f}, and {useful:+.3f} if unjudged hits are as useful as judged ones"
+    quality = level.quality(smallest_effect)
+    if quality in ("better", "worse"):
+        return f"it stays {quality}: {bounds}", True
+    if quality == "equivalent" and abs(useful) < smallest_effect:
+        return f"it stays too small to matter: {bounds}", True
+    return f"more judging can change it: {bounds}", False

@@ -1,0 +1,1 @@
+"""The stages of lexical search v3 and Librarian."""

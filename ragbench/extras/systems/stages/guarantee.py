@@ -1,0 +1,143 @@
+"""Adds notes that the query names, which no later stage may drop: the `FilterRetriever` of lexical search v3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from ragbench.base.bounds import Checked, Count
+from ragbench.base.types import Filters, QueryState, Ranking
+from ragbench.corpus.metadata import Date, normalise_tags, timestamp
+from ragbench.extras.systems.index.names import mentions, tags_in
+from ragbench.search.stages.stage import Fact, fused
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+TITLE, TAG, TIME = "title-match", "tag-match", "time-filtered"
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class GuaranteeNotes(Checked):
+    """Put the notes first that the query names by `[[note]]` and by `#tag`, with score 1.0 and their whole text.
+
+    Seed 002, "Doc Title/Tag Guarantee". A tag admits the tags below it (`#project` admits `project/alpha`). Every note
+    is one hit, its first chunk, with all its chunks as context; other hits of the search in such notes are dropped. At
+    most `limit` (at least 1) notes are guaranteed, named ones before tagged ones.
+
+    With `after` (inclusive) or `before` (exclusive), dates such as 2026-01-31, the notes of that time are the whole
+    answer ("Time-Range Flow"): daily notes, named after a day in it, and all notes modified in it, the most recent
+    first. A daily note's time is its day. The score is 1 - 0.01 for each day before the most recent note, at least 0.3;
+    the seed says only "by recency". Filters apply to guaranteed notes, too.
+    """
+
+    mentions: bool = True
+    tags: bool = True
+    after: Date | None = None  # a date, inclusive: the notes of a time are the whole answer
+    before: Date | None = None  # a date, exclusive
+    limit: Count = 100
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.GUARANTEED})
+    forbids: ClassVar[Mapping[str, str]] = {
+        Fact.GUARANTEED: "notes have been guaranteed already",
+        Fact.CUT: "what it adds would not be cut",
+        Fact.PARENTS: "it names chunks, not their parents",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        after, before = self._range
+        if after >= before:
+            raise self.refused("after", f"must be earlier than before, got {self.after} and {self.before}")
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        return (
+            (timestamp(self.after) if self.after else None) or -np.inf,
+            (timestamp(self.before) if self.before else None) or np.inf,
+        )
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add the notes to every state's fused ranking."""
+        if self.after is not None or self.before is not None:
+            return [self._with_notes_of_time(state, index) for state in states]
+        return [self._with_named_notes(state, index) for state in states]
+
+    def matching(self, state: QueryState, index: Index) -> dict[int, str]:
+        """The named documents by row, in order, each with how it was named."""
+        found: dict[int, str] = {}
+        for name in mentions(state.query.text) if self.mentions else ():
+            found.update((row, TITLE) for row in index.names.rows_named(name))
+        tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
+        if self.tags and tags:
+            tagged = index.facets.passing(Filters(tags=normalise_tags(tags)))
+            for row in np.flatnonzero(tagged).tolist():
+                found.setdefault(row, TAG)
+        return found
+
+    def _with_named_notes(self, state: QueryState, index: Index) -> QueryState:
+        found = self.matching(state, index)
+        whole = dict(_whole_notes(found, state, index, self.limit))
+        if not whole:
+            return state
+        ranking = fused(state)
+        documents = index.chunks.document
+        covered = np.isin(documents[ranking.chunks], documents[list(whole)])
+        covered &= ~np.isin(ranking.chunks, [chunk for chunk in state.guaranteed if chunk not in whole])
+        others = ranking.keep(~covered)
+        best = max(1.0, float(others.scores.max(initial=0.0)))
+        merged = Ranking.ordered([*whole, *others.chunks], [*([best] * len(whole)), *others.scores])
+        kinds = {chunk: found[int(documents[chunk])] for chunk in whole}
+        by_name = list(kinds.values()).count(TITLE)
+        note = f"notes guaranteed: {by_name} by name, {len(kinds) - by_name} by tag"
+        return _with_guaranteed(state, merged, whole, kinds).with_note(note)
+
+    def _with_notes_of_time(self, state: QueryState, index: Index) -> QueryState:
+        after, before = self._range
+        times = {row: time for row, time in index.names.days if after <= time < before}
+        inside = (index.modified >= after) & (index.modified < before)
+        for row in np.flatnonzero(inside).tolist():
+            times.setdefault(row, float(index.modified[row]))
+        order = sorted(times, key=lambda row: (-times[row], row))
+        whole = dict(_whole_notes(order, state, index, self.limit))
+        dates = [times[int(index.chunks.document[chunk])] for chunk in whole]
+        scores = [max(0.3, 1 - 0.01 * (dates[0] - date) / _DAY) for date in dates]
+        note = f"{len(whole)} notes of the time asked for are the whole answer"
+        ranking = Ranking.ordered(list(whole), scores)
+        return _with_guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
+
+    def describe(self) -> str:
+        if self.after is not None or self.before is not None:
+            return f"take the notes of {self.after or 'the beginning'} to {self.before or 'now'} alone"
+        return "put the notes first that the query names"
+
+
+def _whole_notes(
+    documents: Iterable[int], state: QueryState, index: Index, limit: int
+) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """(first chunk, all chunks) of the first `limit` documents that have chunks which the filters admit."""
+    allowed = index.allowed(state.filters)
+    left = limit
+    for document in documents:
+        chunks = tuple(c for c in range(*index.chunks.chunks_of(document)) if allowed is None or allowed[c])
+        if chunks and left:
+            left -= 1
+            yield chunks[0], chunks
+
+
+def _with_guaranteed(
+    state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]], kinds: Mapping[int, str]
+) -> QueryState:
+    return replace(
+        state,
+        fused=ranking,
+        guaranteed={**state.guaranteed, **kinds},
+        contexts={**state.contexts, **whole},
+    )

@@ -1,0 +1,95 @@
+"""Ranking of lexical search v3: BM25+ over five fields, of the candidates, by the salient terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragbench.base.bounds import Checked, Count, Weight, one_of
+from ragbench.base.errors import RagbenchError
+from ragbench.base.types import ExpandedQuery, QueryState, Ranking
+from ragbench.search.stages.stage import NOTHING, Fact
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+SOURCE = "lexical"
+FIELDS = ("title", "tags", "heading", "path", "body")
+FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
+"""The errors after which the fallback is used."""
+
+
+@dataclass(frozen=True)
+class RankCandidates(Checked):
+    """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
+
+    Seed 002, "Full-text lexical ranking" (`index.prefixes` has the formula): any salient term, or one that
+    begins with it, in a field of `weights` (at least 0); the seed ranks three times as many hits as it returns. When
+    the ranking fails, the documents that hold the query as a substring get the score 1 / place, one chunk each; when
+    that fails, too, there are no hits. A note gives the reason ("Failure fallback").
+    """
+
+    depth: Count = 90  # three times the hits that are kept
+    weights: Mapping[Annotated[str, one_of(*FIELDS)], Weight] = field(
+        default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
+    )
+
+    by: ClassVar[str] = "words"
+    needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.V3_RANKING})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Add the ranking to every state."""
+        return [self._ranked(state, index) for state in states]
+
+    def _ranked(self, state: QueryState, index: Index) -> QueryState:
+        text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
+        try:
+            ranking = index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
+        except FAILURES as error:
+            note = f"ranked by place among the files that hold the query, because ranking failed: {error}"
+            state, ranking = state.with_note(note), self.fallback(state, index)
+        return state.with_ranking(SOURCE, ranking)
+
+    def fallback(self, state: QueryState, index: Index) -> Ranking:
+        """The documents that hold the query, or no hits when that search fails, too."""
+        try:
+            return self.by_place(state, index)
+        except FAILURES:
+            return Ranking.empty()
+
+    def by_place(self, state: QueryState, index: Index) -> Ranking:
+        """The documents that hold the query, in the order they are found, with score 1 / place."""
+        passing = None if state.filters is None else index.passing(state.filters)
+        found, _ = index.scan.recall([state.query.text], self.depth, passing)
+        allowed = index.allowed(state.filters)
+        chunks = (range(*index.chunks.chunks_of(document)) for document in found)
+        first = (next((c for c in each if allowed is None or allowed[c]), None) for each in chunks)
+        hits = [chunk for chunk in first if chunk is not None]
+        return Ranking.ordered(hits, 1.0 / np.arange(1, len(hits) + 1))
+
+    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+        """`lexical_matches` of a chunk."""
+        text = (before.expanded or ExpandedQuery(before.query.text)).ranking_text
+        matches = index.prefixes.matches(text, chunk, self.weights)
+        return {"lexical_matches": [{"field": f, "query": q, "weight": w} for f, q, w in matches]}
+
+    def describe(self) -> str:
+        return f"rank {self.depth} of them by salient terms"
+
+
+def _candidates(state: QueryState, index: Index) -> NDArray[np.bool_] | None:
+    """Which chunks may be ranked, None for all."""
+    allowed = index.allowed(state.filters)
+    if state.candidates is None:
+        return allowed
+    documents = np.zeros(index.chunks.n_documents, dtype=np.bool_)
+    documents[list(state.candidates)] = True
+    mask = documents[index.chunks.document]
+    return mask if allowed is None else mask & allowed

@@ -1,8 +1,0 @@
-"""The names of documents: ids, ends of paths, titles and aliases."""
-
-from __future__ import annotations
-
-from ragbench.index.index import Part
-from ragbench.index.names import NoteNames
-
-PART = Part("names", fingerprint=lambda index: index.collection, open=lambda index: NoteNames(index.chunks))

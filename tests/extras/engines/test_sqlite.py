@@ -1,0 +1,424 @@
+"""A search in one SQLite file, asked for real."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ragbench
+from ragbench.base.errors import BundleError
+from ragbench.benchmark.load import load as load_benchmark
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.experiment.run import run
+from ragbench.export import measured_arm
+from ragbench.export.write import write
+from ragbench.extras.engines import bm25f, opened, sqlite, words
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.refreshing import EngineRefresher
+from ragbench.extras.ship.verify import verify
+from ragbench.index.lexical import Bm25F
+from ragbench.models.resolve import folder_of
+
+pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def written(recommended, tmp_path_factory: pytest.TempPathFactory):
+    return write(
+        recommended.folder, tmp_path_factory.mktemp("sqlite") / "notes.sqlite", format="sqlite", say=lambda _: None
+    )
+
+
+@pytest.fixture
+def file(written, tmp_path: Path) -> Path:
+    return Path(shutil.copy(written.out, tmp_path / "notes.sqlite"))
+
+
+def test_the_file_gives_the_measured_hits(written, recommended, questions) -> None:
+    """The engine's rankings, with the learned order on top, are those of the run."""
+    assert written.replay.loss == pytest.approx(0, abs=0.005)
+    runs = (measured_arm.find(recommended.folder).folder / "run.trec").read_text().splitlines()
+    first = {row.split()[0]: row.split()[2] for row in reversed(runs)}
+    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
+    with ragbench.load(written.out) as bundle:
+        for text in questions:
+            hits = bundle.search(text, 3)
+            assert (hits[0].docno if hits else None) == first.get(topics[text])
+
+
+def test_what_the_order_adds_is_said(written) -> None:
+    assert any("learned order, which ragbench serve --engine puts on top, adds" in each for each in written.missing)
+    with opened.load(written.out, order=False) as alone:
+        assert [name for name, _ in alone.pipeline] == ["engine", "cut"]
+        assert alone.search("nightly archive", 1)[0].docno == "archive-nightly"
+
+
+def test_every_source_scores_as_ours(written, recommended) -> None:
+    """BM25F in SQL gives Lucene's scores, sqlite-vec the cosines."""
+    arm = measured_arm.find(recommended.folder)
+    from ragbench.config.arm_builder import ArmBuilder
+
+    (ours,) = ArmBuilder.of(arm.settings, load_benchmark(arm.settings.config["data"])).arms([arm.settings])
+    ours.index.prepare(ours.pipeline.needs)
+    from ragbench.base.types import Query
+
+    query = Query("q", "how do programs prove their identity with tokens")
+    (state,) = ours.pipeline([query], ours.index)
+    with opened.load(written.out) as engine:
+        (theirs,) = engine.pipeline([query], engine.index)
+    for source in ("dense", "lexical", "documents"):
+        found = dict(zip(theirs.rankings[source].chunks.tolist(), theirs.rankings[source].scores.tolist(), strict=True))
+        expected = state.rankings[source]
+        assert found == pytest.approx(
+            dict(zip(expected.chunks.tolist(), expected.scores.tolist(), strict=True)), rel=1e-4
+        )
+
+
+def test_filters_restrict_the_search_itself(written) -> None:
+    with ragbench.load(written.out) as bundle:
+        hits = bundle.search("identity", 5, filters={"category": "reference"})
+        assert len(hits) == 5
+        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
+        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+
+
+def test_a_file_verifies_until_it_is_changed(file: Path) -> None:
+    assert {check.part: check.outcome for check in verify(file)}["rankings"] == "passes"
+    with sqlite.closing(sqlite.connect(file)) as db:
+        db.execute("UPDATE chunks SET text = 'x' WHERE id = 1")
+    outcomes = {check.part: check.outcome for check in verify(file)}
+    assert outcomes["content"] == "fails"
+
+
+def test_one_changed_note_is_taken_in(file: Path, handbook_folder: Path, tmp_path: Path) -> None:
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    before = dict(opened.connect(file).digests())
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
+    (notes / "team.md").unlink()
+    refresher = EngineRefresher(file, notes, say=lambda sentence: None)
+    found = refresher.refresh()
+    assert (found.added, found.changed, found.deleted) == (("pelican",), (), ("team",))
+    assert refresher.refresh().anything is False
+    refresher.close()
+    with ragbench.load(file) as bundle:
+        assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
+        assert bundle.document("team") is None
+        assert bundle.serves.number == 1
+        after = bundle.engine.digests()
+    assert {name for name in before if after.get(name) == before[name]} >= set(before) - {"team"} - _linked(notes)
+    assert [check for check in verify(file) if check.outcome == "fails"] == []
+
+
+def _linked(notes: Path) -> set[str]:
+    """Documents whose anchors may differ after `team` is gone."""
+    return (
+        {path.stem for path in notes.rglob("*.md")}
+        if "](team" in "".join(map(Path.read_text, notes.rglob("*.md")))
+        else set()
+    )
+
+
+def test_a_refresh_gives_what_a_new_export_gives(file: Path, handbook_folder: Path, tmp_path: Path) -> None:
+    """Statistics of words are those of all documents, not only of the new ones."""
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    extra = notes / "extra.md"
+    extra.write_text("# Extra\n\nA cache of tokens and archives.\n", encoding="utf-8")
+    refresher = EngineRefresher(file, notes, say=lambda sentence: None)
+    refresher.refresh()
+    extra.unlink()
+    refresher.refresh()
+    refresher.close()
+    with sqlite.closing(sqlite.connect(file)) as db:
+        pairs = db.execute("SELECT term, idf, mean FROM chunk_terms ORDER BY term").fetchall()
+        (kept,) = db.execute("SELECT count(*) FROM documents").fetchone()
+    assert kept == len(list(notes.rglob("*.md")))
+    assert not [term for term, *_ in pairs if term == "extra"]
+
+
+@pytest.mark.slow
+def test_a_killed_refresh_leaves_the_old_data(file: Path, handbook_folder: Path, tmp_path: Path) -> None:
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")
+    program = f"""
+        import os, signal
+        from pathlib import Path
+        from ragbench.extras.engines import refreshing, sqlite
+        put = sqlite.SqliteEngine.finish
+        def killed(*values):
+            put(*values)
+            os.kill(os.getpid(), signal.SIGKILL)
+        sqlite.SqliteEngine.finish = killed
+        refreshing.EngineRefresher(Path({str(file)!r}), Path({str(notes)!r})).refresh()
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    with ragbench.load(file) as bundle:
+        assert bundle.document("pelican") is None
+        assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
+    assert all(check.outcome != "fails" for check in verify(file))
+
+
+@pytest.mark.slow
+def test_a_file_that_is_overwritten_in_place_is_one_sentence(file: Path, tmp_path: Path) -> None:
+    """Mapped into memory, the end of a file that is gone kills the process (SIGBUS)."""
+    program = f"""
+        import os
+        from ragbench.base.errors import BundleError
+        from ragbench.extras.engines import opened
+        with opened.load({str(file)!r}) as loaded:
+            loaded.search("nightly archive", 1)
+            os.truncate({str(file)!r}, 8192)
+            try:
+                loaded.search("identity of programs", 1)
+            except BundleError as error:
+                print(error)
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "does not answer (database disk image is malformed): export it again" in ended.stdout
+
+
+def test_the_file_is_an_arm(written, recommended, handbook_folder: Path, workplace: Path) -> None:
+    own = measured_arm.find(recommended.folder)
+    around = [
+        *(
+            "data=vault",
+            f"data.corpus={handbook_folder / 'notes'}",
+            f"data.queries={handbook_folder / 'questions.csv'}",
+        ),
+        *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
+    ]
+    settings = composition.compose(["live=sqlite", f"live.engine={written.out}", "name=deployed", *around])
+    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
+
+
+@pytest.mark.slow
+def test_the_example_needs_no_ragbench(written, questions) -> None:
+    """The program of the documentation finds what the engine alone finds."""
+    spec = importlib.util.spec_from_file_location("ask_sqlite", ROOT / "docs" / "examples" / "ask_sqlite.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    assert len(Path(spec.origin).read_text().splitlines()) <= 78
+    folder = folder_of("bge-small-en-v1.5", "encoder").graph.parent
+    with (
+        sqlite.closing(sqlite.connect(written.out, read_only=True)) as db,
+        opened.load(written.out, order=False) as ours,
+    ):
+        for text in questions:
+            theirs = example.search(db, text, folder).fetchmany(10)
+            hits = ours.search(text, 10)
+            assert [row[0] for row in theirs] == [hit.chunk_id for hit in hits]
+            assert [row[1] for row in theirs] == pytest.approx([hit.score for hit in hits], abs=1e-3)
+
+
+def test_it_is_served_with_the_learned_order(written) -> None:
+    import asyncio
+
+    from ragbench.extras.ship.serving.messages import SearchRequest
+    from ragbench.extras.ship.serving.service import SearchService
+
+    service = SearchService(written.out)
+    try:
+        answer = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
+        assert answer.hits[0].docno == "archive-nightly"
+        assert list(answer.stage_ms) == ["engine", "rank", "cut"]
+    finally:
+        service.close()
+
+
+def changed(file: Path, statement: str) -> Path:
+    """Change a file as its owner can."""
+    with sqlite.closing(sqlite3.connect(file)) as db:
+        db.executescript(statement)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("UPDATE about SET value = 'VACUUM INTO ''OUT''' WHERE key = 'search'", "another search"),
+        ("UPDATE about SET value = 'ATTACH ''OUT'' AS x' WHERE key = 'search'", "another search"),
+        ("UPDATE about SET value = json_set(value, '$.depths.dense', '1; x') WHERE key = 'plan'", "its plan"),
+        ("UPDATE about SET value = json_set(value, '$.method', 'x') WHERE key = 'plan'", "its plan"),
+        ("CREATE VIEW v AS SELECT load_extension('x')", r"\(v\)"),
+        ("CREATE TRIGGER t AFTER DELETE ON about BEGIN SELECT load_extension('x'); END", r"\(t\)"),
+        ("CREATE TABLE x (a, b AS (hex(a)))", r"\(x\)"),
+        ("DROP TABLE forms; CREATE VIRTUAL TABLE forms USING fts5(form, terms)", r"\(forms\)"),
+    ],
+)
+def test_a_file_of_others_runs_nothing_of_its_own(file: Path, tmp_path: Path, statement: str, reason: str) -> None:
+    changed(file, statement.replace("OUT", str(tmp_path / "written")))
+    for writable in (False, True):
+        with pytest.raises(BundleError, match=reason):
+            opened.connect(file, writable=writable)
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_connection_only_reads(file: Path, tmp_path: Path) -> None:
+    engine, out = opened.connect(file), tmp_path / "out"
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT MAX(i) FROM n"
+    for sql in (
+        f"ATTACH '{out}' AS x",
+        f"VACUUM INTO '{out}'",
+        "DELETE FROM about",
+        "PRAGMA user_version = 1",
+        endless,
+    ):
+        with pytest.raises(BundleError, match=r"not authorized|prohibited|denied"):
+            engine._rows(sql)
+    assert not out.exists()
+    engine.close()
+
+
+def test_a_search_that_takes_too_long_is_ended(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_STEPS", 1)
+    engine = opened.connect(file)
+    monkeypatch.setattr(sqlite, "_SECONDS", -1)
+    with pytest.raises(BundleError, match="has not answered within"):
+        engine.version()
+    engine.close()
+
+
+def test_a_small_file_does_not_fill_the_memory(file: Path) -> None:
+    with sqlite.closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE files SET content = ?", (zlib.compress(bytes(2**28)),))
+    with pytest.raises(BundleError, match="unexpected structure"):
+        ragbench.load(file)
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 100_000, 300_000])
+def test_a_truncated_file_is_one_sentence(file: Path, capsys: pytest.CaptureFixture[str], size: int) -> None:
+    assert size < file.stat().st_size
+    os.truncate(file, size)
+    for command in (["verify"], ["refresh", "--corpus", str(file.parent)]):
+        assert cli.main([command[0], str(file), *command[1:]]) in (1, 2)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        assert str(file) in said.err + said.out
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE chunk_terms SET idf = idf * 3",
+        "UPDATE document_terms SET mean = mean + 1",
+        "INSERT INTO about VALUES ('more', '1')",
+        "DELETE FROM forms WHERE form IN (SELECT form FROM forms LIMIT 1)",
+    ],
+)
+def test_every_table_belongs_to_the_content(file: Path, statement: str) -> None:
+    assert {check.part: check.outcome for check in verify(changed(file, statement))}["content"] == "fails"
+
+
+def test_a_refresh_killed_in_its_commit_is_undone_by_the_next_reader(file: Path) -> None:
+    before = opened.connect(file)
+    version = before.version()
+    program = f"""
+        import os, signal, sqlite3
+        db = sqlite3.connect({str(file)!r}, isolation_level=None)
+        db.executescript("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE")
+        db.execute("UPDATE documents SET title = title || hex(randomblob(9000))")
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=False)
+    journal = file.with_name(f"{file.name}-journal")
+    assert journal.stat().st_size
+    assert before.version() == version  # a connection that was open
+    assert not journal.exists()
+    before.close()
+    assert {check.part: check.outcome for check in verify(file)}["content"] == "passes"
+
+
+def test_a_journal_that_names_another_file_is_refused(file: Path) -> None:
+    file.with_name(f"{file.name}-journal").write_bytes(bytes(512) + sqlite._SUPER_JOURNAL)
+    with pytest.raises(BundleError, match="was not written by ragbench: delete it"):
+        opened.connect(file)
+
+
+def test_what_is_no_such_file(tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    with sqlite.closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE t (a)")
+    with pytest.raises(BundleError, match="is not a search that ragbench exported"):
+        ragbench.load(other)
+    with pytest.raises(BundleError, match="there is no file"):
+        opened.connect(tmp_path / "none.sqlite")
+
+
+def test_a_length_in_a_byte_is_lucenes() -> None:
+    from ragbench.index.jvm import java
+
+    small = java("org.apache.lucene.util.SmallFloat")
+    for length in [*range(0, 300), 1000, 4096, 65535, 10**6]:
+        assert bm25f._in_a_byte(length) == small.byte4ToInt(small.intToByte4(length))
+
+
+@pytest.mark.parametrize("analyzer", ["technical", "english", "standard", "code"])
+def test_terms_by_runs_are_those_of_the_whole_text(analyzer: str) -> None:
+    from ragbench.index.analyzers import analyze
+    from ragbench.index.analyzers import analyzer as named
+
+    text = "C++ agents' getUserById(of) Node.js v3.1.2, \u00abna\u00efve\u00bb --max-lag std::vector<int>\nfoo/bar.txt"
+    terms = words.Terms(analyzer)
+    assert terms.of(text) == analyze(named(analyzer), text)
+    forms = {form: " ".join(found) for form, found in terms.forms().items()}
+    asked = words.query_terms("Node.js getUserById", lambda wanted: {w: forms[w] for w in wanted if w in forms})
+    assert list(asked.elements()) and set(asked) == set(analyze(named(analyzer), "Node.js getUserById"))
+
+
+def test_a_query_finds_other_endings_and_skips_the_unknown() -> None:
+    terms = words.Terms("technical")
+    terms.of("rotate the keys")
+    forms = {form: " ".join(found) for form, found in terms.forms().items()}
+    asked = words.query_terms("rotating keys of xylophones", lambda wanted: {w: forms[w] for w in wanted if w in forms})
+    assert dict(asked) == {"rotat": 1, "kei": 1}
+
+
+def test_the_statement_by_hand(tmp_path: Path, two_chunks) -> None:
+    """Two chunks: the sources' scores from 0 to 1, weighed .5, .3 and .2."""
+    plan, rows, terms = two_chunks
+    assert Plan.from_json(plan.to_json()) == plan
+    with sqlite.SqliteEngine.create(tmp_path / "x.sqlite", plan, 2, {}) as engine, engine.transaction():
+        for row, vector in rows:
+            engine.put(row, [vector], terms)
+        engine.finish(terms.forms(), {}, {})
+    engine = sqlite.SqliteEngine(tmp_path / "x.sqlite")
+    found = engine.ask("apple", np.array([1.0, 0.0], np.float32), None)
+    assert list(found.chunk_ids) == ["a#0", "b#0"]
+    assert found.scores.tolist() == pytest.approx([0.5, 0.5])
+    assert found.sources["dense"].tolist() == pytest.approx([1.0, 0.6])
+    idf = np.log1p(0.5 / 2.5)
+    assert found.sources["lexical"].tolist() == pytest.approx([idf * 1 / (1 + 1.2), idf * 2 / (2 + 1.2)])
+    assert list(engine.ask("apple", np.array([1.0, 0.0], np.float32), ["b#0"]).chunk_ids) == ["b#0"]
+    engine.close()
+    assert json.loads(engine.about["plan"])["method"] == "convex"
+
+
+def test_weights_that_are_whole_numbers_are_not_divided_as_such() -> None:
+    """1 / 61 is 0 where SQL divides integers: every hit of a fusion by ranks had the score 0."""
+    words = Bm25F((("content", 1.0),), 1.2, 0.75)
+    plan = Plan({"lexical": 10}, {"lexical": 1}, "rrf", 60, words, None, "english")
+    db = sqlite3.connect(":memory:")
+    db.executescript(sqlite.schema(plan, 0))
+    db.execute("INSERT INTO chunks VALUES (1, 1, 'a#0', '[]', 0, 1, 1, '', '')")
+    db.execute("INSERT INTO chunk_words VALUES ('key', 1, 1.0, 3, 1)")
+    db.execute("INSERT INTO chunk_terms VALUES ('key', 1.0, 3.0)")
+    rows = db.execute(sqlite.statement(plan), {"terms": '{"key": 1}', "only": None}).fetchall()
+    assert [row[:2] for row in rows] == [("a#0", pytest.approx(1 / 61))]

@@ -1,0 +1,157 @@
+"""`fit order`: one order for several collections, kept, used and exported; more learned on top of it, or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ragbench
+from ragbench.base import named_text
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.extras.fit import ranker
+from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
+
+WORDS = ["exp=baseline", "dense=null", "latency.enabled=false", "tracking.enabled=false"]
+
+
+def vault(folder: Path, letter: str, topics: int = 36) -> str:
+    """A vault in which what is relevant is what links point to."""
+    notes = folder / letter / "notes"
+    notes.mkdir(parents=True)
+    rows = ["text,relevant,split,group"]
+    for number in range(topics):
+        word = f"gadget{letter}{chr(97 + number // 26)}{chr(97 + number % 26)}"
+        (notes / f"{word}-copy.md").write_text(f"# Old {word}\n\n{word} {word} {word} stays.\n")
+        (notes / f"{word}-page.md").write_text(f"# About {word}\n\nEverything on {word} stands here, at length.\n")
+        (notes / f"index-{word}.md").write_text(f"# Index {number}\n\nSee [[{word}-page]] on {word}.\n")
+        rows.append(f"{word},{word}-page.md,{'test' if number % 6 == 0 else 'train'},{number}")
+    (folder / letter / "queries.csv").write_text("\n".join(rows) + "\n")
+    return f"data=vault data.corpus={letter}/notes data.queries={letter}/queries.csv"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three collections to learn from, and one that the order has not seen."""
+    folder = tmp_path_factory.mktemp("fit")
+    lines = [f"- name: {letter}\n  words: {vault(folder, letter)}\n  about: {{licence: MIT}}\n" for letter in "abc"]
+    (folder / "sites.yaml").write_text("".join(lines))
+    vault(folder, "z")
+    return folder
+
+
+def words_of(place: Path, letter: str) -> list[str]:
+    data = ["data=vault", f"data.corpus={place / letter / 'notes'}", f"data.queries={place / letter / 'queries.csv'}"]
+    return [*WORDS, *data, f"paths.results={place / 'results'}"]
+
+
+def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
+    learn = ["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "30", "--write", "mine"]
+    sheet = place / "sheet.md"
+    assert (
+        cli.main([*learn, "--without", "--sheet", str(sheet), "--json", *WORDS, f"paths.results={place / 'results'}"])
+        == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    assert [row["collection"] for row in said["gains"]] == [
+        *("a", "b", "c", "all 3 sites", "all 3 sites, links hidden")
+    ]
+    assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
+    text = (conf / "rank" / "mine.txt").read_text()
+    name = named_text.named("mine", text)
+    assert name in (conf / "rank" / "mine.yaml").read_text() and name in sheet.read_text()
+    assert str(place) not in sheet.read_text()
+    for letter in "abc":
+        assert (conf / "rank" / f"mine-without-{letter}.txt").read_text() != text
+        assert f"Here without {letter}." in (conf / "rank" / f"mine-without-{letter}.yaml").read_text()
+    assert cli.main(["fit", "order", "--without", *WORDS]) == 2
+    assert "add --collections FILE --write NAME" in capsys.readouterr().err
+
+    words = words_of(place, "z")
+    stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
+    assert stage.model == name and stage.name == "mine"
+    assert cli.main(["run", "-m", "rank=off,mine", "split=all", "--json", "--quiet", *words]) == 0
+    ran = json.loads(capsys.readouterr().out)
+    (without, learned) = (
+        [row["nDCG@10"] for row in ran["summary"] if row["arm"].endswith(option) and row["split"] == "train"]
+        for option in ("rank=off", "rank=mine")
+    )
+    assert learned[0] > without[0] + 0.1
+
+    bundle = place / "bundle"
+    assert (
+        cli.main(["export", ran["folder"], "--arm", "baseline rank=mine", "--out", str(bundle), "--force", "--quiet"])
+        == 0
+    )
+    (conf / "rank" / "mine.txt").unlink()
+    named_text.text_of.cache_clear()
+    capsys.readouterr()
+    assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the trees themselves
+    with ragbench.load(bundle) as loaded:
+        assert dict(loaded.pipeline.stages)["rank"].trees == text
+    assert cli.main(["run", "rank=mine", "--quiet", *words]) == 2
+    assert "mine.txt cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf: Path) -> None:
+    learn = ["fit", "order", "--rounds", "30", "--json", "--write", "own"]
+    where = f"paths.results={place / 'results'}"
+    assert (
+        cli.main([*learn[:4], "--collections", str(place / "sites.yaml"), "--write", "mine", "--quiet", *WORDS, where])
+        == 0
+    )
+    capsys.readouterr()
+    # On a vault like those that it was learned from there is nothing left to learn.
+    assert cli.main([*learn, *words_of(place, "a"), "rank=mine"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["start"] == "the order 'mine'"
+    assert said["held_out"]["mean_baseline"] == pytest.approx(1.0)
+    assert not said["learned"] and not said["written"] and not (conf / "rank" / "own.yaml").exists()
+    # From fusion there is, and it is kept.
+    assert cli.main([*learn, *words_of(place, "a"), "rank=off"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["start"] == "the fused order" and said["learned"] and said["held_out"]["ci_low"] > 0
+    assert said["test"]["n"] == 6
+    stage = dict(composition.compose([*words_of(place, "a"), "rank=own"]).pipeline)["rank"]
+    assert stage.name == "own"
+
+
+def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
+    from ragbench.extras.fit import own_order
+
+    assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
+                     "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
+    settings = composition.compose([*words_of(place, "z"), "rank=mine"])
+    start = settings.pipeline.first(Rank)
+    assert start is not None
+    from ragbench.config.benchmark import load
+    from ragbench.extras.fit import before_rank
+
+    benchmark = load(settings.config)
+    spec = ranker.Spec(rounds=5)
+    judged = own_order.sample(settings, before_rank.arm(settings, benchmark), benchmark, "train", start, spec)
+    found = own_order.learn(judged, start, spec)
+    whole, first = trees.parse(found.stage.trees), trees.parse(start.trees)
+    assert found.stage.prior == start.prior and len(whole) > len(first)
+    assert found.before == pytest.approx(ranker.values_with(judged, start))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["order", "mapper"], "mapper"),
+        (["mapper"], "takes one of adapter, calibration, weights, order as its first word, got mapper"),
+        ([], "takes one of adapter, calibration, weights, order as its first word, got none"),
+        (["order", "--anew", "--collections", "sites.yaml"], "--anew, --folds and --recency are for your own topics"),
+        (["order", "--sheet", "x.md"], "--sheet describes an order of several collections"),
+        (["order", "--collections", "missing.yaml"], "missing.yaml cannot be read"),
+        (["order", "--write", "off"], "--write must be a name"),
+    ],
+)
+def test_other_words_are_refused(capsys, words: list[str], said: str) -> None:
+    assert cli.main(["fit", *words]) == 2
+    assert said in capsys.readouterr().err

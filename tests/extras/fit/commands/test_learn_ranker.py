@@ -1,0 +1,121 @@
+"""`fit order --anew` and `advise` on a small benchmark: refusals, a model that is kept, used, exported and replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import ragbench
+from ragbench.benchmark.runs import read_run
+from ragbench.commands import cli
+from ragbench.config import composition
+from ragbench.extras.fit import ranker
+from ragbench.extras.ship.serving.http import create_app
+from ragbench.extras.ship.serving.service import SearchService
+
+QUICK = ["latency.enabled=false", "tracking.enabled=false", "+exp=baseline"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, workplace: Path) -> list[str]:
+    """A vault in which what is relevant is what links point to, with 40 questions."""
+    folder = tmp_path_factory.mktemp("ranker")
+    notes = folder / "notes"
+    notes.mkdir()
+    rows = ["text,relevant,split,group"]
+    for number in range(40):
+        word = f"gadget{chr(97 + number // 26)}{chr(97 + number % 26)}"
+        # The copy repeats the word, so words alone prefer it; the original is linked.
+        (notes / f"{word}-copy.md").write_text(f"# Old {word}\n\n{word} {word} {word} stays.\n")
+        (notes / f"{word}-page.md").write_text(f"# About {word}\n\nEverything on {word} stands here, at length.\n")
+        (notes / f"index-{word}.md").write_text(f"# Index {number}\n\nSee [[{word}-page]].\n")
+        rows.append(f"{word},{word}-page.md,{'test' if number % 4 == 0 else 'train'},{number}")
+    (folder / "queries.csv").write_text("\n".join(rows) + "\n")
+    return [
+        f"paths.results={folder / 'results'}",
+        f"paths.cache={workplace / 'cache'}",
+        "data=vault",
+        f"data.corpus={notes}",
+        f"data.queries={folder / 'queries.csv'}",
+        "dense=null",
+    ]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranker, "_SHARES", (0.5, 0.75, 1.0))
+
+
+def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf: Path, tmp_path: Path) -> None:
+    words = [*QUICK, *place]
+    assert cli.main(["learn-ranker", "--rounds", "20", "--write", "mine", "--json", *words]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["topics"] == 30
+    assert said["held_out"]["difference"] > 0.1
+    assert said["test"]["n"] == 10 and said["test"]["difference"] > 0.1
+    assert len(said["curve"]) == 3 and said["importance"]
+    stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
+    assert "learned trees" in stage.describe()
+
+    assert cli.main(["run", "-m", "rank=off,mine", "split=test", "--json", "--quiet", *words]) == 0
+    ran = json.loads(capsys.readouterr().out)
+    means = {row["arm"]: row["nDCG@10"] for row in ran["summary"]}
+    (learned,) = [value for arm, value in means.items() if "mine" in arm]
+    assert learned == pytest.approx(said["test"]["mean_candidate"])
+
+    bundle = tmp_path / "bundle"
+    arm = next(name for name in means if "mine" in name)
+    assert cli.main(["export", ran["folder"], "--arm", arm, "--out", str(bundle), "--force", "--quiet"]) == 0
+    capsys.readouterr()
+    assert cli.main(["verify", str(bundle)]) == 0
+    served_as_in_the_run(bundle, Path(ran["folder"]) / "arms")
+
+
+def served_as_in_the_run(bundle: Path, arms: Path) -> None:
+    """Over HTTP every query gets the documents of the run with rank=mine, which are not those without it."""
+    (mine,) = (path for path in arms.iterdir() if "mine" in path.name)
+    (other,) = (path for path in arms.iterdir() if "off" in path.name)
+    run, without = read_run(mine / "run.trec"), read_run(other / "run.trec")
+    service = SearchService(bundle)
+    with TestClient(create_app(service), base_url="http://localhost:8000") as client:
+        for golden in ragbench.load(bundle).golden():
+            answer = client.post("/search", json={"query": golden.query.text, "top_n": 100}).json()["hits"]
+            assert [hit["chunk_id"] for hit in answer[: len(golden.ids)]] == list(golden.ids)
+            docnos = list(dict.fromkeys(hit["docno"] for hit in answer))
+            assert docnos == [docno for docno, _ in run[golden.query.qid]][: len(docnos)]
+    service.close()
+    assert any([d for d, _ in run[qid]] != [d for d, _ in without[qid]] for qid in run)
+
+
+def test_what_cannot_be_learned_is_refused(capsys, place) -> None:
+    def refused(*words: str) -> str:
+        assert cli.main(["learn-ranker", "--quiet", *words, *QUICK, *place]) == 2
+        error = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]
+        assert len(error) == 1
+        return error[0]
+
+    assert "--write must be a name of letters, digits and hyphens other than on, off, builtin" in refused(
+        "--write", "on"
+    )
+    assert "--depth must be at least 1, got 0" in refused("--depth", "0")
+    assert "at least 20 judged training topics" in refused("data.resplit=null", "split=test", "--folds", "31")
+
+
+def test_advice_names_levers_with_commands(capsys, place) -> None:
+    assert cli.main(["run", *QUICK, *place, "--quiet", "name=plain"]) == 0
+    capsys.readouterr()
+    (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
+    assert cli.main(["advise", folder]) == 0
+    said = capsys.readouterr().out
+    assert "ragbench fit order --anew" in said and "at most +" in said and "+exp" not in said
+    assert "--arm as_is= --arm changed=" in said
+    assert len(said.splitlines()) <= 30
+    assert cli.main(["advise", folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arm"] == "plain"
+    assert cli.main(["advise", folder, "--arm", "none"]) == 2
+    assert "has no arm 'none'" in capsys.readouterr().err
+    assert cli.main(["diagnose", folder]) == 0
+    assert "Relevant documents by what became of them" in capsys.readouterr().out

@@ -1,0 +1,160 @@
+"""One order from several collections, on made features where one of them is the answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragbench.base import files, named_text
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.extras.fit import order, order_sheet
+from ragbench.extras.fit.order import Collection, Part
+from ragbench.extras.fit.ranker import Sample, values_with
+from ragbench.search.ranking import trees
+from tests.bench import questions
+
+QUICK = replace(order.SPEC, rounds=40, smallest=5)
+
+
+def made(n: int, telling: bool = True, seed: int = 1) -> Sample:
+    """Queries with ten candidates in random order, of which the one with the largest feature is relevant."""
+    drawn = np.random.default_rng(seed)
+    rows = tuple(drawn.random((10, 3)).round(6) for _ in range(n))
+    best = [int(each[:, 1].argmax()) if telling else int(drawn.integers(10)) for each in rows]
+    return Sample(
+        ("fused.norm", "cover.title", "links.in"),
+        *(tuple(f"{letter}{number}" for number in range(n)) for letter in "qga"),
+        rows,
+        (np.linspace(1, 0, 10),) * n,
+        tuple((np.arange(10) == place).astype(np.int64) for place in best),
+        ((),) * n,
+        ((1,),) * n,
+    )
+
+
+def part(name: str, seed: int, telling: bool = True, **more: object) -> Part:
+    """A collection of 20 queries, of which one feature tells what is relevant, or none does."""
+    return Part(Collection(name, ("data=vault",), **more), made(20, telling, seed), 30, f"digest of {name}")
+
+
+@pytest.fixture(scope="module")
+def learned() -> order.Order:
+    parts = [part("a", 1), part("b", 2), part("c", 3), part("d", 4), part("a too", 5, site="a", kind="known")]
+    return order.learn(parts, QUICK)
+
+
+def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
+    assert len(trees.parse(learned.model)) == 2 * QUICK.rounds
+    assert next(iter(learned.importance)) == "cover.title"
+    for each, held_out in zip(learned.parts, learned.held_out, strict=True):
+        assert held_out.mean() > each.sample.fused.mean() + 0.2
+        assert values_with(each.sample, learned.stages_without[each.collection.place]).tolist() == held_out.tolist()
+    unseen = made(40, seed=9)
+    assert values_with(unseen, learned.stage).mean() > unseen.fused.mean() + 0.2
+
+
+def test_the_gain_of_every_collection_and_kind(learned) -> None:
+    table = order.gains(learned, draws=200)
+    one, four = ([f"all {n} sites", f"all {n} sites, links hidden"] for n in (1, 4))
+    assert table["collection"].tolist() == ["a too", "a", "b", "c", "d", *one, *four]
+    whole = table.set_index("collection").loc["all 4 sites"]
+    questions = table[(table["kind"] == "questions") & table["weight"].notna()]
+    assert whole["topics"] == 80 and whole["documents"] == 120
+    assert whole["gain"] == pytest.approx(np.average(questions["gain"], weights=questions["topics"]))
+    assert whole["low"] < whole["gain"] < whole["high"]
+    assert np.isnan(table.set_index("collection").loc["all 1 sites", "low"])  # one site tells nothing about others
+
+
+def test_collections_of_one_site_are_left_out_together() -> None:
+    # What tells in `a` misleads everywhere else: an order without `a` does not know it, not even from `a too`.
+    def other_way(seed: int) -> Sample:
+        sample = made(20, seed=seed)
+        return replace(sample, rows=tuple(np.column_stack([r[:, 0], 1 - r[:, 1], r[:, 2]]) for r in sample.rows))
+
+    parts = [part(name, seed) for seed, name in enumerate("bcd")]
+    odd = [Part(Collection(name, (), site="a", weight=50.0), other_way(7)) for name in ("a", "a too")]
+    together = order.learn([*parts, *odd], QUICK)
+    apart = order.learn([*parts, *(replace(each, collection=replace(each.collection, site="")) for each in odd)], QUICK)
+    assert together.held_out[3].mean() < together.parts[3].sample.fused.mean() < apart.held_out[3].mean()
+
+
+def test_links_can_be_hidden() -> None:
+    sample = replace(made(2), features=("cover.anchors", "links.in.percentile", "cover.title"))
+    for rows, blind in zip(sample.rows, order.without_links(sample).rows, strict=True):
+        assert (blind[:, 0] == 0).all() and (blind[:, 1] == 0.5).all() and (blind[:, 2] == rows[:, 2]).all()
+
+
+def test_the_same_bytes_again(learned) -> None:
+    assert order.learn(learned.parts, QUICK).model == learned.model
+    assert order.learn(learned.parts[::-1], QUICK).spec == learned.spec
+
+
+def test_a_heavier_collection_counts_more() -> None:
+    parts = [part("a", 1), part("b", 2), part("c", 3)]
+    heavier = [replace(each, collection=replace(each.collection, weight=2.0)) for each in parts[:1]] + parts[1:]
+    assert order.learn(heavier, QUICK).model != order.learn(parts, QUICK).model
+
+
+def test_fewer_than_three_sites_are_refused() -> None:
+    with pytest.raises(BenchmarkError, match="has 2 sites, and an order for other sites is learned from at least 3"):
+        order.learn([part("a", 1), part("b", 2), part("a too", 3, site="a")], QUICK)
+
+
+def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
+    table = order.gains(learned, draws=200)
+    order_sheet.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
+    text = (tmp_path / "sheet.md").read_text()
+    assert f"`{named_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
+    assert all(f"| {each.collection.name} |" in text for each in learned.parts)
+    assert f"{table['gain'].iloc[-1]:+.3f}" in text
+    assert "ragbench fit order --collections FILE --write mine exp=recommended" in text
+
+
+def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
+    file = tmp_path / "sites.yaml"
+    file.write_text(
+        "- name: a\n  words: data=vault data.corpus=a/vault 'data.queries=a b.csv'\n  about: {licence: MIT}\n"
+        "- {name: b, words: [data=builtin], weight: 0.3, kind: known, split: train}\n"
+        "- {name: c, words: [], site: b}\n- {name: d, words: []}\n"
+    )
+    first, second, third, _ = order.read(file)
+    assert first.words == ("data=vault", f"data.corpus={tmp_path / 'a/vault'}", f"data.queries={tmp_path / 'a b.csv'}")
+    assert first.about == {"licence": "MIT"} and first.place == "a" and first.weight == 1
+    assert (second.weight, second.kind, second.split) == (0.3, "known", "train") and third.place == "b"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: a", "must be a list of collections"),
+        ("[", "cannot be read"),
+        ("- {name: a, wordz: []}", "collection 1.wordz is unknown.*words"),
+        ("- {words: []}", "collection 1.name is missing"),
+        ("- {name: a, words: [], weight: 0}", "collection 1.weight must be above 0, got 0"),
+        ("- {name: a, words: []}\n- {name: a, words: []}", "lists 'a' more than once"),
+        ("- {name: a, words: []}", "has 1 sites"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "sites.yaml").write_text(text)
+    with pytest.raises((ConfigError, BenchmarkError), match=said):
+        order.read(tmp_path / "sites.yaml")
+
+
+def test_the_table_of_opponents_stands_between_its_marks(tmp_path: Path) -> None:
+    values = {"plain": [{"q": 0.5}, {"q": 0.25, "r": 0.5}], "recommended rank=off": [{"q": 0.5}, {"q": 0.5, "r": 0.5}]}
+    values["recommended"] = [{"q": 1.0}, {"q": 1.0, "r": 0.5}]
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- opponents -->\nold\n<!-- end of opponents -->\nafter\n")
+    files.write_between(page, questions.MARK, questions.tables(["one", "two"], values))
+    text = page.read_text()
+    assert "old" not in text and text.startswith("before\n<!-- opponents -->\n| questions about | topics | `plain` |")
+    assert "| two | 2 | 0.375 | 0.500 | 0.750 |" in text and "| all 2 sites | 3 | 0.417 | 0.500 | 0.833 |" in text
+    assert re.search(r"\| `plain` \| \+0\.083 \[.*\], up on 1 of 2 \| \+0\.417 \[.*\], up on 2 of 2 \|", text)
+    assert re.search(r"\| `recommended rank=off` \|  \| \+0\.333 ", text) and text.endswith("\nafter\n")
+    with pytest.raises(ConfigError, match="has no <!-- other --> and <!-- end of other --> to write between"):
+        files.write_between(page, "other", "text")

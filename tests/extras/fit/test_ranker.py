@@ -1,0 +1,107 @@
+"""Learning an order, on made features where one of them is the answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.extras.fit.ranker import Sample, Spec, learn, values_with
+from ragbench.search.ranking import trees
+
+QUICK = Spec(rounds=20, smallest=5)
+
+
+def made(n: int = 40, telling: bool = True, seed: int = 1) -> Sample:
+    """Queries with ten candidates in random order, of which the one with the largest feature is relevant."""
+    drawn = np.random.default_rng(seed)
+    rows = [drawn.random((10, 3)).round(6) for _ in range(n)]
+    best = [int(each[:, 1].argmax()) if telling else int(drawn.integers(10)) for each in rows]
+    return Sample(
+        ("fused.norm", "cover.title", "links.in"),
+        tuple(f"q{number}" for number in range(n)),
+        tuple(f"g{number // 2}" for number in range(n)),
+        tuple("ab"[number % 2] for number in range(n)),
+        tuple(rows),
+        tuple(np.linspace(1, 0, 10) for _ in range(n)),
+        tuple((np.arange(10) == place).astype(np.int64) for place in best),
+        ((),) * n,
+        ((1,),) * n,
+    )
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return learn(made(), QUICK)
+
+
+def test_what_tells_is_learned_and_said(learned) -> None:
+    judged = made()
+    assert learned.pays
+    assert learned.held_out.mean() > judged.fused.mean() + 0.2
+    assert learned.by_folder is not None
+    assert next(iter(learned.importance)) == "cover.title"
+    assert [point.topics for point in learned.curve] == sorted(point.topics for point in learned.curve)
+    assert learned.curve[-1].learned == pytest.approx(learned.held_out.mean())
+    assert learned.more() >= 0
+    unseen = made(seed=2)
+    assert values_with(unseen, learned.rank(QUICK)).mean() > unseen.fused.mean() + 0.2
+
+
+@pytest.mark.slow
+def test_the_same_bytes_again_on_any_thread_count(learned, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_ranker as t\n"
+        "sys.stdout.write(t.learn(t.made(), t.QUICK).model)"
+    )
+    for threads in ("1", "4"):
+        environment = {"PATH": "", "PYTHONHASHSEED": threads, "OMP_NUM_THREADS": threads}
+        paths = {"PYTHONPATH": str(Path(__file__).parents[3])}
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(Path(__file__).parent)],
+            env=environment | paths, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == learned.model
+
+
+def test_nothing_to_learn_does_not_pay() -> None:
+    assert not learn(made(24, telling=False), QUICK).pays
+
+
+def test_too_few_topics_are_refused() -> None:
+    with pytest.raises(BenchmarkError, match="at least 20 judged training topics of 5 groups, and there are 12 of 6"):
+        learn(made(12), QUICK)
+    with pytest.raises(ConfigError, match=r"Spec\.rate must be above 0"):
+        Spec(rate=0)
+
+
+def test_the_value_of_an_order_counts_what_was_not_found() -> None:
+    judged = replace(made(1), ideals=((1, 1),), rest=((0, 1),))
+    order = -np.arange(10.0)
+    place = int(np.argmax(judged.grades[0])) + 1
+    gained = 1 / np.log2(place + 1)  # the other relevant document stands twelfth
+    assert judged.value(0, order) == pytest.approx(gained / (1 + 1 / np.log2(3)))
+
+
+def test_trees_are_those_of_the_library(learned) -> None:
+    import lightgbm
+
+    rows = np.random.default_rng(3).random((200, 3))
+    library = lightgbm.Booster(model_str=learned.model)
+    assert trees.parse(learned.model)(rows) == pytest.approx(library.predict(rows), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "to"),
+    [("tree\n", ""), ("leaf_value=", "leaf_value=x"), ("decision_type=2", "decision_type=1"), ("left_child=", "l=")],
+)
+def test_other_texts_are_refused(learned, change: str, to: str) -> None:
+    text = "" if change == "tree\n" else learned.model.replace(change, to)
+    assert text != learned.model
+    with pytest.raises(ConfigError, match=r"is not a LightGBM model.*let `ragbench fit order --anew` write it"):
+        trees.parse(text)

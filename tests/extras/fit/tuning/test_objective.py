@@ -1,0 +1,127 @@
+"""What a search sees: training topics and nothing else; what a configuration is worth and costs."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.benchmark.benchmark import Topic
+from ragbench.config.arm_builder import ArmBuilder
+from ragbench.evaluation.measures import MEASURES, document_run, evaluate
+from ragbench.extras.fit.tuning.objective import (
+    Cost,
+    Objective,
+    TrainingValues,
+    cost_from_plain,
+    mean,
+    objectives,
+    parts,
+    time_cost,
+    train_only,
+)
+from ragbench.extras.fit.tuning.space import space
+from ragbench.search.engine.pipeline import start
+from tests.conftest import ONE_PARAMETER, compose
+
+
+def test_test_topics_and_their_judgments_are_gone(opposed) -> None:
+    train = train_only(opposed)
+    assert {topic.split for topic in train.topics} == {"train"}
+    assert set(train.document_qrels) == {topic.qid for topic in train.topics}
+    assert train.collection == opposed.collection
+
+
+def test_a_group_in_both_splits_is_refused(opposed) -> None:
+    leaking = replace(opposed, topics=(*opposed.topics, Topic("x", "again", split="test", group="train 0")))
+    with pytest.raises(BenchmarkError, match="group 'train 0' are in train and test: split anew"):
+        train_only(leaking)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["speed"], "tune.objective names 'speed'; known are"),
+        (["p95_ms"], "at least one measure"),
+        (["nDCG@10", "ndcg_at_10"], "each objective once"),
+    ],
+)
+def test_objectives_that_cannot_be_searched(names: list[str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        objectives(names, MEASURES)
+
+
+def test_objectives_by_any_of_their_names() -> None:
+    assert objectives(["nDCG@10", "p95_ms"], MEASURES) == (
+        Objective("ndcg_at_10", "nDCG@10"),
+        Objective("p95_ms", None),
+    )
+    assert [each.sign for each in objectives(["silence", "p95_ms"], (*MEASURES[:1], "RR"))] == [1, -1]
+
+
+def test_means_by_hand() -> None:
+    values = {"a": 0.5, "b": 1.0, "c": 0.0}
+    assert (mean(values), mean(values, frozenset("ab")), mean(values, frozenset("x"))) == (0.5, 0.75, 0.0)
+
+
+def test_a_guess_at_latency_by_hand() -> None:
+    cost = Cost(30.0, {"d": 10, "k": "a"}, {"d": ((5, 20.0), (10, 30.0), (30, 90.0)), "k": (("a", 30.0), ("b", 28.0))})
+    assert cost({"d": 10, "k": "a"}) == 30.0
+    assert cost({"d": 20, "k": "b"}) == 58.0  # 30 + (60 - 30) + (28 - 30)
+    assert cost({}) == 30.0
+    assert cost({"d": 20, "k": "b"}) == cost_from_plain(asdict(cost))({"d": 20, "k": "b"})
+
+
+@pytest.fixture(scope="module")
+def searched(opposed, settings_of, tmp_path_factory):
+    base = settings_of(
+        tmp_path_factory.mktemp("values"), *ONE_PARAMETER, "+tune.space.dense.depth={low: 5, high: 50, costly: true}"
+    )
+    train = train_only(opposed)
+    parameters = space(base, compose)
+    return TrainingValues(base, parameters, train, ArmBuilder.of(base, train), ["nDCG@10", "RR"]), train
+
+
+def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
+    values, train = searched
+    for tried in ({"fuse.weights.lexical": 0.1}, {"fuse.weights.lexical": 9.0}, {"fuse.weights.lexical": 0.1}):
+        states = start([topic.query() for topic in train.topics])
+        for _, stage in values.arm(tried).pipeline:
+            states = stage(states, values.index)
+        alone = evaluate(document_run(states, values.index.chunks), train.document_qrels, ["nDCG@10", "RR"])
+        for measure in ("nDCG@10", "RR"):
+            rows = alone[alone["measure"] == measure]
+            assert values(tried)[measure] == pytest.approx(dict(zip(rows["qid"], rows["value"], strict=True)))
+    assert values.sessions[0].reused > 0
+
+
+def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
+    words = "index.lexical.analyzer=standard"
+    base, train = settings_of(tmp_path, *ONE_PARAMETER, f"tune.starts=['{words}']"), train_only(opposed)
+    values = TrainingValues(base, space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10"])
+    here, there = ({"start": start, "fuse.weights.lexical": 1.0} for start in ("", words))
+    assert values.arm(here).pipeline == values.arm(there).pipeline
+    assert values.arm(there).index.spec.lexical.analyzer == "standard"
+    assert values.identity(here) != values.identity(there)
+    assert set(values(here)["nDCG@10"]) == set(values(there)["nDCG@10"])
+
+
+def test_the_cost_is_timed_at_the_ends(searched) -> None:
+    values, _ = searched
+    cost = time_cost(values, {"fuse.weights.lexical": 1.0, "dense.depth": 50}, None)
+    assert [value for value, _ in cost.points["dense.depth"]] == [50, 5]
+    assert cost({"dense.depth": 50}) == pytest.approx(cost.preset_ms, abs=1e-3)
+
+
+def test_values_of_test_topics_are_refused(searched, opposed) -> None:
+    values, _ = searched
+    with pytest.raises(BenchmarkError, match="training topics only, and was given 'test0'"):
+        TrainingValues(values.base, values.parameters, opposed, ArmBuilder.of(values.base, opposed), ["nDCG@10"])
+
+
+def test_parts_grow_by_three_and_hold_every_topic_once(opposed) -> None:
+    topics = tuple(Topic(f"t{n}", "x", split="train") for n in range(100))
+    found = parts(replace(opposed, topics=topics), 13)
+    assert [len(part) for part in found] == [11, 22, 67]
+    assert sorted(topic.qid for part in found for topic in part) == sorted(topic.qid for topic in topics)
+    assert found == parts(replace(opposed, topics=topics), 13) != parts(replace(opposed, topics=topics), 14)
+    assert len(parts(replace(opposed, topics=topics[:29]), 13)) == 1

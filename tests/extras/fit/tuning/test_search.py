@@ -1,0 +1,316 @@
+"""A search from end to end on a handbook: it never sees the test topics, survives a kill, confirms its winner once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import re
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from ragbench.base.bounds import Refused
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.config import composition
+from ragbench.extras.fit.tuning import confirm, objective, processes, report
+from ragbench.extras.fit.tuning.objective import train_only
+from ragbench.extras.fit.tuning.outcome import Tuned
+from ragbench.extras.fit.tuning.search import tune
+from ragbench.extras.fit.tuning.space import Parameter
+from tests.conftest import ONE_PARAMETER, compose
+from tests.waiting import until
+
+WEIGHT = "fuse.weights.lexical"
+
+
+def quiet(sentence: str) -> None:
+    pass
+
+
+def search(settings_of, benchmark: Benchmark, results: Path, *overrides: str) -> Tuned:
+    base = settings_of(results, *ONE_PARAMETER, *overrides)
+    return tune(base, train_only(benchmark), compose, say=quiet)
+
+
+@pytest.fixture(scope="module")
+def tuned(settings_of, opposed, tmp_path_factory) -> Tuned:
+    return search(settings_of, opposed, tmp_path_factory.mktemp("tuned"), "tune.trials=15", "tune.folds=3")
+
+
+def swapped(benchmark: Benchmark) -> Benchmark:
+    other = {"train": "test", "test": "train"}
+    return replace(benchmark, topics=tuple(replace(topic, split=other[topic.split]) for topic in benchmark.topics))
+
+
+def test_only_train_decides(settings_of, opposed, tuned, tmp_path: Path) -> None:
+    """Train prefers words and test meaning: a search that saw test would choose as the one with swapped splits does."""
+    assert tuned.winner.values[WEIGHT] > 1
+    assert tuned.winner.objectives > tuned.preset.objectives
+    other = search(settings_of, swapped(opposed), tmp_path, "tune.trials=15", "tune.folds=0")
+    assert other.winner.values[WEIGHT] < 1
+
+
+@dataclass(frozen=True)
+class Sealed(Topic):
+    """A topic whose text may not be read yet."""
+
+    opened: ClassVar[bool] = False
+
+    def __getattribute__(self, name: str):
+        if name in ("text", "need", "hypothesis", "type", "query") and not Sealed.opened:
+            raise AssertionError(f"{name} of a test topic was read during the search")
+        return super().__getattribute__(name)
+
+
+class SealedQrels(dict):
+    """Judgments of which only those of train may be read yet."""
+
+    def __getitem__(self, qid: str):
+        assert Sealed.opened or not qid.startswith("test"), "judgments of a test topic were read during the search"
+        return super().__getitem__(qid)
+
+    def _all(self, name: str):
+        assert Sealed.opened, "all judgments were read during the search"
+        return getattr(super(), name)()
+
+    def items(self):
+        return self._all("items")
+
+    def values(self):
+        return self._all("values")
+
+    def get(self, qid, default=None):
+        return self[qid] if qid in set(self) else default
+
+
+@pytest.mark.slow
+def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tuned, tmp_path: Path) -> None:
+    sealed = replace(
+        opposed,
+        topics=tuple(
+            Sealed(t.qid, t.text, t.type, t.split, t.need, None, t.group) if t.split == "test" else t
+            for t in opposed.topics
+        ),
+        document_qrels=SealedQrels(opposed.document_qrels),
+    )
+    base = settings_of(tmp_path, *ONE_PARAMETER, "tune.trials=15", "tune.folds=3")
+    with pytest.raises(AssertionError, match="during the search"):
+        _ = sealed.digest
+    confirm.check(base, sealed)
+    found = tune(base, train_only(sealed), compose, say=quiet)
+    assert found.winner.values == tuned.winner.values
+    assert found.held_out == tuned.held_out
+    Sealed.opened = True
+    try:
+        confirmation = confirm.confirm(found, sealed, say=quiet)
+    finally:
+        Sealed.opened = False
+    comparison = confirmation.judged.levels["document"].comparison
+    assert comparison.n == len(opposed.select("test"))
+    assert comparison.difference < 0  # what test prefers was never asked
+
+
+def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> None:
+    held = [set(fold.pairs) for fold in tuned.folds]
+    assert len(held) == 3
+    assert set.union(*held) == {topic.qid for topic in opposed.select("train")}
+    assert sum(map(len, held)) == len(set.union(*held))
+    for group in {topic.group for topic in opposed.select("train")}:
+        members = {topic.qid for topic in opposed.topics if topic.group == group}
+        assert sum(bool(members & fold) for fold in held) == 1
+    assert tuned.optimism == pytest.approx(tuned.inner - tuned.held_out)
+    assert tuned.held_out_gain().mean_candidate == pytest.approx(tuned.held_out)
+
+
+@pytest.mark.slow
+def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) -> None:
+    from ragbench.export import measured_arm
+    from ragbench.report import html
+    from ragbench.results import compare, measurements
+
+    first = confirm.confirm(tuned, opposed, say=quiet)
+    said: list[str] = []
+    again = confirm.confirm(tuned, opposed, say=said.append)
+    assert again.results.folder == first.results.folder and again.verdict == first.verdict
+    assert "measured on the test topics before" in said[0]
+    assert first.evaluations == again.evaluations == 1
+    folder = first.results.folder
+    assert measurements.load(folder).arms == ["preset", "tuned"]
+    preset, winner = first.settings
+    assert preset.pipeline == tuned.base.pipeline
+    assert compose(winner.overrides).pipeline == winner.pipeline != preset.pipeline
+    (compared,) = compare.gather([folder]).arms.against("preset")
+    assert compared.verdict == first.verdict
+    assert measured_arm.evidence(measured_arm.find(folder, "tuned")).gain == first.verdict.outcome
+    assert "tuned" in html.write(folder).read_text()
+    assert first.verdict.outcome in ("inconclusive", "reject")
+    assert any("keep the preset" in sentence for sentence in report.warnings(tuned, first))
+
+
+@pytest.mark.slow
+def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, opposed, tmp_path: Path) -> None:
+    tuned = search(settings_of, opposed, tmp_path, "tune.trials=4", "tune.folds=0")  # the others count theirs
+    confirm.confirm(tuned, opposed, say=quiet)
+    other = replace(tuned, winner=replace(tuned.winner, number=-2, values={WEIGHT: 0.02}))
+    second = confirm.confirm(other, opposed, say=quiet)
+    assert second.evaluations == 2
+    assert second.results.comparison > 1
+    assert any("exploratory: " in said for said in report.warnings(other, second))
+
+
+def test_the_files_say_everything(tuned) -> None:
+    import pandas as pd
+
+    report.write(tuned, None)
+    assert {path.name for path in tuned.folder.iterdir()} >= {*report.FILES, "journal.log"}
+    assert len(pd.read_csv(tuned.folder / "trials.csv")) == 4 * 15
+    folds = pd.read_csv(tuned.folder / "folds.csv")
+    assert folds["held out"].sum() == tuned.topics
+    assert (tuned.folder / "overrides.txt").read_text() == f"{WEIGHT}={tuned.winner.values[WEIGHT]}\n"
+    record = json.loads((tuned.folder / "report.json").read_text())
+    assert record["nested"]["optimism"] == tuned.optimism
+    assert record["parameters"][0]["importance ndcg_at_10"] == 1.0
+    assert "optimism" in (tuned.folder / "report.md").read_text()
+
+
+def test_agreement_of_folds_by_hand() -> None:
+    number = Parameter("x", low=1, high=100, log=True)
+    assert report.agreement(number, [{"x": 10}, {"x": 100}, {}]) == 0.5
+    assert report.agreement(number, [{"x": 10}, {"x": 10}]) == 1.0
+    assert report.agreement(number, [{"x": 10}]) is None
+    assert report.agreement(Parameter("x", choices=(5, 10)), [{"x": 5}, {"x": 10}, {"x": 5}]) == pytest.approx(2 / 3)
+
+
+def test_the_same_search_again_tries_nothing_and_more_trials_go_on(settings_of, opposed, tuned) -> None:
+    again = search(settings_of, opposed, tuned.base.results, "tune.trials=15", "tune.folds=3")
+    assert again.folder == tuned.folder
+    assert again.trials == tuned.trials
+    more = search(settings_of, opposed, tuned.base.results, "tune.trials=18", "tune.folds=3", "tune.fold_trials=15")
+    assert len(more.trials["all"]) == 18 and more.trials["all"][:15] == tuned.trials["all"]
+
+
+@pytest.mark.slow
+def test_a_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path: Path) -> None:
+    words = ("tune.folds=0", "tune.trials=8", "tune.candidates=3")
+    front = search(settings_of, opposed, tmp_path, *words, "tune.objective=[ndcg_at_10,p95_ms]", "tune.p95_ms=100000")
+    assert front.rules.sampler == "nsga2"
+    assert front.winner.objectives[1] == front.winner.p95_ms == front.timed[front.winner.number]["p95"]
+    assert 1 <= len(front.timed) <= 4
+    assert all(trial.p95_ms <= 100000 for trial in front.front)
+    too_slow = search(settings_of, opposed, tmp_path, *words, "tune.p95_ms=0.001")
+    assert any("no candidate stays within 0.001 ms" in each for each in report.warnings(too_slow, None))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "said"),
+    [
+        (["tune.trials=0"], ConfigError, "tune.trials must be at least 1, got 0"),
+        (["tune.folds=1"], ConfigError, "tune.folds must be 0 or at least 2"),
+        (["tune.folds=7"], ConfigError, "tune.folds=7 needs as many groups of training topics; there are 6"),
+        (["tune.p95_ms=0"], ConfigError, "tune.p95_ms must be above 0"),
+        (["tune.sampler=grid"], ConfigError, "tune.sampler must be one of"),
+        (["tune.objective=[]"], ConfigError, "objective must hold at least 1"),
+        (["tune.objective=[silence]"], BenchmarkError, "no training topic has a value for Silence"),
+    ],
+)
+def test_what_cannot_be_searched(settings_of, opposed, tmp_path, overrides, error, said) -> None:
+    with pytest.raises(error, match=said):
+        search(settings_of, opposed, tmp_path, *overrides)
+
+
+def test_a_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="split=all cannot be tuned"):
+        confirm.check(settings_of(tmp_path, "split=all"), opposed)
+    with pytest.raises(BenchmarkError, match="no topics in split 'test'"):
+        confirm.check(settings_of(tmp_path), train_only(opposed))
+
+
+@pytest.mark.slow
+def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: Path) -> None:
+    """`kill -9` on one of two processes: the other ends by itself, what was tried is kept, two finish the rest."""
+    base = settings_of(tmp_path, *ONE_PARAMETER, "tune.folds=0", "tune.trials=100000", "tune.processes=2")
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=tune, args=(base, train_only(opposed), composition.compose))
+    process.start()
+    until(lambda: len(set(_told(tmp_path))) == 2 and len(_told(tmp_path)) >= 8, 180)
+    process.kill()
+    process.join()
+
+    def still() -> bool:
+        before = len(_told(tmp_path))
+        time.sleep(1)
+        return len(_told(tmp_path)) == before
+
+    until(still, 180)
+    kept = len(_told(tmp_path))
+    found = search(settings_of, opposed, tmp_path, "tune.folds=0", f"tune.trials={kept + 6}", "tune.processes=2")
+    assert kept + 6 <= len(found.trials["all"]) <= kept + 7
+    assert len(list(tmp_path.glob("tune/*"))) == 1
+
+
+def refuse(*values: object) -> None:
+    raise Refused("tune", "trials", "must be more")
+
+
+def crash(*values: object) -> None:
+    raise ValueError("no")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [(refuse, r"tune\.trials must be more"), (crash, r"Traceback .*\nValueError: no")],
+    ids=["one sentence", "a traceback"],
+)
+def test_why_another_process_failed_is_printed(
+    settings_of, opposed, tmp_path: Path, monkeypatch, capfd, ends, said: str
+) -> None:
+    monkeypatch.setattr(processes, "_beside", ends)
+    found = search(settings_of, opposed, tmp_path, "tune.folds=0", "tune.trials=3", "tune.processes=2")
+    assert len(found.trials["all"]) >= 3
+    assert re.fullmatch(said, capfd.readouterr().err.strip(), re.DOTALL)
+
+
+@pytest.mark.slow
+def test_a_search_takes_help_from_a_cluster(settings_of, opposed, tmp_path: Path, cluster: str) -> None:
+    more = ["execution=ray", cluster, "execution.workers=1", "tune.folds=0", "tune.trials=12"]
+    found = search(settings_of, opposed, tmp_path, *more)
+    assert found.winner.values[WEIGHT] > 1
+    assert 12 <= len(found.trials["all"]) <= 13
+    assert len(set(_told(tmp_path))) >= 1
+
+
+def _told(results: Path) -> list[str]:
+    """Who ended a trial, for every trial that came to an end."""
+    lines = [line for path in results.glob("tune/*/journal.log") for line in path.read_text().splitlines()]
+    return [line.split('"worker_id":"')[1].split('"')[0] for line in lines if '"state":1' in line]
+
+
+def test_halving_asks_a_part_of_the_topics_first(settings_of, opposed, tuned, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(objective, "FIRST", 2)
+    found = search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.trials=15", "tune.folds=0")
+    assert found.winner.values[WEIGHT] > 1 and 1 < len(found.trials["all"]) < 15
+    whole = {trial.values[WEIGHT]: trial.objectives for trial in tuned.trials["all"]}
+    first = found.trials["all"][0]
+    assert whole[first.values[WEIGHT]] == first.objectives  # the parts together are all topics
+    with pytest.raises(ConfigError, match=r"tune\.fidelity=halving needs one objective, tune\.objective names 2"):
+        search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.objective=[ndcg_at_10,p95_ms]")
+
+
+def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, tmp_path: Path) -> None:
+    words = ("tune.switches=[p8,p12]", "tune=[p8]", "tune.trials=12", "tune.folds=2")
+    found = search(settings_of, opposed, tmp_path, *words)
+    tried = [trial.values for trial in found.trials["all"]]
+    assert {values["p8"] for values in tried} == {"off", "on"}
+    assert all(("p8.limit.max_per_doc" in values) == (values["p8"] == "on") for values in tried)
+    again = search(settings_of, opposed, tmp_path, *words)
+    assert (again.folder, again.trials) == (found.folder, found.trials)
+    confirmation = confirm.confirm(found, opposed, say=quiet)
+    assert compose(confirmation.settings[1].overrides).pipeline == confirmation.settings[1].pipeline
+    report.write(found, confirmation)
+    rows = report.parameters(found).set_index("parameter")
+    assert rows.loc["p8", "preset"] == "off"

@@ -1,0 +1,211 @@
+"""One search: order, front, budget, journal; the searched function is written here, so that its best is known."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ragbench.base.errors import ResultsError
+from ragbench.config.sections import SAMPLERS
+from ragbench.extras.fit.tuning import study
+from ragbench.extras.fit.tuning.objective import Cost, Objective
+from ragbench.extras.fit.tuning.space import Parameter
+from ragbench.extras.fit.tuning.study import Rules, Search, Trial
+
+QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)
+PARAMETERS = (
+    Parameter("s.x", low=0.0, high=1.0),
+    Parameter("s.y", low=0.0, high=1.0),
+    Parameter("s.depth", choices=(5, 10, 20), costly=True),
+)
+BASE = SimpleNamespace(config={"s": {"x": 0.5, "y": 0.5, "depth": 10}})
+COST = Cost(20.0, {"s.depth": 10}, {"s.depth": ((5, 10.0), (10, 20.0), (20, 40.0))})
+
+
+def values(tried):
+    """One for x = 0.8; a little is lost in every other x; deeper is better; y has no say. Query b counts twice."""
+    reached = 1 - abs(tried["s.x"] - 0.8) - (20 - tried["s.depth"]) / 100
+    return {"nDCG@10": {"a": reached, "b": reached, "c": 0.0}}
+
+
+def rules(sampler: str = "tpe", objectives=(QUALITY,), **more) -> Rules:
+    return Rules(PARAMETERS, objectives, sampler, 13, **more)
+
+
+def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=frozenset({"a", "b"})) -> list[Trial]:
+    search = Search("all", qids, n)
+    for trials in (stop, n):
+        if trials is not None:
+            opened = study.open_study(study.open_storage(path), search, made, BASE)
+            study.optimise(opened, Search("all", qids, trials), made, values)
+    return study.trials_of(opened, PARAMETERS)
+
+
+def test_best_first_within_the_budget() -> None:
+    trials = [Trial(0, {}, (0.5,), 50), Trial(1, {}, (0.9,), 80), Trial(2, {}, (0.7,), 60), Trial(3, {}, (0.7,), 60)]
+    assert [t.number for t in rules().better(trials)] == [1, 2, 3, 0]
+    assert [t.number for t in rules(p95_ms=60).better(trials)] == [2, 3, 0, 1]
+    assert [t.number for t in rules(p95_ms=10).better(trials)] == [0, 2, 3, 1]  # the least too slow
+
+
+def test_the_front_by_hand() -> None:
+    both = rules(objectives=(QUALITY, SPEED))
+    points = [(0.9, 80.0), (0.8, 50.0), (0.8, 60.0), (0.7, 90.0), (0.6, 20.0), (0.9, 80.0)]
+    trials = [Trial(n, {}, point, point[1]) for n, point in enumerate(points)]
+    assert [t.number for t in both.front(trials)] == [0, 1, 4]
+    assert [t.number for t in rules(objectives=(QUALITY, SPEED), p95_ms=50).front(trials)] == [1, 4]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_sampler_begins_with_the_preset_and_finds_better(sampler: str, tmp_path: Path) -> None:
+    found = searched(tmp_path / "journal.log", rules(sampler), 40)
+    assert found[0].values == {"s.x": 0.5, "s.y": 0.5, "s.depth": 10}
+    assert found[0].objectives == (pytest.approx(0.6),)
+    best = rules().better(found)[0]
+    assert best.objectives[0] > 0.85 and abs(best.values["s.x"] - 0.8) < 0.15
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_search_that_stopped_goes_on_as_if_it_had_not(sampler: str, tmp_path: Path) -> None:
+    whole = searched(tmp_path / "a.log", rules(sampler), 30)
+    parts = searched(tmp_path / "b.log", rules(sampler), 30, stop=13)
+    assert [(t.values, t.objectives) for t in whole] == [(t.values, t.objectives) for t in parts]
+
+
+def test_a_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.log"
+    searched(path, rules(), 5)
+    path.write_bytes(path.read_bytes() + b'{"op_code": 4, "wor')
+    assert len(searched(path, rules(), 7)) == 7
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"nonsense\n", *lines[3:]]))
+    with pytest.raises(ResultsError, match="is damaged"):
+        study.open_storage(path)
+
+
+def test_a_changed_line_of_the_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.log"
+    searched(path, rules(), 5)
+    text = path.read_text(encoding="utf-8")
+    number = text.index('"values":[0.') + len('"values":[0.')
+    path.write_text(f"{text[:number]}{9 - int(text[number])}{text[number + 1 :]}", encoding="utf-8")
+    with pytest.raises(ResultsError, match=r"is damaged \(line \d+ has changed"):
+        study.open_storage(path)
+
+
+def test_two_configurations_share_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "journal.log"
+    first = searched(path, rules(key="one"), 4)
+    second = searched(path, rules(key="two"), 3)
+    assert (len(first), len(second)) == (4, 3)
+
+
+def test_other_queries_have_no_say(tmp_path: Path) -> None:
+    found = searched(tmp_path / "journal.log", rules(), 3, qids=frozenset({"c"}))
+    assert {trial.objectives for trial in found} == {(0.0,)}
+
+
+def test_a_budget_steers_the_search(tmp_path: Path) -> None:
+    limited = rules(cost=COST, p95_ms=15.0)
+    found = searched(tmp_path / "journal.log", limited, 40)
+    best = limited.better(found)[0]
+    assert best.values["s.depth"] == 5 and best.p95_ms == 10.0
+    assert sum(trial.values["s.depth"] == 5 for trial in found[20:]) > 10
+
+
+def test_two_objectives_are_searched_together(tmp_path: Path) -> None:
+    both = rules("nsga2", (QUALITY, SPEED), cost=COST)
+    front = both.front(searched(tmp_path / "journal.log", both, 60))
+    assert {trial.values["s.depth"] for trial in front} == {5, 10, 20}
+    assert [trial.objectives[1] for trial in front] == sorted((t.objectives[1] for t in front), reverse=True)
+
+
+def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
+    made = rules("random")
+    search = Search("all", None, 60)
+    opened = study.open_study(study.open_storage(tmp_path / "journal.log"), search, made, BASE)
+    study.optimise(opened, search, made, values)
+    shares = study.importances(opened, made)["ndcg_at_10"]
+    assert next(iter(shares)) == "s.x" and shares["s.x"] > 0.5
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("moment", ["in the preset", "while a trial is drawn", "while it is judged"])
+def test_an_interrupted_trial_is_ended_under_its_number(sampler: str, moment: str, tmp_path: Path, monkeypatch) -> None:
+    """As a kill does: the journal holds a trial that was begun and never ended."""
+    at = {"in the preset": 1, "while a trial is drawn": 20, "while it is judged": 20}[moment]
+    asked = 0
+
+    def interrupted(*given):
+        nonlocal asked
+        asked += 1
+        if asked == at:
+            raise KeyboardInterrupt
+        return suggest(*given) if moment == "while a trial is drawn" else values(*given)
+
+    suggest = study.suggest
+    opened = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        if moment == "while a trial is drawn":
+            patched.setattr(study, "suggest", interrupted)
+        judged = values if moment == "while a trial is drawn" else interrupted
+        study.optimise(opened, Search("all", None, 30), rules(sampler), judged)
+    again = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
+    study.optimise(again, Search("all", None, 30), rules(sampler), values, begun=study.trials_in(again, "RUNNING"))
+    whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
+    found = study.trials_of(again, PARAMETERS)
+    assert [(t.number, t.values, t.objectives) for t in found] == [(t.number, t.values, t.objectives) for t in whole]
+
+
+class InParts:
+    """`values` of queries that come in three parts."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def on_first_parts(self, tried, n):
+        self.asked.append(n)
+        return {"nDCG@10": dict(list(values(tried)["nDCG@10"].items())[:n])}
+
+    def __call__(self, tried):
+        self.asked.append(3)
+        return values(tried)
+
+
+def halved(path: Path, n: int, stop: int | None = None) -> tuple[list[tuple], list[Trial], list[int]]:
+    made, judged = rules(parts=3), InParts()
+    for trials in (stop, n):
+        if trials is not None:
+            search = Search("all", frozenset({"a", "b"}), trials)
+            opened = study.open_study(study.open_storage(path), search, made, BASE)
+            study.optimise(opened, search, made, judged, begun=study.trials_in(opened, "RUNNING"))
+    everything = [(t.number, t.state.name, t.params, t.values) for t in opened.get_trials()]
+    return everything, study.trials_of(opened, PARAMETERS), judged.asked
+
+
+def test_halving_sees_all_topics_for_few_trials_and_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    whole, kept, asked = halved(tmp_path / "a.log", 40)
+    states = [state for _, state, _, _ in whole]
+    assert len(whole) == 40 and states[0] == "COMPLETE"
+    assert asked.count(1) == 40
+    assert states.count("COMPLETE") == len(kept) == asked.count(3) < asked.count(2) < 25
+    assert rules().better(kept)[0].objectives[0] > 0.85
+    assert halved(tmp_path / "b.log", 40, stop=17)[0] == whole
+
+
+@pytest.mark.slow
+def test_a_trial_interrupted_between_parts_is_decided_the_same(tmp_path: Path, monkeypatch) -> None:
+    whole, _, _ = halved(tmp_path / "a.log", 25)
+    with monkeypatch.context() as patched:
+        calls = iter(range(1000))
+
+        def interrupted(self, tried, n, go_on=InParts.on_first_parts):
+            if next(calls) == 20:
+                raise KeyboardInterrupt
+            return go_on(self, tried, n)
+
+        patched.setattr(InParts, "on_first_parts", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            halved(tmp_path / "b.log", 25)
+    assert halved(tmp_path / "b.log", 25)[0] == whole

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from ragbench.base.errors import LiveError
+from ragbench.extras.remote.live import command, http
+from ragbench.extras.remote.live.answers import LiveHit, Reading, fill_in
+from ragbench.extras.remote.live.asking import Asker, Unanswered, secret
+
+
+def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
+    template = {"q": "about {query}", "size": "{depth}", "in": [{"k": "{depth} of {query}"}, 3, None]}
+    assert fill_in(template, 'a "b"', 7) == {"q": 'about a "b"', "size": 7, "in": [{"k": '7 of a "b"'}, 3, None]}
+
+
+def test_hits_are_read_where_the_expressions_say() -> None:
+    reading = Reading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
+    answer = {"hits": {"hits": [{"_source": {"path": "a", "parts": ["x", "y", None]}, "_score": 2}, {"_score": True}]}}
+    assert reading.read(answer, 1) == [LiveHit("a", "", "x y", 2.0)]
+    with pytest.raises(LiveError, match=r"hit 2 has nothing at '_source\.path'"):
+        reading.read(answer, 2)
+    with pytest.raises(LiveError, match=r"no list of hits at 'hits\.hits' \(it begins"):
+        reading.read({"hits": {}}, 1)
+
+
+def test_a_get_request_carries_the_query_in_its_address(server) -> None:
+    server.answer = lambda path, parameters, body: {"path": path, **parameters}
+    ask = http.asking("GET", f"{server.url}/s?q={{query}}&n={{depth}}", None, {"X-Key": "k"}, 5)
+    assert ask("a&b c/ü", 3) == {"path": "/s", "q": "a&b c/ü", "n": "3"}
+    assert server.requests[0][2]["X-Key"] == "k"
+
+
+def test_a_post_request_carries_it_in_its_body(server) -> None:
+    server.answer = lambda path, parameters, body: body
+    ask = http.asking("POST", f"{server.url}/s", {"q": "{query}"}, {}, 5)
+    assert ask('say "x"', 3) == {"q": 'say "x"'}
+
+
+@pytest.mark.parametrize(("status", "again"), [(503, True), (429, True), (404, False), (302, False)])
+def test_only_what_may_pass_is_tried_again(server, status: int, again: bool) -> None:
+    server.failures = [(status, {"Retry-After": "2", "Location": "/elsewhere"})]
+    with pytest.raises(Unanswered, match=f"status {status}") as raised:
+        http.asking("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)
+    assert raised.value.again is again and raised.value.after_s == 2
+    assert len(server.requests) == 1
+
+
+def test_what_is_slow_unreachable_or_no_json_is_said(server) -> None:
+    server.answer = lambda path, parameters, body: b"<html>"
+    ask = http.asking("GET", f"{server.url}/{{query}}", None, {}, 5)
+    with pytest.raises(Unanswered, match="is not JSON"):
+        ask("x", 1)
+    server.answer = lambda path, parameters, body: time.sleep(1)
+    with pytest.raises(Unanswered, match=r"no answer within 0\.1 s"):
+        http.asking("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
+    with pytest.raises(Unanswered, match="refused"):
+        http.asking("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
+
+
+PROGRAM = """
+import json, sys
+print(json.dumps({"words": sys.argv[1:], "read": sys.stdin.read()}))
+"""
+
+
+def test_a_program_gets_the_query_as_a_word_and_on_its_input() -> None:
+    ask = command.asking([sys.executable, "-c", PROGRAM, "{depth}", "{query}; rm x"], 20)
+    assert ask("$HOME", 4) == {"words": ["4", "$HOME; rm x"], "read": "$HOME\n"}
+
+
+def test_json_lines_are_a_list() -> None:
+    assert command.asking([sys.executable, "-c", 'print(\'{"a": 1}\\n\\n{"a": 2}\')'], 20)("", 1) == [
+        {"a": 1},
+        {"a": 2},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "again"),
+    [
+        (["-c", "import sys; sys.exit('no index\\nno hope')"], r"exit code 1 \(no hope\)", True),
+        (["-c", "print('hits: 3')"], "neither JSON nor JSON Lines", False),
+        (["-c", "import time; time.sleep(9)"], r"no answer within 0\.5 s", True),
+    ],
+)
+def test_a_program_that_fails_is_said(program: list[str], said: str, again: bool) -> None:
+    with pytest.raises(Unanswered, match=said) as raised:
+        command.asking([sys.executable, *program], 0.5 if "sleep" in program[1] else 20)("x", 1)
+    assert raised.value.again is again
+    with pytest.raises(Unanswered, match="No such file"):
+        command.asking(["/no/such/program"], 1)("x", 1)
+
+
+class Clock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_requests_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    times: list[float] = []
+    ask = Asker("x", lambda query, depth: times.append(clock.now), per_second=4, retries=0)
+    for _ in range(3):
+        ask("q", 1)
+    assert times == [100.0, 100.25, 100.5]
+    ask.wait()
+    assert clock.now == 100.75
+
+
+def test_it_asks_again_after_longer_and_longer_or_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    times: list[float] = []
+    waits = iter([0, 0, 5, 999, 0])
+
+    def fail(query: str, depth: int) -> None:
+        times.append(clock.now)
+        raise Unanswered("busy", after_s=next(waits))
+
+    with pytest.raises(LiveError, match="the shop did not answer 'keys', asked 5 times: busy"):
+        Asker("the shop", fail, per_second=1000, retries=4)("keys", 1)
+    assert times == pytest.approx([100, 100.2, 100.6, 105.6, 135.6])
+
+
+def test_what_cannot_pass_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(query: str, depth: int) -> None:
+        raise Unanswered("status 404", again=False)
+
+    with pytest.raises(LiveError, match="asked once: status 404"):
+        Asker("the shop", refuse, per_second=1, retries=9)("keys", 1)
+
+
+def test_a_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "s3cret")
+    assert secret("SHOP_TOKEN", "the shop") == "s3cret" and secret(None, "the shop") is None
+    monkeypatch.delenv("SHOP_TOKEN")
+    with pytest.raises(LiveError, match="the shop needs a token: set the environment variable SHOP_TOKEN"):
+        secret("SHOP_TOKEN", "the shop")

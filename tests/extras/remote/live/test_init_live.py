@@ -1,0 +1,107 @@
+"""From a search that runs to a verdict: `init --live` asks it one query and writes the arm `today`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import LiveError
+from ragbench.commands import cli
+from ragbench.config import project
+from ragbench.extras.remote.live.proposal import propose
+from ragbench.results import measurements, store
+
+HANDBOOK = Path(__file__).parents[3] / "data" / "phases"
+QUICK = ("latency.queries=2", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(HANDBOOK, tmp_path / "notes")
+    rows = ["how do programs prove their identity,authentication.md", "counters,metrics.md"]
+    (tmp_path / "asked.csv").write_text("\n".join(["text,relevant", *rows]), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("answer", "keys", "found"),
+    [
+        ([{"path": "a.md"}, {"path": "b.md"}], {"hits": "@", "document": "path"}, 2),
+        (
+            {"hits": {"total": 2, "hits": [{"_id": "7", "_score": 2.5, "_source": {"file": "a.md", "text": "t"}}]}},
+            {"hits": "hits.hits", "document": "_source.file", "text": "_source.text", "score": "_score"},
+            1,
+        ),
+        (
+            {"facets": [{"name": "x"}], "results": [{"url": "a.md", "anchor": "k"}, {"url": "z", "anchor": "m"}]},
+            {"hits": "results", "document": "url", "section": "anchor"},
+            1,
+        ),
+        ({"my results": [{"no path": "b.md"}]}, {"hits": '"my results"', "document": '"no path"'}, 1),
+        ({"hits": [{"content": "nothing here says which page"}]}, {"hits": "hits", "text": "content"}, 0),
+    ],
+)
+def test_where_an_answer_has_its_hits(answer, keys: dict[str, str], found: int) -> None:
+    proposal = propose(answer, {"a.md", "b.md"}.__contains__)
+    assert (proposal.keys, proposal.found) == (keys, found)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [({"hits": []}, "has no list of hits"), ("nothing", "no list of hits"), ([{"n": 1}], "names no document")],
+)
+def test_an_answer_without_hits_is_refused(answer, said: str) -> None:
+    with pytest.raises(LiveError, match=said):
+        propose(answer, lambda name: False)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_from_a_search_that_runs_to_a_verdict_in_two_commands(place: Path, server, capsys) -> None:
+    names = ["/help/metrics.html", "/help/authentication.html", "/blog/news.html"]
+    server.answer = lambda path, parameters, body: {"results": [{"url": name, "score": 1.0} for name in names]}
+    assert cli.main(["init", "notes", "--yes", "--queries", "asked.csv", "--live", f"{server.url}/search"]) == 0
+    out = capsys.readouterr().out
+    assert f"asked {server.url}/search for '" in out
+    proposed = "live.hits=results, live.document=url, live.prefix=help, live.score=score"
+    assert f"3 hits, 2 of them name documents here ({proposed})" in out
+    assert server.requests[0][0] == "/search" and server.requests[0][1]["q"]
+    arms = project.read(place / "ragbench.yaml").arms
+    assert list(arms) == ["today", "baseline", "recommended"]
+
+    assert "next: ragbench run --trust" in out
+    command = ["run", "tracking.enabled=false", *QUICK, "statistics.draws=1000"]
+    assert cli.main(command) == 2
+    assert "add --trust if you agree" in capsys.readouterr().err
+    assert cli.main([*command, "--trust"]) == 0
+    found = measurements.load(store.latest(place / "results"))
+    assert found.arms == ["today", "baseline", "recommended"]
+    assert sorted(found.values("today", "RR")) == pytest.approx([0.5, 1.0])  # authentication comes second
+    assert "Unplaced@10" in set(found.per_query["measure"])
+
+
+def test_a_log_gives_the_queries(place: Path, server, capsys) -> None:
+    server.answer = lambda path, parameters, body: {"hits": [{"path": "metrics.md"}]}
+    searches = [{"query": f"question {word}", "session": word} for word in ("one", "two", "three")]
+    Path("log.jsonl").write_text("\n".join(map(json.dumps, searches)), encoding="utf-8")
+    assert cli.main(["init", "notes", "--yes", "--log", "log.jsonl", "--live", f"{server.url}/?text={{query}}"]) == 0
+    assert "topics.jsonl: 3 queries, 0 with an answer, 3 without" in capsys.readouterr().out
+    assert project.read(place / "ragbench.yaml").values["data.queries"] == "topics.jsonl"
+    assert "text" in server.requests[0][1]
+
+
+def test_without_queries_the_log_is_offered(place: Path, server, capsys) -> None:
+    server.answer = lambda path, parameters, body: {"hits": [{"path": "metrics.md"}]}
+    assert cli.main(["init", "notes", "--yes", "--live", server.url]) == 0
+    out = capsys.readouterr().out
+    assert "next: ragbench topics from-log FILE" in out and "topics" not in project.read(place / "ragbench.yaml").values
+
+
+def test_a_search_that_does_not_answer_leaves_nothing_behind(place: Path, server, capsys) -> None:
+    server.failures = [(404, {})] * 9
+    assert cli.main(["init", "notes", "--yes", "--live", server.url]) == 2
+    assert "did not answer" in capsys.readouterr().err and not (place / "ragbench.yaml").exists()

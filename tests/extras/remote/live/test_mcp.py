@@ -1,0 +1,43 @@
+"""Tools of a real MCP server, over standard input and output."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragbench.extras.remote.live import mcp
+from ragbench.extras.remote.live.asking import Unanswered
+
+PROGRAM = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
+
+
+def test_a_tool_is_called_many_times_over_one_connection() -> None:
+    ask = mcp.asking(PROGRAM, "search", {"query": "{query}", "limit": "{depth}"}, 30)
+    assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
+    assert len(ask("lamps", 3)["notes"]) == 3
+    with pytest.raises(Unanswered, match=r"the tool says: .*no such index") as raised:
+        ask("fail", 3)
+    assert not raised.value.again
+
+
+def test_a_tool_is_called_over_an_address(mcp_address: str) -> None:
+    ask = mcp.asking(mcp_address, "search", {"query": "{query}", "limit": "{depth}"}, 30)
+    assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
+    assert len(ask("lamps", 2)["notes"]) == 2
+    with pytest.raises(Unanswered, match=r"the tool says: .*no such index"):
+        ask("fail", 3)
+
+
+def test_text_that_is_json_is_read() -> None:
+    ask = mcp.asking(PROGRAM, "plain", {"query": "{query}"}, 30)
+    found = ask("a.md", 1)
+    assert found in ([{"file": "a.md"}], {"result": '[{"file": "a.md"}]'})
+
+
+def test_a_server_that_does_not_start_is_said() -> None:
+    with pytest.raises(Unanswered, match="no connection"):
+        mcp.asking([sys.executable, "-c", "raise SystemExit(3)"], "search", {}, 5)("x", 1)
+    with pytest.raises(Unanswered, match="no connection"):
+        mcp.asking(["/no/such/program"], "search", {}, 5)("x", 1)

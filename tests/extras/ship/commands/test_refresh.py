@@ -1,0 +1,84 @@
+"""`ragbench refresh`: what it says, as text and as JSON, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ragbench.commands import cli
+from ragbench.extras.ship import watching
+from ragbench.extras.ship.refresh import Refresher
+
+PHASES = Path(__file__).parents[3] / "data" / "phases"
+
+
+@pytest.fixture
+def bundle(small_bundle: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(PHASES, tmp_path / "notes"))
+
+
+def test_says_what_changed_and_how_far_it_is(bundle: Path, notes: Path, capsys) -> None:
+    assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--quiet"]) == 0
+    assert capsys.readouterr().out == "nothing has changed; generation 0 answers\n"
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    (notes / "caching.md").write_bytes(b"")
+    assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("generation 1 answers: 1 added, 0 changed, 0 deleted; ")
+    assert said.out.endswith(
+        f"loads it on the signal SIGHUP, or by itself with serve --watch\nnext: ragbench verify {bundle}\n"
+    )
+    assert said.err.startswith("kept as it was: caching.md: empty-file: ")
+
+
+def test_as_json(bundle: Path, notes: Path, capsys) -> None:
+    (notes / "authentication.md").unlink()
+    assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["generation"], said["documents"], said["deleted"]) == (1, 18, ["authentication"])
+    lost: dict[str, str] = {}
+    for change in said["drift"]["changes"]:
+        lost |= change["lost"]
+    assert {fate for name, fate in lost.items() if name.startswith("authentication#")} == {"deleted"}
+    assert 0 < said["drift"]["chunks_changed"] < 1
+
+
+@pytest.mark.slow
+def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatch, capsys) -> None:
+    def changed(*places: Path):
+        yield
+        (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+        (bundle / "bundle.json").rename(bundle / "away")
+        yield
+        (bundle / "away").rename(bundle / "bundle.json")
+        monkeypatch.setattr(Refresher, "_build", failing)
+        yield
+        monkeypatch.setattr(Refresher, "_build", build)
+        yield
+
+    def failing(*given: object) -> None:
+        raise FileNotFoundError("a part of the index")
+
+    build = Refresher._build
+    monkeypatch.setattr(watching, "changes", changed)
+    assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--watch", "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert "generation 1 answers: 1 added" in said.out
+    absent, broken = said.err.splitlines()
+    assert absent.startswith("ragbench: the bundle stays as it is (") and "is not a bundle" in absent
+    assert broken == "ragbench: the bundle stays as it is (a part of the index)"
+
+
+def test_no_bundle_and_no_folder(bundle: Path, tmp_path: Path, capsys) -> None:
+    assert cli.main(["refresh", str(tmp_path)]) == 2
+    assert "is not a bundle" in capsys.readouterr().err
+    assert cli.main(["refresh", str(bundle), "--corpus", str(tmp_path / "nowhere")]) == 2
+    assert "does not exist" in capsys.readouterr().err

@@ -1,0 +1,192 @@
+"""`ragbench serve` as a process: it starts, answers, reloads, and ends when told to."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ragbench.commands import cli
+from tests.sealing import reseal
+
+
+@contextmanager
+def serving(bundle: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and its address."""
+    command = [sys.executable, "-m", "ragbench", "serve", str(bundle), "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process, re.search(r"https?://\S+(?=;)", process.stdout.readline())[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
+    body = json.dumps({"query": "rotate a key", "top_n": 2})
+    with serving(small_bundle) as (process, address):
+        host = address.removeprefix("http://")
+        clients = [HTTPConnection(host, timeout=30) for _ in range(32)]
+        for client in clients:
+            client.request("POST", "/search", body, {"content-type": "application/json"})
+        last = HTTPConnection(host, timeout=30)
+        last.request("GET", "/health")
+        assert last.getresponse().status == 200  # so it has read the requests that came before
+        process.send_signal(signal.SIGTERM)
+        assert [client.getresponse().status for client in clients] == [200] * 32
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+        for client in [*clients, last]:
+            client.close()
+    with pytest.raises(ConnectionRefusedError):
+        HTTPConnection(host).connect()
+
+
+@pytest.mark.slow
+def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(small_bundle, bundle)
+    with serving(bundle) as (process, address):
+        with httpx.Client(base_url=address, timeout=30) as http:
+            assert http.post("/search", json={"query": "rotate a key"}).json()["bundle"] == "small"
+            shutil.copytree(bundle, tmp_path / "next")
+            reseal(tmp_path / "next" / "bundle.json", name="new")
+            bundle.rename(tmp_path / "old")
+            (tmp_path / "next").rename(bundle)
+            process.send_signal(signal.SIGHUP)
+            assert "the bundle was reloaded" in process.stderr.readline()
+            assert http.post("/search", json={"query": "rotate a key"}).json()["bundle"] == "new"
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
+        assert (process.wait(30), err) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_log_has_one_session_for_a_connection_and_can_become_topics(small_bundle: Path, tmp_path: Path) -> None:
+    log = tmp_path / "searches.jsonl"
+    with serving(small_bundle, "--log", str(log)) as (_, address):
+        for query in ("rotate a key", "who answers at night"):
+            with httpx.Client(base_url=address, timeout=30) as http:
+                docno = http.post("/search", json={"query": query}).json()["hits"][0]["docno"]
+                http.get(f"/documents/{docno}").raise_for_status()
+    rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [row.get("query") for row in rows] == ["rotate a key", None, "who answers at night", None]
+    sessions = [row["session"] for row in rows]
+    assert sessions[0] == sessions[1] != sessions[2] == sessions[3]
+    assert cli.main(["topics", "from-log", str(log), "--out", str(tmp_path / "topics.jsonl"), "--json"]) == 0
+    assert len((tmp_path / "topics.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def opened(address: str) -> socket.socket:
+    host, _, port = address.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["/nowhere/at/all"], "/nowhere/at/all is not a bundle"),
+        (["x", "--port", "70000"], "--port must be between 0 and 65535"),
+        (["x", "--host", "no.such.host.invalid"], "--host no.such.host.invalid is not an address"),
+        (["x", "--max-top", "0"], "--max-top must be at least 1, got 0"),
+        (["x", "--max-body", "-1"], "--max-body must be at least 1"),
+        (["x", "--time-limit", "nan"], "--time-limit must be finite and above 0"),
+        (["x", "--queue", "0"], "--queue must be at least 1"),
+        (["x", "--workers", "0"], "--workers must be at least 1"),
+        (["x", "--threads", "0"], "--threads must be at least 1"),
+        (["x", "--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines search: add --token-file"),
+        (["x", "--token-file", "/nowhere"], "--token-file /nowhere cannot be read"),
+        (["x", "--rate", "many"], "--rate must be a number and a time"),
+    ],
+)
+def test_bad_options_are_one_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    port = [] if "--port" in words else ["--port", "0"]
+    assert cli.main(["serve", *words, *port]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert cli.main(["serve", str(small_bundle), "--port", str(port)]) == 2
+    err = capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port} (address already in use)" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_changed_note_is_found_while_it_serves(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
+    notes = Path(shutil.copytree(Path(__file__).parents[3] / "data" / "phases", tmp_path / "notes"))
+    with serving(bundle, "--watch", "--corpus", str(notes)) as (process, address):
+
+        def found() -> str:
+            body = {"query": "zebra crossing", "top_n": 1}
+            return httpx.post(f"{address}/search", json=body).json()["hits"][0]["docno"]
+
+        assert found() != "zebra"
+        (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+        deadline = time.monotonic() + 120
+        while found() != "zebra":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert httpx.get(f"{address}/health").json()["generation"] >= 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_documents_are_followed_only_while_watching(small_bundle: Path, tmp_path: Path, capsys) -> None:
+    assert cli.main(["serve", str(small_bundle), "--corpus", str(tmp_path), "--port", "0"]) == 2
+    assert "--corpus goes with --watch" in capsys.readouterr().err
+
+
+def test_other_machines_need_a_token(small_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("ci " + "s3cret" * 4)
+    options = ["--host", "0.0.0.0", "--token-file", str(tmp_path / "tokens"), "--rate", "2/hour"]
+    with serving(small_bundle, *options) as (process, address):
+        assert address.startswith("http://0.0.0.0:")
+        with httpx.Client(base_url=address.replace("0.0.0.0", "127.0.0.1"), timeout=30) as http:
+            assert http.get("/health").status_code == 401
+            http.headers["authorization"] = "Bearer " + "s3cret" * 4
+            body = {"query": "rotate a key"}
+            assert [http.post("/search", json=body).status_code for _ in range(3)] == [200, 200, 429]
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == "warning: tokens are sent unencrypted: put a proxy with TLS in front\n"
+
+
+@pytest.mark.slow
+def test_with_json_log_every_line_is_json(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
+    notes = Path(shutil.copytree(Path(__file__).parents[3] / "data" / "phases", tmp_path / "notes"))
+    (notes / "caching.md").write_bytes(b"\xff\xfe")
+    with serving(bundle, "--json-log", "--watch", "--corpus", str(notes)) as (process, address):
+        with opened(address) as stranger:
+            stranger.sendall(b"no HTTP at all\r\n\r\n")
+            stranger.recv(1000)
+        httpx.post(f"{address}/search", json={"query": "keys"}).raise_for_status()
+        lines = []
+        while not any("kept as it was: caching.md" in line["event"] for line in lines):  # said by the refreshing
+            lines.append(json.loads(process.stderr.readline()))
+        process.terminate()
+        lines += map(json.loads, process.stderr)  # not communicate(), which loses what readline() has read ahead
+        process.wait(30)
+    said = [line["event"] for line in lines]
+    assert "Invalid HTTP request received." in said
+    assert "request" in said
+    assert process.returncode == 0

@@ -1,0 +1,81 @@
+"""What is logged of searches, over HTTP and MCP, and that nothing is where nobody asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from ragbench.base.errors import ConfigError
+from ragbench.benchmark import search_log as topics_log
+from ragbench.extras.ship.serving.mcp import create_server
+from ragbench.extras.ship.serving.search_log import SearchLog
+from ragbench.extras.ship.serving.service import SearchService
+
+QUERY = "how do programs prove their identity"
+
+
+@pytest.fixture
+def logged(small_bundle: Path, tmp_path: Path):
+    path = tmp_path / "searches.jsonl"
+    made = SearchService(small_bundle, log=SearchLog(path))
+    yield made, path
+    made.close()
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_searches_and_reading_over_mcp_become_a_log_with_one_session(logged) -> None:
+    service, path = logged
+
+    async def talk() -> str:
+        async with Client(create_server(service)) as client:
+            await client.call_tool("search", {"query": QUERY, "top_n": 3})
+            found = await client.call_tool("search", {"query": "mail me@example.org", "top_n": 1})
+            docno = found.structured_content["hits"][0]["docno"]
+            await client.call_tool("get_document", {"docno": docno})
+            await client.call_tool("search", {"query": " "})
+            return docno
+
+    docno = asyncio.run(talk())
+    searched, read = lines(path)
+    assert searched["query"] == QUERY and len(searched["shown"]) >= 1
+    assert read == {"time": read["time"], "session": searched["session"], "opened": docno}
+    assert set(searched) == {"time", "session", "query", "shown"} and len(searched["session"]) == 16
+    assert path.stat().st_mode & 0o777 == 0o600
+    (search,) = topics_log.read(path).searches
+    assert search.query == QUERY and search.clicked == {docno}
+
+
+def test_over_http_no_address_is_kept(logged, ask) -> None:
+    service, path = logged
+
+    async def talk(client):
+        await client.post("/search", json={"query": QUERY, "top_n": 2}, headers={"X-Forwarded-For": "81.2.3.4"})
+        await client.get("/documents/security")
+
+    ask(service, talk)
+    searched, *_ = lines(path)
+    assert set(searched) == {"time", "session", "query", "shown"}
+    assert "81.2.3.4" not in path.read_text() and "127.0.0.1" not in path.read_text()
+
+
+def test_a_log_that_cannot_be_written_is_refused_at_once_and_later_said_once(tmp_path: Path, caplog) -> None:
+    with pytest.raises(ConfigError, match=r"--log .*a.txt must be a .jsonl file"):
+        SearchLog(tmp_path / "a.txt")
+    with pytest.raises(ConfigError, match=r"--log .* cannot be written \(No such file or directory\)"):
+        SearchLog(tmp_path / "no" / "a.jsonl")
+    (tmp_path / "logs").mkdir()
+    log = SearchLog(tmp_path / "logs" / "a.jsonl")
+    (tmp_path / "logs" / "a.jsonl").unlink()
+    (tmp_path / "logs").rmdir()
+    with caplog.at_level(logging.ERROR):
+        log.log_search("s", "x", ["a"])
+        log.log_read("s", "a")
+    assert len(caplog.records) == 1

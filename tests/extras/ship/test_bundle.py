@@ -1,0 +1,149 @@
+"""What a bundle holds, and that there is never half a bundle."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ragbench.base.errors import BundleError, ResultsError
+from ragbench.base.files import draft_of, sha256
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.export import measured_arm
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship.bundle import _cautions
+from ragbench.index.artefact import MANIFEST, manifest_entry
+from ragbench.results import store
+from ragbench.results.measurements import Measurements
+
+
+@pytest.fixture
+def write(finished: Measurements, handbook: Benchmark) -> Callable[..., Path]:
+    def call(out: Path, folder: Path = finished.folder, benchmark: Benchmark = handbook, **options) -> Path:
+        arm = measured_arm.find(folder, "baseline")
+        return bundle.write(arm, benchmark, out, evidence=measured_arm.evidence(arm), say=lambda line: None, **options)
+
+    return call
+
+
+def test_what_it_holds(bundle_of, finished: Measurements, questions: list[str]) -> None:
+    folder = bundle_of("phase4")
+    record = bundle.read_record(folder)
+    assert {path.name for path in folder.iterdir()} == {
+        *(bundle.RECORD, bundle.CONFIG, bundle.GOLDEN, bundle.MODIFIED),
+        *(bundle.INDEX, bundle.README),
+    }
+    assert [(model["kind"], model["name"]) for model in record["models"]] == [
+        ("encoder", "bge-small-en-v1.5"),
+        ("cross-encoder", "ms-marco-MiniLM-L-12-v2"),
+    ]
+    assert all(len(model["digest"]) == 64 and model["weights"] for model in record["models"])
+    assert {"chunks", "dense", "lexical", "code", "encoder"} <= set(record["artefacts"])
+    assert record["quality"]["nDCG@10"] == pytest.approx(finished.values("phase4").mean(), abs=1e-6)
+    assert record["latency_ms"]["p95"] > 0
+    assert record["evidence"]["baseline"] == "baseline"
+    assert record["environment"]["export"]["packages"]
+    assert record["golden"] == len(bundle.read_golden(folder)) == len(questions)
+
+
+def test_the_record_has_the_digest_of_every_file(bundle_of) -> None:
+    """Whoever signs `bundle.json` signs the bundle: it has the digests of manifests, which have those of the index."""
+    folder = bundle_of("phase4")
+    digests = bundle.read_record(folder)["files"]
+    covered = dict(digests)
+    for name in [name for name in digests if name.endswith(f"/{MANIFEST}")]:
+        manifest = json.loads((folder / name).read_text())
+        covered |= {(Path(name).parent / inner).as_posix(): entry for inner, entry in manifest["files"].items()}
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    assert set(covered) == set(found) - {bundle.RECORD, bundle.README}
+    for name, digest in covered.items():
+        assert digest == (sha256(found[name]) if name in digests else manifest_entry(found[name])), name
+    assert "- encoder bge-small-en-v1.5, licence MIT" in (folder / bundle.README).read_text()
+
+
+def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path], tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    draft, own = draft_of(tmp_path / "new").name, f".{os.getpid()}-"
+    left, others = draft.replace(own, f".{ended.pid}-"), draft.replace(own, f".{os.getppid()}-")
+    for name in (left, others, f".new.{ended.pid}"):  # the third may be a folder of the user
+        (tmp_path / name).mkdir()
+    write(tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others, f".new.{ended.pid}", "new"])
+
+
+def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:
+    folder = bundle_of("baseline")
+    text = "".join(path.read_text() for path in folder.iterdir() if path.is_file())
+    assert "secret" not in text
+    config = yaml.safe_load((folder / bundle.CONFIG).read_text())
+    assert set(config["paths"].values()) == {None}
+    assert config["tracking"]["uri"] is None
+    assert config["data"]["corpus"] == str(handbook_folder / "notes")
+
+
+def test_a_caution_is_inside(write, tmp_path: Path) -> None:
+    out = write(tmp_path / "forced", caution="It was forced.", include_index=False)
+    assert json.loads((out / bundle.RECORD).read_text())["cautions"] == ["It was forced."]
+
+
+def test_rankings_that_depend_on_more_than_the_bundle_are_told(composed) -> None:
+    assert _cautions(composed("recency=on").pipeline) == [
+        "recency counts ages from the clock, so rankings change with time: set recency.now to check them"
+    ]
+    assert _cautions(composed("recency=on", "recency.now=2026-01-31").pipeline) == []
+    told = _cautions(composed("hyde=on", "hyde.endpoint=http://here", "hyde.model=m").pipeline)
+    assert told == ["hyde asks the server http://here, which is not part of the bundle"]
+
+
+def test_nothing_is_overwritten(write, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(BundleError, match="exists already"):
+        write(tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BundleError, match="cannot write the bundle"):
+        write(tmp_path / "file" / "bundle")
+
+
+@pytest.mark.parametrize("stop", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_leaves_nothing(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException) -> None:
+    copy, done = shutil.copytree, []
+
+    def full(*arguments, **options):
+        if done:
+            raise stop
+        done.append(copy(*arguments, **options))
+
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises((BundleError, KeyboardInterrupt)):
+        write(tmp_path / "out")
+    assert done
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_changed_documents_are_refused(write, handbook: Benchmark, tmp_path: Path) -> None:
+    fewer = dataclasses.replace(handbook, documents=handbook.documents[:-1])
+    with pytest.raises(ResultsError, match="have changed since the run"):
+        write(tmp_path / "out", benchmark=fewer)
+
+
+def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Measurements, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(finished.folder, tmp_path / "run"))
+    path = store.arm_path(folder, "baseline") / "run.trec"
+    first, second, *rest = path.read_text().splitlines()
+    a, b = first.split(), second.split()
+    a[2], b[2] = b[2], a[2]
+    path.write_text("\n".join([" ".join(a), " ".join(b), *rest]) + "\n")
+    reseal(folder)
+    with pytest.raises(ResultsError, match="has another ranking than in the run"):
+        write(tmp_path / "out", folder=folder)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,292 @@
+"""A bundle that is loaded searches as the run did."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ragbench
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.benchmark.load import load as load_benchmark
+from ragbench.benchmark.runs import read_run
+from ragbench.boundary.capabilities import trust
+from ragbench.boundary.sealed import write_sealed
+from ragbench.export import measured_arm
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
+from ragbench.extras.ship.refresh import Refresher
+from ragbench.results.measurements import Measurements
+from tests.sealing import rewrite
+
+
+@pytest.fixture(scope="module")
+def docs(bundle_of) -> LoadedBundle:
+    return ragbench.load(bundle_of("baseline"))
+
+
+@pytest.mark.parametrize("preset", ["baseline", "phase4", "lexical_v3", "librarian_rerank"])
+def test_round_trip_gives_the_ranking_of_the_run_for_every_query(
+    preset: str, bundle_of, finished: Measurements, questions: list[str]
+) -> None:
+    run = read_run(finished.folder / "arms" / preset / "run.trec")
+    with ragbench.load(bundle_of(preset)) as loaded:
+        golden = loaded.golden()
+        assert {each.query.text for each in golden} == set(questions)
+        for each in golden:
+            hits = loaded.search(each.query.text, top_n=200)
+            assert [hit.chunk_id for hit in hits[: bundle.GOLDEN_DEPTH]] == list(each.ids)
+            assert [hit.score for hit in hits[: bundle.GOLDEN_DEPTH]] == pytest.approx(each.scores)
+            best = {hit.docno: hit.score for hit in reversed(hits)}
+            expected = run.get(each.query.qid, [])
+            assert list(dict.fromkeys(hit.docno for hit in hits)) == [docno for docno, _ in expected]
+            assert best == pytest.approx(dict(expected), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_three_lines_in_a_fresh_process(bundle_of, tmp_path: Path) -> None:
+    code = (
+        "import ragbench\n"
+        f"docs = ragbench.load({str(bundle_of('baseline'))!r})\n"
+        "print(docs.search('how do programs prove their identity')[0].docno)"
+    )
+    root = Path(ragbench.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert (done.stdout, done.stderr) == ("authentication\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_contexts_come_with_their_hits(bundle_of) -> None:
+    with ragbench.load(bundle_of("librarian_rerank")) as loaded:
+        hit = loaded.search("how do programs prove their identity")[0]
+        assert hit.text in hit.context
+
+
+def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
+    everything = docs.search("how do programs prove their identity", top_n=50)
+    before = docs.search("how do programs prove their identity", top_n=50, filters={"modified_before": "1990-01-01"})
+    assert everything
+    assert before == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"text": " \n"}, "the query is empty"),
+        ({"text": "x", "top_n": 0}, "top_n must be at least 1, got 0"),
+        ({"text": "x", "hypothesis": "y"}, "hypothesis cannot be used"),
+        ({"text": "x", "filters": {"colour": "red"}}, "filters.colour is unknown"),
+        ({"text": "x", "filters": {"tags": "auth"}}, "filters.tags must be a list of texts"),
+    ],
+)
+def test_what_cannot_be_searched_for(docs: LoadedBundle, words: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        docs.search(**words)
+
+
+def test_deadline(docs: LoadedBundle) -> None:
+    with pytest.raises(TimeoutError, match="before the stage dense"):
+        docs.search("x", deadline=time.monotonic() - 1)
+    assert docs.search("cache", deadline=time.monotonic() + 600)
+
+
+def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]) -> None:
+    texts = questions * 3
+    alone = [docs.search(text) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(docs.search, texts)) == alone
+
+
+@pytest.mark.slow
+def test_without_index_it_is_built_in_the_bundle_from_the_documents(
+    finished: Measurements, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
+) -> None:
+    from ragbench.export import measured_arm
+
+    arm = measured_arm.find(finished.folder, "baseline")
+    out = bundle.write(
+        arm,
+        handbook,
+        tmp_path / "light",
+        evidence=measured_arm.evidence(arm),
+        include_index=False,
+        say=lambda line: None,
+    )
+    assert not (out / bundle.INDEX).exists()
+    moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
+    with ragbench.load(bundle_of("baseline")) as sealed, ragbench.load(out, corpus=moved) as light:
+        assert light.search("nightly archive") == sealed.search("nightly archive")
+    assert (out / bundle.INDEX / "lexical").is_dir()
+    with ragbench.load(out) as light:  # where the bundle says that they lie
+        assert light.search("nightly archive")
+    (moved / "team.md").write_text("# Team\n\nEverybody left.\n")
+    with pytest.raises(BundleError, match="the documents are not those"):
+        ragbench.load(out, corpus=moved)
+    with pytest.raises(BundleError, match="the documents are not those"):
+        ragbench.load(bundle_of("baseline"), corpus=moved)
+
+
+def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="is not a bundle"):
+        ragbench.load(tmp_path)
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        ragbench.lode  # noqa: B018 -- the attribute access is what is tried
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("bundle.json", "{", "cannot be read"),
+        ("bundle.json", '{"format": 99}', "another version"),
+        ("bundle.json", '{"format": 2, "name": "x"}', "cannot be read .*seal. is missing"),
+        ("config.yaml", "- 1", "is not a configuration"),
+        ("config.yaml", "index: {}", "is not a configuration"),
+        ("config.yaml", ": [", "is not a configuration"),
+        ("modified.json", "{}", "cannot be read"),
+    ],
+)
+def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said: str) -> None:
+    if name == bundle.RECORD:
+        (copied / name).write_text(text)
+    else:
+        rewrite(copied, name, text)
+    with pytest.raises(BundleError, match=said) as caught:
+        ragbench.load(copied)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", bundle.SEALED)
+def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
+    content = (copied / name).read_bytes()
+    for changed in (content.replace(b"1", b"2", 1), None):
+        (copied / name).unlink() if changed is None else (copied / name).write_bytes(changed)
+        with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
+            ragbench.load(copied)
+        with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
+            Refresher(copied, copied, say=lambda sentence: None)
+
+
+def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragbench.boundary.capabilities import Capability, needs_below
+    from ragbench.models import hub
+    from ragbench.models.resolve import EncoderSpec
+
+    monkeypatch.setattr(hub, "cached", lambda name: tmp_path if name == "own/cached" else None)
+    needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in ("own/cached", "owner/model")}
+    assert needs == {"own/cached": Capability.READS, "owner/model": Capability.SENDS}
+
+
+def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_path: Path) -> None:
+    arm = measured_arm.find(recommended.folder)
+    out = tmp_path / "recommended"
+    made = load_benchmark(arm.settings.config["data"])
+    bundle.write(arm, made, out, evidence=measured_arm.evidence(arm), say=lambda sentence: None)
+    with ragbench.load(out) as loaded:
+        for mode in ("keyword", "semantic", "hybrid"):
+            assert loaded.search("nightly archive", 3, mode=mode)[0].docno == "archive-nightly"
+
+
+def test_a_record_that_lacks_a_key(copied: Path) -> None:
+    write_sealed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
+    with pytest.raises(BundleError, match="lacks 'artefacts'"):
+        ragbench.load(copied)
+
+
+def test_no_flipped_bit_of_the_record_goes_unnoticed(copied: Path) -> None:
+    """300 flips, the bundle unsigned: each is refused, or the record is read as it was written."""
+    content, known, chance = (copied / bundle.RECORD).read_bytes(), bundle.read_record(copied), random.Random(3)
+    noticed = 0
+    for _ in range(300):
+        changed, bit = bytearray(content), chance.randrange(len(content) * 8)
+        changed[bit // 8] ^= 1 << bit % 8
+        (copied / bundle.RECORD).write_bytes(changed)
+        try:
+            assert bundle.read_record(copied) == known
+        except BundleError:
+            noticed += 1
+    assert noticed > 250  # the others turned white space into other white space
+
+
+STAGE = """
+from dataclasses import dataclass
+from pathlib import Path
+
+Path({mark!r}).write_text("ran")
+
+from ragbench.search.stages.cut import Cut
+
+
+@dataclass(frozen=True)
+class Mine(Cut):
+    pass
+"""
+
+
+def test_an_untrusted_bundle_can_neither_execute_nor_send(
+    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of its own, a program and a server: each is refused before it is reached without --trust."""
+    mark = tmp_path / "ran"
+    (tmp_path / "evil_to_load.py").write_text(STAGE.format(mark=str(mark)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = copied / bundle.CONFIG
+    config = yaml.safe_load(path.read_text())
+    hyde = {"_target_": "ragbench.search.stages.hyde.SupposeAnswer", "endpoint": "http://127.0.0.1:9/v1", "model": "m"}
+    live = {
+        "_target_": "ragbench.extras.remote.live.stages.LiveCommand",
+        "program": ["touch", str(mark)],
+        "hits": "h",
+        "text": "t",
+    }
+    for changed, said in (
+        ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is no class of"),
+        ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),
+        ({"order": ["live"], "live": live}, "live.program starts a program or imports code"),
+        ({"index": {**config["index"], "encoder": {"name": "openai:m"}}}, "index.encoder.name sends texts to a server"),
+        ({"index": {**config["index"], "encoder": {"name": "owner/model"}}}, "index.encoder.name sends"),
+    ):
+        rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, **changed}))
+        with pytest.raises(BundleError, match=said.replace(".", r"\.")) as refused:
+            ragbench.load(copied)
+        assert "add --trust" in str(refused.value)
+        assert not mark.exists()
+    mine = {**config["cut"], "_target_": "evil_to_load.Mine"}
+    rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, "cut": mine}))
+    with trust():
+        ragbench.load(copied).close()
+    with pytest.raises(BundleError, match="evil_to_load"):
+        ragbench.load(copied)
+    assert mark.read_text() == "ran"
+
+
+def test_damaged_golden_queries(copied: Path) -> None:
+    rewrite(copied, bundle.GOLDEN, json.dumps({"qid": "1"}))
+    with pytest.raises(BundleError, match=r"golden\.jsonl cannot be read"):
+        ragbench.load(copied)
+
+
+def test_nothing_is_rebuilt_in_a_sealed_bundle(copied: Path) -> None:
+    (artefact,) = (copied / bundle.INDEX / "dense").iterdir()
+    part = max((path for path in artefact.iterdir() if path.name != "manifest.json"), key=lambda p: p.stat().st_size)
+    part.write_bytes(part.read_bytes()[:-1] + b"\x7f")
+    with pytest.raises(IndexError_, match="is damaged: export the bundle again"):
+        ragbench.load(copied)
+    shutil.rmtree(artefact)
+    with pytest.raises(IndexError_, match="no dense artefact that fits this installation"):
+        ragbench.load(copied)

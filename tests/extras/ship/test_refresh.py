@@ -1,0 +1,326 @@
+"""A bundle follows its folder: many small refreshes give what one build from nothing gives."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragbench.base.errors import BundleError, CorpusError
+from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.refresh import Refresher
+from ragbench.extras.ship.verify import verify
+from ragbench.search.engine.answer import as_mapping
+
+ASKED = ("how do programs prove their identity", "cache", "zebra crossing", "why are requests slow")
+
+
+@pytest.fixture
+def notes(handbook_folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+
+
+@pytest.fixture
+def make(copied: Path, notes: Path) -> Iterator[Callable[[], Refresher]]:
+    yield lambda folder=copied: Refresher(folder, notes, say=lambda sentence: None)
+
+
+def answers(folder: Path) -> list[dict]:
+    """Every hit of every question, without the times of stages."""
+    with load(folder) as loaded:
+        return [as_mapping(loaded.answer(question, 20, explain=True))["hits"] for question in ASKED]
+
+
+def test_nothing_changed_is_no_new_generation(make, copied: Path) -> None:
+    before = answers(copied)
+    found = make().refresh()
+    assert (found.anything, found.generation.number) == (False, 0)
+    assert not (copied / generations.NAME).exists()
+    assert answers(copied) == before
+
+
+def test_a_new_a_changed_a_moved_and_a_deleted_file(make, copied: Path, notes: Path) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+    (notes / "caching.md").write_text("# Caching\n\nThe cache now lives for nine hours.\n", encoding="utf-8")
+    (notes / "guide").mkdir()
+    (notes / "team.md").rename(notes / "guide" / "team.md")
+    (notes / "slow-requests.md").unlink()
+    found = make().refresh()
+    assert found.added == ("guide/team", "zebra")
+    assert found.changed == ("caching",)
+    assert found.deleted == ("slow-requests", "team")
+    with load(copied) as loaded:
+        assert loaded.search("zebra crossing", 1)[0].docno == "zebra"
+        assert "nine hours" in loaded.document("caching").text
+        assert loaded.document("slow-requests") is None
+        assert loaded.serves.number == 1
+
+
+def test_only_new_chunks_are_embedded(make, notes: Path, monkeypatch) -> None:
+    refresher = make()
+    encoder = refresher._models.encoder(refresher._settings.index.encoder).encoder
+    embedded: list[str] = []
+    encode = type(encoder).encode_passages
+
+    def counting(self, texts, progress=None):
+        embedded.extend(texts)
+        return encode(self, texts, progress)
+
+    monkeypatch.setattr(type(encoder), "encode_passages", counting)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
+    refresher.refresh()
+    assert len(embedded) == 1
+    assert "zebra" in embedded[0]
+
+
+def test_drift_says_which_golden_answers_changed_and_why(make, copied: Path, notes: Path) -> None:
+    (notes / "authentication.md").unlink()
+    (notes / "caching.md").write_text("# Cooking\n\nBoil the potatoes.\n", encoding="utf-8")
+    drift = make().refresh().generation.drift
+    changes = {change.query: change for change in drift.changes}
+    fates = {name.partition("#")[0]: fate for change in changes.values() for name, fate in change.lost.items()}
+    assert fates["authentication"] == "deleted"
+    assert "how do programs prove their identity" in changes
+    assert 0 < drift.agreement < 1
+    with load(copied) as loaded:
+        n_before = sum(1 for _ in loaded.index.chunks.chunk_ids)
+    assert 0 < drift.chunks_changed < 1
+    assert n_before
+
+
+def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -> None:
+    evidence = {name: (copied / name).read_bytes() for name in (bundle.RECORD, bundle.GOLDEN, bundle.CONFIG)}
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    assert {name: (copied / name).read_bytes() for name in evidence} == evidence
+    checks = {check.part.split(" ")[0]: check for check in verify(copied, corpus=notes, latency=False)}
+    assert {check.outcome for part, check in checks.items() if part != "latency"} == {"passes"}
+    assert checks["drift"].said.startswith("generation 1: ")
+    refreshed = "20 documents are those of generation 1, refreshed since the measurement"
+    assert checks["documents"].said == refreshed
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"\xff\xfe\x00broken", b"# A\n\n```python\nprint(1)\n", b"---\ntitle: [\n---\nx"]
+)
+def test_a_broken_file_keeps_its_version_before_and_is_named(make, copied: Path, notes: Path, broken: bytes) -> None:
+    with load(copied) as loaded:
+        before = loaded.document("caching")
+    (notes / "caching.md").write_bytes(broken)
+    refresher = make()
+    kept = refresher.refresh().generation.kept
+    assert len(kept) == 1
+    assert kept[0].startswith("caching.md: ")
+    with load(copied) as loaded:
+        assert loaded.document("caching") == before
+    (notes / "caching.md").write_text("# Caching\n\nMended.\n", encoding="utf-8")
+    mended = refresher.refresh()
+    assert (mended.changed, mended.generation.kept) == (("caching",), ())
+
+
+def test_another_bundle_in_its_place_is_brought_up_to_date(make, copied: Path, notes: Path, tmp_path: Path) -> None:
+    following = Path(shutil.copytree(copied, tmp_path / "following"))
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    refresher = make()
+    refresher.refresh()
+    copied.rename(tmp_path / "before")
+    following.rename(copied)
+    assert refresher.refresh().added == ("zebra",)
+    with load(copied) as loaded:
+        assert loaded.search("zebra crossing", 1)[0].docno == "zebra"
+
+
+def test_of_two_at_once_the_second_finds_nothing_new(make, copied: Path, notes: Path, monkeypatch) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    first, second = make(), make()
+    build = first._build
+    with ThreadPoolExecutor(1) as pool:
+        began = []
+
+        def building(*given):
+            began.append(pool.submit(second.refresh))
+            return build(*given)
+
+        monkeypatch.setattr(first, "_build", building)
+        assert first.refresh().added == ("zebra",)
+        found = began[0].result(60)
+    assert (found.anything, found.generation.number) == (False, 1)
+
+
+def test_a_generation_is_not_given_to_a_bundle_it_was_not_made_for(
+    make, copied: Path, notes: Path, monkeypatch
+) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    refresher = make()
+    build = refresher._build
+
+    def exchanged(*given):
+        made = build(*given)
+        text = (copied / bundle.RECORD).read_bytes()
+        (copied / bundle.RECORD).unlink()
+        (copied / "other").write_bytes(text)
+        (copied / "other").rename(copied / bundle.RECORD)
+        return made
+
+    monkeypatch.setattr(refresher, "_build", exchanged)
+    with pytest.raises(BundleError, match="another bundle has taken the place of"):
+        refresher.refresh()
+    assert not (copied / generations.NAME).exists()
+
+
+def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes: Path) -> None:
+    before = answers(copied)
+    for path in sorted(notes.rglob("*.md"))[1:]:
+        path.unlink()
+    with pytest.raises(CorpusError, match="has 1 documents and 19 are served, so the bundle does not change"):
+        make().refresh()
+    shutil.rmtree(notes)
+    with pytest.raises(CorpusError, match="does not exist"):
+        make().refresh()
+    assert answers(copied) == before
+
+
+def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path) -> None:
+    refresher = make()
+    for number in range(4):
+        (notes / "zebra.md").write_text(f"# Zebra\n\nCrossing {number}.\n", encoding="utf-8")
+        refresher.refresh()
+    # what was measured, the generation before and the one that answers
+    assert len(list((copied / bundle.INDEX / "chunks").glob("*/manifest.json"))) == 3
+    assert answers(copied)
+
+
+def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path) -> None:
+    record = read_sealed(copied / bundle.RECORD)
+    here = record["models"][0]["numerics"]
+    record["models"][0]["numerics"] = "int8 elsewhere"
+    write_sealed(copied / bundle.RECORD, record)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    messages: list[str] = []
+    Refresher(copied, notes, say=messages.append).refresh()
+    there = "than where the bundle was exported (int8 elsewhere)"
+    assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(messages)
+    found = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
+    assert found["model bge-small-en-v1.5"].said.endswith(f"were int8 elsewhere at the export and are {here} here")
+    assert found["rankings"].outcome == "passes"
+
+
+def test_a_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    path = copied / generations.NAME
+    path.write_text(path.read_text().replace('"number": 1', '"number": 2'))
+    with pytest.raises(BundleError, match=r"generation\.json cannot be read \(has changed since"):
+        load(copied)
+
+
+NAMES = st.sampled_from(["caching", "team", "zebra", "new/heron"])
+TEXTS = st.sampled_from(
+    [
+        *("A zebra crossing.", "The cache of [[zebra]] is slow.", "Programs prove who they are."),
+        *("deleted", "moved", b"", b"# Half \xff"),
+    ]
+)
+
+
+@pytest.mark.slow
+@given(edits=st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=4))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+def test_many_small_refreshes_answer_as_one_build(
+    bundle_of, handbook_folder: Path, tmp_path_factory: pytest.TempPathFactory, edits: list
+) -> None:
+    place = tmp_path_factory.mktemp("many")
+    notes = Path(shutil.copytree(handbook_folder / "notes", place / "notes"))
+    small, whole = (Path(shutil.copytree(bundle_of("baseline"), place / name)) for name in ("small", "whole"))
+    refresher = Refresher(small, notes, say=lambda sentence: None)
+    halves = [(name, "Mended.") for name, text in edits if isinstance(text, bytes)]
+    for name, text in [*edits, *halves]:
+        path = notes / f"{name}.md"
+        path.parent.mkdir(exist_ok=True)
+        if text == "deleted":
+            path.unlink(missing_ok=True)
+        elif text == "moved" and path.exists():
+            path.rename(notes / f"moved-{path.name}")
+        else:
+            path.write_bytes(text if isinstance(text, bytes) else f"# {name}\n\n{text}\n".encode())
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        refresher.refresh()
+    anew = Refresher(whole, notes, say=lambda sentence: None)
+    anew._keep_vectors = lambda last: None  # so that every chunk is embedded
+    anew.refresh()
+    assert answers(small) == answers(whole)
+    if all((each / generations.NAME).exists() for each in (small, whole)):  # edits may undo each other
+        one, other = (json.loads((each / generations.NAME).read_text()) for each in (small, whole))
+        assert one["artefacts"] == other["artefacts"]
+        assert one["golden"] == other["golden"]
+
+
+@pytest.mark.slow
+def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path, notes: Path) -> None:
+    with pytest.raises(BundleError, match="there is no earlier generation"):
+        make().rollback()
+    exported = answers(copied)
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    first = answers(copied)
+    found = make().rollback()
+    assert (found.generation.number, found.deleted) == (2, ("zebra",))
+    assert answers(copied) == exported != first
+    assert {check.outcome for check in verify(copied, latency=False) if check.part == "rankings"} == {"passes"}
+    assert make().rollback().generation.number == 3  # takes the first back
+    assert answers(copied) == first
+    (notes / "zebra.md").unlink()
+    make().refresh()
+    assert answers(copied) == exported
+    assert make().rollback().added == ("zebra",)
+    assert answers(copied) == first
+
+
+def test_a_refresh_that_is_killed_leaves_a_way_back(
+    make, copied: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after the moment when the new generation answers."""
+    states = []
+    for text in ("one", "two", "three"):
+        (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
+        states.append(answers(copied))
+        with monkeypatch.context() as patched:
+            if text == "two":
+                patched.setattr(Refresher, "_prune", _killed)
+            if text == "three":
+                patched.setattr(generations, "publish", _killed)
+            with contextlib.suppress(KeyboardInterrupt):
+                make().refresh()
+    assert load(copied).serves.number == 2
+    make().rollback()
+    assert answers(copied) == states[1]
+    abandoned = copied / bundle.INDEX / "chunks" / "0123456789abcdef"
+    abandoned.mkdir()
+    make().rollback()
+    assert answers(copied) == states[2]
+    assert not abandoned.exists()
+
+
+def _killed(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_generation_that_was_not_kept_is_not_gone_back_to(make, copied: Path, notes: Path) -> None:
+    for text in ("one", "two"):
+        (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
+        make().refresh()
+    (copied / generations.PREVIOUS.format(1)).unlink()
+    with pytest.raises(BundleError, match="does not have the generation before 2: put back a copy"):
+        make().rollback()
+    assert load(copied).serves.number == 2

@@ -1,0 +1,225 @@
+"""A bundle is checked where it is: models, documents, index, rankings, time."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.types import Query
+from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.extras.ship import bundle
+from ragbench.extras.ship.bundle import Golden
+from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.verify import same_ranking, verify
+from ragbench.index.artefact import MANIFEST, manifest_entry
+
+
+def outcomes(folder: Path, **options) -> dict[str, tuple[str, str]]:
+    options = {"latency": False, **options}
+    return {check.part.split(" ")[0]: (check.outcome, check.said) for check in verify(folder, **options)}
+
+
+@pytest.fixture
+def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
+    """A function that changes the record of a copied bundle."""
+
+    def apply(changed: Callable[[dict], object]) -> Path:
+        record = read_sealed(copied / bundle.RECORD)
+        changed(record)
+        write_sealed(copied / bundle.RECORD, record)
+        return copied
+
+    return apply
+
+
+def test_an_untouched_bundle_passes(bundle_of) -> None:
+    found = outcomes(bundle_of("baseline"), latency=True, latency_tolerance=1000.0)
+    assert {part: outcome for part, (outcome, _) in found.items()} == dict.fromkeys(
+        ["record", "files", "model", "documents", "index", "rankings", "latency", "drift", "environment"], "passes"
+    )
+
+
+def test_documents_elsewhere_and_documents_that_changed(bundle_of, handbook_folder: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
+    assert outcomes(bundle_of("baseline"), corpus=moved)["documents"][0] == "passes"
+    (moved / "team.md").unlink()
+    found = outcomes(bundle_of("baseline"), corpus=moved)
+    assert found["documents"] == (
+        "fails",
+        "they have changed since the export (18 now, 19 then): run and export again",
+    )
+    assert outcomes(bundle_of("baseline"), corpus=tmp_path / "nowhere")["documents"][0] == "fails"
+
+
+def test_documents_that_are_not_here_are_passed_over(copied: Path) -> None:
+    path = copied / bundle.CONFIG
+    path.write_text(path.read_text().replace("/notes", "/elsewhere"))
+    found = outcomes(copied)
+    assert found["documents"][0] == "not checked"
+    assert found["files"] == ("fails", "config.yaml changed after the export")
+    assert found["rankings"][0] == "passes"
+
+
+def test_another_ranking_fails(copied: Path) -> None:
+    path = copied / bundle.GOLDEN
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    rows[0]["ids"].reverse()
+    path.write_text("\n".join(map(json.dumps, rows)))
+    outcome, said = outcomes(copied)["rankings"]
+    assert outcome == "fails"
+    assert said.startswith(f"1 of {len(rows)} queries have other rankings ({rows[0]['qid']}: rank 1 is ")
+
+
+def test_rankings_of_another_processor_pass_if_only_the_numerics_of_the_model_differ(copied: Path) -> None:
+    noise = np.random.default_rng(3).normal(0, 0.005, 384).astype("<f4")  # 1 - cosine is about .005
+    golden = [with_outputs(each, lambda value: value + noise) for each in bundle.read_golden(copied)]
+    with load(copied) as loaded:
+        there = list(bundle.replay(loaded.pipeline, loaded.index, golden))
+    assert [each.ids for each in there] != [each.ids for each in bundle.read_golden(copied)], "near ties are swapped"
+    outcome, said = rankings(copied, there)
+    assert outcome == "passes"
+    assert said.startswith(f"{len(there)} queries have the same rankings, {len(there)} of them only with the recorded")
+    far = [with_outputs(each, lambda value: value[::-1]) for each in there]
+    outcome, said = rankings(copied, far)
+    assert (outcome, said[:35]) == ("fails", "the models compute something else t")
+    short = [with_outputs(each, lambda value: value[:5]) for each in there]
+    assert rankings(copied, short)[0] == "fails"
+
+
+def test_the_vector_of_one_chunk_that_was_replaced_fails(copied: Path) -> None:
+    (path,) = (copied / bundle.INDEX / "dense").glob("*/vectors.npy")
+    vectors = np.load(path)
+    ids = [name for each in bundle.read_golden(copied) for name in each.ids[:1]]
+    with load(copied) as loaded:
+        row = loaded.index.chunks.chunk_ids.index(ids[0])
+    vectors[row] = -vectors[row]
+    np.save(path, vectors)
+    manifest = json.loads((path.parent / MANIFEST).read_text())
+    manifest["files"][path.name] = manifest_entry(path)  # as somebody would who knows the format
+    (path.parent / MANIFEST).write_text(json.dumps(manifest))
+    found = outcomes(copied)
+    assert found["index"][0] == "passes"
+    assert found["rankings"][0] == "fails"
+
+
+def with_outputs(golden: Golden, change: Callable[[np.ndarray], np.ndarray]) -> Golden:
+    """The query with other vectors, of length 1, as recorded outputs of its model."""
+    changed = {}
+    for key, value in golden.arrays().items():
+        vector = change(np.frombuffer(value, "<f4"))
+        vector = (vector / np.linalg.norm(vector)).astype("<f4")
+        changed[key.hex()] = base64.b64encode(vector.tobytes()).decode()
+    return replace(golden, outputs=changed)
+
+
+def rankings(folder: Path, golden: list[Golden]) -> tuple[str, str]:
+    """The outcome for other golden queries."""
+    lines = []
+    for each in golden:
+        row = vars(each) | {"qid": each.query.qid, "text": each.query.text, "hypothesis": None, "kind": each.query.kind}
+        lines.append(json.dumps({key: value for key, value in row.items() if key != "query"}))
+    (folder / bundle.GOLDEN).write_text("\n".join(lines))
+    return outcomes(folder)["rankings"]
+
+
+def test_a_model_that_is_missing_or_another(change) -> None:
+    assert outcomes(change(lambda record: record["models"][0]["spec"].update(name="./no-model")))["model"][0] == "fails"
+    assert outcomes(change(lambda record: record["models"][0].update(weights={}, digest="0", spec={})))["model"] == (
+        "fails",
+        "its weights differ from those that were measured",
+    )
+
+
+def test_an_index_that_is_missing_fails_and_what_depends_on_it_is_not_checked(copied: Path) -> None:
+    shutil.rmtree(copied / bundle.INDEX / "lexical")
+    found = outcomes(copied)
+    assert found["index"][0] == "fails"
+    assert (found["rankings"][0], found["latency"][0]) == ("not checked", "not checked")
+
+
+def test_an_index_that_would_be_another_fails(change) -> None:
+    found = outcomes(change(lambda record: record["artefacts"].update(lexical="0" * 16)))
+    assert found["index"] == ("fails", "this version would build lexical differently")
+
+
+@pytest.mark.slow
+def test_p95_beyond_the_tolerance_fails(change) -> None:
+    slow = change(lambda record: record["latency_ms"].update(p95=0.001))
+    assert outcomes(slow, latency=True)["latency"][0] == "fails"
+    untimed = change(lambda record: record.update(latency_ms=None))
+    assert outcomes(untimed, latency=True)["latency"] == ("not checked", "the run did not measure time")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda record: record.update(models=[]), "it lacks encoder among the models"),
+        (lambda record: record.update(artefacts={}), "it lacks chunks among the artefacts, dense among"),
+        (lambda record: record.update(files={}), "it lacks config.yaml among the files, golden.jsonl among"),
+        (lambda record: record.update(golden=record["golden"] + 2), "it lacks 2 golden queries"),
+    ],
+)
+def test_what_is_not_listed_fails(change, changed: Callable[[dict], object], said: str) -> None:
+    outcome, found = outcomes(change(changed))["record"]
+    assert outcome == "fails"
+    assert found.startswith(said)
+
+
+def test_no_golden_queries_fail(copied: Path) -> None:
+    (copied / bundle.GOLDEN).write_text("")
+    assert outcomes(copied)["record"] == ("fails", "it lacks any golden query: export the bundle again")
+
+
+def test_another_environment_is_told(change) -> None:
+    found = outcomes(change(lambda record: record["environment"]["export"]["packages"].update(numpy="1.0")))
+    assert found["environment"][0] == "passes"
+    assert "numpy 1.0 -> " in found["environment"][1]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="is not a bundle"):
+        list(verify(tmp_path))
+    with pytest.raises(ConfigError, match="--latency-tolerance must be at least 0, got -1"):
+        list(verify(tmp_path, latency_tolerance=-1))
+
+
+def golden(**scores: float) -> Golden:
+    return Golden(Query("1", "x"), tuple(scores), tuple(scores.values()))
+
+
+@pytest.mark.parametrize(
+    ("ids", "scores", "said"),
+    [
+        ("abc", (0.9, 0.5, 0.5), None),
+        ("acb", (0.9, 0.5, 0.5), None),  # a tie may be broken otherwise
+        ("abc", (0.90001, 0.5, 0.5), None),  # rounding
+        ("abc", (0.9005, 0.5, 0.5), "rank 1 has the score 0.9005 instead of 0.9"),
+        ("bac", (0.9, 0.5, 0.5), "rank 1 is b instead of a"),
+        ("abd", (0.9, 0.5, 0.5), "rank 3 is d instead of c"),
+        ("ab", (0.9, 0.5), "2 hits instead of 3"),
+    ],
+)
+def test_same_ranking(ids: str, scores: tuple[float, ...], said: str | None) -> None:
+    assert same_ranking(golden(a=0.9, b=0.5, c=0.5), list(ids), scores) == said
+
+
+def test_neighbouring_ranks_of_reciprocal_rank_fusion_are_no_tie() -> None:
+    expected = golden(a=1 / 79, b=1 / 80)
+    assert same_ranking(expected, ["b", "a"], (1 / 79, 1 / 80)) == "rank 1 is b instead of a"
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20, unique=True))
+def test_a_ranking_is_the_same_as_itself(scores: list[float]) -> None:
+    ids = [f"d{n}" for n in range(len(scores))]
+    expected = Golden(Query("1", "x"), tuple(ids), tuple(sorted(scores, reverse=True)))
+    assert same_ranking(expected, ids, expected.scores) is None

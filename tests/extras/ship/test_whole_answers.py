@@ -1,0 +1,173 @@
+"""The library, HTTP, MCP in a process and over HTTP, and the command answer alike, for every kind of hit.
+
+MCP on standard input and output is in tests/commands/test_mcp.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from ragbench.base.types import Hit, StoredDocument
+from ragbench.commands import cli
+from ragbench.export import measured_arm
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
+from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.serving.http import create_app
+from ragbench.extras.ship.serving.mcp import create_server
+from ragbench.extras.ship.serving.service import SearchService
+from ragbench.search.engine.answer import as_mapping
+
+# A preset and a question that has hits of this kind there.
+QUESTIONS = {
+    "baseline": "how do programs prove their identity",
+    "lexical_v3": "[[authentication]] clock skew",
+    "librarian_rerank": "cache",
+    "phase4": "why are requests slow",
+}
+
+
+@pytest.fixture(scope="module", params=sorted(QUESTIONS))
+def asked(request: pytest.FixtureRequest, bundle_of) -> Iterator[tuple[SearchService, LoadedBundle, str]]:
+    service = SearchService(bundle_of(request.param))
+    with load(bundle_of(request.param)) as loaded:
+        yield service, loaded, QUESTIONS[request.param]
+    service.close()
+
+
+def over_http(service: SearchService, method: str, path: str, **options) -> dict:
+    async def session() -> httpx.Response:
+        transport = httpx.ASGITransport(create_app(service))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.request(method, path, **options)
+
+    response = asyncio.run(session())
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def over_mcp(service: SearchService, tool: str, arguments: dict) -> dict:
+    async def session():
+        async with Client(create_server(service)) as client:
+            return await client.call_tool(tool, arguments)
+
+    result = asyncio.run(session())
+    assert not result.is_error, result.content
+    assert json.loads(result.content[0].text) == result.structured_content
+    return result.structured_content
+
+
+def over_mcp_over_http(service: SearchService, tool: str, arguments: dict) -> dict:
+    async def session():
+        app = create_app(service)
+        async with (
+            app.router.lifespan_context(app),
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
+            Client(streamable_http_client("http://localhost:8000/mcp", http_client=http)) as client,
+        ):
+            return await client.call_tool(tool, arguments)
+
+    return asyncio.run(session()).structured_content
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
+    service, loaded, question = asked
+    expected = as_mapping(loaded.answer(question, 5, explain=explain))["hits"]
+    body = {"query": question, "top_n": 5, "explain": explain}
+    assert over_http(service, "POST", "/search", json=body)["hits"] == expected
+    assert over_mcp(service, "search", body)["hits"] == expected
+    assert over_mcp_over_http(service, "search", body)["hits"] == expected
+    assert list(expected[0]) == [field.name for field in dataclasses.fields(Hit)]
+    assert all((hit["explanation"] is not None) == explain for hit in expected)
+
+
+def test_the_command_gives_the_same_hits(asked, finished, capsys: pytest.CaptureFixture[str]) -> None:
+    _, loaded, question = asked
+    overrides = measured_arm.find(finished.folder, loaded.name).settings.overrides
+    assert cli.main(["search", question, "--top", "5", "--json", "--quiet", *overrides]) == 0
+    said = json.loads(capsys.readouterr().out)["hits"]
+    assert said == as_mapping(loaded.answer(question, 5, explain=True))["hits"]
+
+
+# What a search may ask for, by the preset of `QUESTIONS` that can do it.
+OPTIONS = {
+    "baseline": {"mode": "keyword", "filters": {"file_types": [".md"]}},
+    "lexical_v3": {"phrasings": ["clock"], "salient_terms": ["skew", "#security"], "return_all": True},
+    "librarian_rerank": {"mode": "semantic"},
+    "phase4": {"mode": "hybrid"},
+}
+
+
+def test_options_reach_the_pipeline_by_every_way(asked) -> None:
+    service, loaded, question = asked
+    options = OPTIONS[next(name for name, text in QUESTIONS.items() if text == question)]
+    expected = as_mapping(loaded.answer(question, 5, **options))
+    for given in (
+        over_http(service, "POST", "/search", json={"query": question, "top_n": 5, **options}),
+        over_mcp(service, "search", {"query": question, "top_n": 5, **options}),
+    ):
+        for name in ("hits", "filter_results", "total", "filters_applied"):
+            assert given[name] == expected[name]
+    assert expected["filters_applied"] == options.get("filters", {})
+    assert set(OPTIONS) == set(QUESTIONS)
+
+
+def test_every_way_describes_the_fields_of_a_hit(asked) -> None:
+    service, *_ = asked
+    schemas = over_http(service, "GET", "/openapi.json")["components"]["schemas"]
+    names = {field.name for field in dataclasses.fields(Hit)}
+    assert set(schemas["Hit"]["properties"]) == names
+
+    async def session():
+        async with Client(create_server(service)) as client:
+            return (await client.list_tools()).tools
+
+    tools = {tool.name: tool for tool in asyncio.run(session())}
+    assert set(tools["search"].output_schema["$defs"]["Hit"]["properties"]) == names
+    stored = {field.name for field in dataclasses.fields(StoredDocument)}
+    assert set(tools["get_document"].output_schema["$defs"]["StoredDocument"]["properties"]) == stored
+    assert set(schemas["StoredDocument"]["properties"]) == stored
+
+
+def test_a_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
+    service = SearchService(bundle_of("lexical_v3"))
+    try:
+        first, *_ = over_http(service, "POST", "/search", json={"query": "[[authentication]] clock skew"})["hits"]
+    finally:
+        service.close()
+    assert (first["guaranteed"], first["matches"][0]) == (True, "title-match")
+    lines = (handbook_folder / "notes" / first["path"]).read_text(encoding="utf-8").rstrip().splitlines()
+    assert len(first["context"]) > len(first["text"])
+    assert first["context"].splitlines()[-1] == lines[-1]
+
+
+def test_a_document_is_the_same_by_every_way(asked, handbook_folder: Path) -> None:
+    service, loaded, _ = asked
+    listed = over_http(service, "GET", "/documents", params={"limit": 5})
+    assert listed["total"] == len(loaded.documents())
+    assert over_mcp(service, "list_documents", {"limit": 5})["documents"] == listed["documents"]
+    assert listed["next"] == listed["documents"][-1]["docno"]
+    following = over_http(service, "GET", "/documents", params={"after": listed["next"], "limit": 1000})
+    assert following["next"] is None
+    docnos = [each["docno"] for each in [*listed["documents"], *following["documents"]]]
+    assert docnos == [each.docno for each in loaded.documents()]
+    for docno in docnos[:3]:
+        by_http = over_http(service, "GET", f"/documents/{docno}")["document"]
+        assert over_mcp(service, "get_document", {"docno": docno})["document"] == by_http
+        file = (handbook_folder / "notes" / by_http["path"]).read_text(encoding="utf-8")
+        assert file.endswith(by_http["text"])
+        assert by_http["text"] == loaded.document(docno).text
+        some = over_http(service, "GET", f"/documents/{docno}", params={"start_line": 2, "end_line": 3})["document"]
+        first = max(2, by_http["first_line"])
+        assert some["text"] == "".join(file.splitlines(keepends=True)[first - 1 : 3])
+        assert some["first_line"] == first

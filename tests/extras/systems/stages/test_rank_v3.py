@@ -1,0 +1,97 @@
+"""Ranking of candidates by salient terms, seed 002; the formula is tested with the index of prefixes."""
+
+from dataclasses import replace
+
+import pytest
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import ExpandedQuery, Filters
+from ragbench.extras.systems.stages.rank_v3 import RankCandidates
+
+
+@pytest.fixture
+def index(handmade, page):
+    """x/lamp has the chunks 0 and 1, sea 2, lamps 3."""
+    return handmade(
+        [page("x/lamp", ("dusk", "lamp")), page("sea", ("lamp at sea",), tags=["t"]), page("lamps", ("q",))]
+    )
+
+
+def ranked(given, index, stage=None) -> list[int]:
+    return (stage or RankCandidates())([given], index)[0].rankings["lexical"].chunks.tolist()
+
+
+def test_salient_terms_rank_and_other_phrasings_do_not(state, index) -> None:
+    given = replace(state("about the sea"), expanded=ExpandedQuery("about the sea", ("sea",), ("lamp",)))
+    assert ranked(given, index) == [2]
+    assert ranked(replace(given, expanded=ExpandedQuery("dusk", ())), index) == [0]  # the original, without terms
+
+
+def test_title_and_path_outweigh_the_body_and_beginnings_count(state, index) -> None:
+    assert ranked(state("lamp"), index)[0] == 1  # title, path and body
+    assert set(ranked(state("lamp"), index)) == {0, 1, 2, 3}
+    body = RankCandidates(weights={"body": 1.0})
+    assert set(ranked(state("lamp"), index, body)) == {1, 2}
+
+
+def test_candidates_and_filters_limit_it(state, index) -> None:
+    assert set(ranked(replace(state("lamp"), candidates=(0, 2)), index)) == {0, 1, 3}
+    assert ranked(replace(state("lamp"), filters=Filters(tags=("t",))), index) == [2]
+    assert ranked(replace(state("lamp"), candidates=()), index) == []
+    assert len(ranked(state("lamp"), index, RankCandidates(depth=2))) == 2
+
+
+class Broken:
+    """An index of which the terms cannot be read."""
+
+    def search(self, *_: object) -> None:
+        raise OSError("the disk is gone")
+
+
+def test_falls_back_to_the_place_among_files_that_hold_the_query(state, index) -> None:
+    index.prefixes = Broken()
+    (after,) = RankCandidates()([state("lamp")], index)
+    # x/lamp and lamps by their path, sea by its content; 1 / place, one chunk each
+    assert after.rankings["lexical"].chunks.tolist() == [3, 0, 2] or after.rankings["lexical"].chunks.tolist() == [
+        0,
+        3,
+        2,
+    ]
+    assert after.rankings["lexical"].scores.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    assert "because ranking failed: the disk is gone" in after.notes[-1]
+    (after,) = RankCandidates()([replace(state("lamp"), filters=Filters(tags=("t",)))], index)
+    assert after.rankings["lexical"].chunks.tolist() == [2]
+
+
+def test_nothing_when_that_fails_too(state, index) -> None:
+    index.prefixes, index.scan = Broken(), None
+    index.scan = type("Gone", (), {"recall": Broken.search})()
+    assert ranked(state("lamp"), index) == []
+
+
+def test_says_which_fields_match(state, index) -> None:
+    said = RankCandidates().explain(state("lamp"), index, 0)
+    assert said == {
+        "lexical_matches": [
+            {"field": "title", "query": "lamp", "weight": 5.0},
+            {"field": "path", "query": "lamp", "weight": 1.5},
+        ]
+    }
+
+
+def test_the_defaults_are_those_of_the_seed() -> None:
+    assert RankCandidates().depth == 3 * 30
+    assert RankCandidates().weights == {"title": 5, "tags": 4, "heading": 2.5, "path": 1.5, "body": 1}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"depth": 0}, "depth must be at least 1"),
+        ({"weights": {"colour": 1}}, "weights names 'colour', which must be one of title"),
+        ({"weights": {"body": -1}}, "weights.body must be at least 0"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        RankCandidates(**parameters)
