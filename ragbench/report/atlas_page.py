@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import fewest, files
 from ragbench.base.console import markdown
 from ragbench.base.numbers import interval, with_interval
+from ragbench.config.catalogue.names import ALIASES
 from ragbench.extras.atlas import changes, tables
 from ragbench.extras.atlas.changes import BASE
 from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
@@ -214,7 +215,8 @@ def findings(atlas: Atlas) -> str:
     frame = people(atlas)
     frame = frame[frame["change"].isin([f"`{name}`" for name in (*_PROPOSALS, "graph", "community")])]
     kept = frame[["change", "sites", "questions", "change of nDCG@10", "helps", ""]]
-    return markdown(kept)
+    names = {f"`{number}`": f"`{number}` ({name})" for number, name in ALIASES.items()}
+    return markdown(kept.assign(change=kept["change"].replace(names)))
 
 
 def proposals(atlas: Atlas) -> str:

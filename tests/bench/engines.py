@@ -1,9 +1,10 @@
 """One measured search in every engine that a package brings: its score there, what is lost, and the size.
 
     ragbench run +exp=recommended split=test
-    python tests/bench/engines.py "built-in benchmark=results/runs/A" "Hugo=results/runs/B" --write docs/production.md
+    python tests/bench/engines.py "built-in benchmark=results/runs/A" "Hugo=results/runs/B" --write PAGE
 
-writes the table of docs/production.md (without --write it prints it); exit code 1 where more than `MAX_LOSS` is lost.
+writes the table of docs/research/serving-benchmarks.md, PAGE (without --write it prints it); exit code 1 where more
+than `MAX_LOSS` is lost.
 `--timed` adds the time of a query with the learned order on top, and its p95 as a multiple of the bundle's. Bundle and
 engine answer each query in turns; the least of `_ROUNDS` times counts. It is processor time, of this process and of the
 process of PostgreSQL that answers (Linux); the core of Qdrant and the tests' server before it are part of this one.

@@ -1,6 +1,6 @@
 """Whether a measured search is in one SQLite file, and answers from it, for less than half of a bundle made anew.
 
-    python tests/bench/export_again.py --notes 5000 --write docs/production.md
+    python tests/bench/export_again.py --notes 5000 --write docs/research/serving-benchmarks.md
 
 Over generated notes: (1) the recommended search is built from the notes, written as a bundle, and answers once; (2) the
 same run is exported to SQLite, its topics are asked there, and the file answers once. Each is a process of its own;

@@ -1,4 +1,4 @@
-"""The figures of docs/production.md: freshness after an edit, memory, throughput while documents are refreshed.
+"""The figures of docs/research/serving-benchmarks.md: freshness, memory, throughput while documents are refreshed.
 
     python tests/bench/production.py --notes 500 5000 --clients 1 8 32 --seconds 30 --keep made
     python tests/bench/production.py --notes 500 --clients 8 --seconds 600 --kills --swaps --keep made
