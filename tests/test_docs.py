@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
+import runpy
 import shlex
 import shutil
 import sys
@@ -218,6 +219,12 @@ def test_every_switch_has_a_page_with_its_parameters() -> None:
         else:
             everywhere = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page != GENERATED)
             assert f"## {group.name}\n" in everywhere or f"`{group.name}=" in everywhere, f"{group.name} has no page"
+
+
+@pytest.mark.parametrize("page", ["command-line.md", "python-api.md"])
+def test_generated_reference_is_current(page: str) -> None:
+    write = runpy.run_path(str(ROOT / "tools" / "reference.py"))["PAGES"][page]
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == write(), "run: python tools/reference.py"
 
 
 def test_pages_say_nothing_of_the_machine_they_were_written_on() -> None:
