@@ -120,6 +120,26 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert list(tmp_path.glob("runs/*")) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tracking.uri=postgresql://me:p4ss-w0rd@127.0.0.1:9/x",),
+        ("artefacts.url=http://me:p4ss-w0rd@127.0.0.1:9/x",),
+        ("data=git", "data.url=https://p4ss-w0rd@127.0.0.1:9/x", f"data.commit={'0' * 40}"),
+        ("live=http", "live.url=http://127.0.0.1:9/?q={query}&api_key=p4ss-w0rd"),
+        ("live=http", "live.url=http://127.0.0.1:9/?q={query}", "live.headers={Authorization: Bearer p4ss-w0rd}"),
+        ("rerank=on", "rerank.model=rerank:m@http://me:p4ss-w0rd@127.0.0.1:9"),
+    ],
+)
+def test_a_password_is_refused_and_neither_shown_nor_stored(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["run", *words, f"paths.results={tmp_path}"]) == 2
+    printed = capsys.readouterr()
+    assert "p4ss-w0rd" not in printed.out + printed.err and printed.err.count("\n") == 1
+    assert list(tmp_path.glob("runs/*")) == []
+
+
 NO_JAVA = """
 import importlib.metadata, sys
 

@@ -333,6 +333,9 @@ def test_what_an_endpoint_cannot_do_is_one_sentence(server: Server, monkeypatch:
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
     with pytest.raises(ModelError, match=r"5 times\): check the server"):
         load_encoder(EncoderSpec("ollama:small")).encode_queries(["ab"])
+    monkeypatch.setenv("OLLAMA_HOST", "http://me:p4ss-w0rd@127.0.0.1:9")
+    with pytest.raises(ModelError, match=r"small at http://\*\*\*@127.0.0.1:9 gave no vectors \(an address with"):
+        load_encoder(EncoderSpec("ollama:small")).encode_queries(["ab"])
     check_name("openai:anything", "encoder")
     with pytest.raises(ModelError):
         check_name("openai:anything", "cross-encoder")

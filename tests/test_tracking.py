@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from ragbench import tracking
-from ragbench.base.errors import TrackingError
+from ragbench.base.errors import ConfigError, TrackingError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition
+from ragbench.config.arm_builder import store_of
 from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
 from ragbench.report import html
@@ -177,6 +178,21 @@ def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) 
 
 def named(uri: str, results: Path = Path("unused")) -> Target:
     return Target(uri, "ragbench", results, is_ours=False)
+
+
+def test_the_address_of_a_store_with_a_password_is_read_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("STORE", "postgresql://me:p4ss-w0rd@127.0.0.1:9/x")
+    settings = composition.compose(["tracking.uri=env:STORE", "artefacts.url=env:SHARED"])
+    assert tracking.target_of(settings).uri == "postgresql://me:p4ss-w0rd@127.0.0.1:9/x"
+    assert "p4ss-w0rd" not in str(settings.config)
+    monkeypatch.setenv("SHARED", (tmp_path / "shared").as_uri())
+    remote = store_of(settings, lambda message: None).remote
+    assert remote is not None and remote.url == (tmp_path / "shared").as_uri()
+    monkeypatch.delenv("STORE")
+    with pytest.raises(ConfigError, match="the environment variable STORE holds no address"):
+        tracking.target_of(settings)
 
 
 def test_a_store_of_no_known_kind_is_refused() -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, names_secret, redacted
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, TypeAdapter
@@ -276,12 +276,14 @@ def _element_type(hint: Any) -> Any:
 def shown(value: Any) -> str:
     """A value as in a configuration file, in one short line."""
     if isinstance(value, str):
-        value = " ".join(value.split()) if value.strip() else value
+        value = redacted(" ".join(value.split()) if value.strip() else value)
         return f"'{value if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + '...'}'"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {shown(each)}" for key, each in list(value.items())[:5]) + "}"
+        items = list(value.items())[:5]
+        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(each)}" for key, each in items)
+        return "{" + ", ".join(inside) + "}"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return str(value)

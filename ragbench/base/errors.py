@@ -1,11 +1,45 @@
 """Errors a person can act on: each message is one sentence that names the thing and the remedy.
 
 The command line prints the message and exits with code 2; no traceback is shown for these.
+No message contains a password.
 """
+
+import re
+
+_SECRET_NAME = (
+    r"(?:[\w-]*[-_])?(?:authorization|cookie|password|passwd|pwd|secret|token|auth|sig|signature"
+    r"|(?:api|access|auth|private|subscription)[-_]?key)|key"
+)
+_SECRETS = (
+    (re.compile(r"(?<=://)([^\s/?#'\"@:]*):[^\s/?#'\"]*@"), r"\1:***@"),
+    (re.compile(r"(?<=http://|ttps://)[^\s/?#'\"]+@"), "***@"),
+    (re.compile(rf"([?&](?:{_SECRET_NAME})=)(?!{{query}})[^&\s'\"]+", re.IGNORECASE), r"\1***"),
+)
+
+
+def redacted(text: str) -> str:
+    """Return a text in which `***` replaces the passwords, tokens and keys of addresses."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def without_secret(text: str) -> bool:
+    """Return True if an address contains no password, token or key."""
+    return redacted(text) == text
+
+
+def names_secret(name: str) -> bool:
+    """Return True for the name of a header or parameter that carries a password, token or key."""
+    return re.fullmatch(_SECRET_NAME, name, re.IGNORECASE) is not None
 
 
 class RagbenchError(Exception):
     """Base of every error that ragbench raises on purpose."""
+
+    def __str__(self) -> str:
+        """Return the message, without passwords."""
+        return redacted(super().__str__())
 
 
 class BoundaryError(RagbenchError, ValueError):

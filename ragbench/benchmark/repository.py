@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ragbench.base import locations, processes
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, without_secret
 from ragbench.base.files import draft_of
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
@@ -50,6 +50,8 @@ def load_git(
 
     Raises BenchmarkError where the commit cannot be fetched or its copy has changed, ConfigError for invalid options.
     """
+    if not without_secret(url):
+        raise ConfigError("data.url must hold no password or token: give it to git, with git config credential.helper")
     place = corpus or checkout(url, commit, subfolder, cache or locations.results())
     return load_vault(
         place, queries, qrels, name, grades, include, on_error, unknown_topics, dialect=dialect, topics=topics

@@ -1,4 +1,4 @@
-"""Names of files from outside: they stay inside the folder that they are meant for."""
+"""Names of files from outside, which stay inside their folder, and addresses, which may be kept elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from ragbench.base.errors import BoundaryError
+from ragbench.base.errors import BoundaryError, ConfigError, without_secret
+from ragbench.base.files import why_unreadable
+from ragbench.boundary.json import read_text
 
 _LONGEST = 1_024  # characters
 _UNWRITABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
@@ -60,3 +62,31 @@ def shown(name: str) -> str:
     """A name in one short line of printable characters, for a message."""
     text = "".join(character if character.isprintable() else "?" for character in name)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def resolved(text: str) -> str:
+    """Return an address, or the one in the environment variable of `env:NAME` or in the file of `file:PATH`.
+
+    Raises ConfigError if that is missing, or if the text itself contains a password, which others could see.
+    """
+    kind, _, name = text.partition(":")
+    if kind == "env":
+        found = os.environ.get(name, "")
+    elif kind == "file":
+        try:
+            found = read_text(Path(name).expanduser())
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{text} cannot be read ({why_unreadable(error)}): name a file that holds the address"
+            ) from None
+    else:
+        if not without_secret(text):
+            raise ConfigError(
+                "an address with a password is kept where others see it: put it into an environment variable or a "
+                "file and write env:NAME or file:PATH"
+            )
+        return text
+    if "://" not in found:
+        what = "the environment variable" if kind == "env" else "the file"
+        raise ConfigError(f"{what} {name} holds no address: set it to one such as postgres://user@host/database")
+    return found.strip()

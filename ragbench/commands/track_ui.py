@@ -10,7 +10,7 @@ import sys
 import time
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError, TrackingError
+from ragbench.base.errors import ConfigError, TrackingError, redacted
 
 DESCRIPTION = """Open MLflow on the store that the runs were written to, on this machine only.
 
@@ -42,9 +42,12 @@ def main(arguments: argparse.Namespace) -> int:
     console.say("MLflow is starting")
     tracking.prepare(target, console.say)
     pages = tracking.pages(target)
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # evaluation jobs: 8 more processes
+    environment = {
+        **os.environ,
+        "MLFLOW_BACKEND_STORE_URI": target.uri,  # it may contain a password: not an argument, which others see
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # evaluation jobs: 8 more processes
+    }
     options = {
-        "backend-store-uri": target.uri,
         "port": str(arguments.port),
         "workers": "1",
         "uvicorn-opts": "--log-level warning",
@@ -55,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
             while server.poll() is None and not _accepts(arguments.port):
                 time.sleep(_POLL_SECONDS)
             if server.returncode is None:
-                print(f"MLflow runs for {target.uri}; stop it with Ctrl-C")
+                print(f"MLflow runs for {redacted(target.uri)}; stop it with Ctrl-C")
                 for title, page in pages.items():
                     print(f"{title}: http://{_HOST}:{arguments.port}{page}", flush=True)
             elif server.returncode == 0:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import ConfigError, IndexError_, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
@@ -99,6 +100,7 @@ def _shared(url: str, say: Say) -> RemoteStore:
     """The store of a URL: by the part that knows its scheme, else by the one for all."""
     from ragbench.base import parts
 
+    url = resolved(url) if url.startswith("env:") else url
     scheme = url.partition("://")[0]
     name = scheme if scheme in parts.names("ragbench.stores") else "*"
     store: RemoteStore = parts.load("ragbench.stores", name, "artefacts.url")(url, say)

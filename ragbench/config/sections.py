@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from annotated_types import MinLen
 
 from ragbench.base.bounds import Checked, Count, Holds, Name, Natural, Positive, Seed, Weight, one_of
+from ragbench.base.errors import without_secret
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.corpus.links import Dialect
 
@@ -25,8 +26,15 @@ Place = Annotated[Name, Needs(Capability.WRITES)]
 
 def _need_of_store(address: str) -> Capability:
     """A store in a file or folder is written; any other gets what is recorded."""
-    local = "://" not in address or address.startswith(("sqlite://", "file://"))
+    local = (not address.startswith("env:") and "://" not in address) or address.startswith(("sqlite://", "file://"))
     return Capability.WRITES if local else Capability.SENDS
+
+
+StoreAddress = Annotated[
+    Name,
+    Holds(without_secret, "must hold no password: write env:NAME for a variable with one"),
+    Needs(_need_of_store),
+]
 
 
 @dataclass(frozen=True)
@@ -142,8 +150,8 @@ class TrackingSpec(Checked):
     """Where runs are recorded: `uri` of the MLflow store, the name of the `experiment`."""
 
     enabled: bool = True
-    # the MLflow store; a SQLite file in paths.results when null
-    uri: Annotated[Name, Needs(_need_of_store)] | None = None
+    # the MLflow store, or env:NAME for one with a password; a SQLite file in paths.results when null
+    uri: StoreAddress | None = None
     experiment: Name = "ragbench"
 
 
@@ -169,5 +177,5 @@ class CacheSpec(Checked):
 class ArtefactsSpec(Checked):
     """Where machines share artefacts and caches."""
 
-    # where machines share artefacts and caches: a folder, or s3://bucket/prefix; nowhere when null
-    url: Annotated[Name, Needs(_need_of_store)] | None = None
+    # where machines share artefacts and caches: a folder, s3://bucket/prefix or env:NAME; nowhere when null
+    url: StoreAddress | None = None

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol
 from tenacity import RetryError
 
 from ragbench.base.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
-from ragbench.base.errors import BoundaryError, ConfigError, ModelError
+from ragbench.base.errors import BoundaryError, ConfigError, ModelError, without_secret
 from ragbench.base.query_memory import QueryMemory
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.extras.remote.http import Client, HttpError, split_address
@@ -23,10 +23,6 @@ from ragbench.models.store import Store, key_of
 from ragbench.models.usage import Usage
 
 _LARGEST_ANSWER = 2**20
-
-
-def _without_password(text: str) -> bool:
-    return "@" not in text.partition("://")[2].partition("/")[0]
 
 
 def _is_address(text: str) -> bool:
@@ -40,7 +36,7 @@ def _is_address(text: str) -> bool:
 Endpoint = Annotated[
     str,
     Holds(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://"),
-    Holds(_without_password, "must hold no name or password: name an environment variable with a key"),
+    Holds(without_secret, "must hold no name or password or key: use an environment variable"),
     Holds(_is_address, "must be an address such as http://localhost:11434/v1"),
     Needs(Capability.SENDS),
 ]

@@ -19,6 +19,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import TrackingError
+from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
 from ragbench.results import store
 
@@ -70,6 +71,7 @@ def target_of(settings: Settings) -> Target:
     """`tracking.uri`, else a SQLite file in the results folder."""
     tracking = settings.config["tracking"]
     uri = str(tracking["uri"] or f"{_SQLITE}{(settings.results / 'mlflow.db').absolute()}")
+    uri = resolved(uri) if uri.startswith("env:") else uri
     return Target(uri, str(tracking["experiment"]), settings.results, not tracking["uri"])
 
 

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.json import read_json
-from ragbench.extras.engines.address import resolved
+from ragbench.boundary.paths import resolved
 from ragbench.extras.engines.bm25f import Posting, postings
 from ragbench.extras.engines.content import passage_key
 from ragbench.extras.engines.plan import Plan

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import why_unreadable
+from ragbench.boundary.paths import resolved
 from ragbench.extras.engines import bm25f
-from ragbench.extras.engines.address import resolved
 from ragbench.extras.engines.aliased import AliasedEngine, Hit, Unit
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Vector

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ragbench.base.bounds import Count, Holds, Name, Positive
-from ragbench.base.errors import LiveError, RagbenchError
+from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.boundary.capabilities import Needs
 from ragbench.extras.engines import address
 from ragbench.extras.remote.live.answers import Expression
@@ -25,7 +25,7 @@ class LiveEngine(Live):
 
     engine: Annotated[
         Name,
-        Holds(address.without_password, "must hold no password: write env:NAME for an environment variable with one"),
+        Holds(without_secret, "must hold no password: write env:NAME for a variable with one"),
         Needs(address.need),
     ]
     order: bool = True

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Document
-from ragbench.boundary.paths import inside
+from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
-from ragbench.extras.engines.address import is_remote, resolved
+from ragbench.extras.engines.address import is_remote
 from ragbench.extras.engines.lance import LanceEngine
 from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.extras.engines.plan import cut_of, order_of

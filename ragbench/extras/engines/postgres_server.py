@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.extras.engines.address import resolved
+from ragbench.boundary.paths import resolved
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.errors import ConfigError, IndexError_, redacted
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.json import read_json, read_json_file
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of
@@ -135,7 +135,7 @@ class RemoteStore:
         except (tarfile.TarError, FileNotFoundError, EOFError, ValueError, KeyError, TypeError) as error:
             reason = f"it cannot be unpacked ({why_unreadable(error)})"
         if reason is not None:
-            self.say(f"{self.url}/{kind}/{fingerprint} is damaged: {reason}; it is built again")
+            self.say(f"{redacted(self.url)}/{kind}/{fingerprint} is damaged: {reason}; it is built again")
             self._damaged.add(archive)
             shutil.rmtree(draft, ignore_errors=True)
         return reason is None

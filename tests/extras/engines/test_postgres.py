@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.errors import BundleError, ConfigError, without_secret
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.config import composition
 from ragbench.experiment.run import run
@@ -476,8 +476,6 @@ def test_any_text_goes_in_and_comes_out(server: str, two_chunks) -> None:
 def test_addresses() -> None:
     assert address.place("notes.sqlite") == Path("notes.sqlite")
     assert address.place("env:X") == "env:X" and address.is_remote("postgres://h/d")
-    assert address.without_password("postgres://me@[::1]:5432/db?sslmode=require")
-    assert not address.without_password("postgres://me:x@h/db") and not address.without_password(
-        "postgres://h?password=x"
-    )
+    assert without_secret("postgres://me@[::1]:5432/db?sslmode=require")
+    assert not without_secret("postgres://me:x@h/db") and not without_secret("postgres://h?password=x")
     assert os.fspath(address.place("a:b")) == "a:b"

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Count, Name, Natural, Positive, Share, SplitWords, Weight
+from ragbench.base.bounds import Count, Holds, Name, Natural, Positive, Share, SplitWords, Weight
+from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query
 from ragbench.boundary.capabilities import Capability, Needs
@@ -56,6 +57,10 @@ class Live(Reading, Elsewhere, ABC):
         return f"ask {self.name} for {self.depth} hits, end to end"
 
 
+def _without_secrets(headers: Mapping[str, str]) -> bool:
+    return all(value.startswith("env:") for name, value in headers.items() if names_secret(name))
+
+
 @dataclass(frozen=True, kw_only=True)
 class LiveHttp(Live):
     """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
@@ -67,7 +72,12 @@ class LiveHttp(Live):
     method: Literal["GET", "POST"] = "GET"  # or POST
     # sent as JSON, {query} and {depth} replaced: {q: "{query}", limit: "{depth}"}
     body: Mapping[str, Any] | None = None
-    headers: Annotated[Mapping[str, str], Needs(Capability.SENDS)] = field(default_factory=dict)
+    # a token or key as env:NAME, the environment variable that contains it
+    headers: Annotated[
+        Mapping[str, str],
+        Holds(_without_secrets, "must hold no token or key: write env:NAME for an environment variable with it"),
+        Needs(Capability.SENDS),
+    ] = field(default_factory=dict)
     token_variable: Secret | None = None  # the environment variable with a token, where the server wants one
     token_header: Name = "Authorization"
     token_prefix: str = "Bearer "
@@ -87,8 +97,12 @@ class LiveHttp(Live):
         from ragbench.extras.remote.live import http
 
         token = secret(self.token_variable, self.name)
+        headers = {
+            key: secret(value.removeprefix("env:"), self.name) or "" if value.startswith("env:") else value
+            for key, value in self.headers.items()
+        }
         sent = {} if token is None else {self.token_header: f"{self.token_prefix}{token}"}
-        return http.asking(self.method, self.url, self.body, {**self.headers, **sent}, self.timeout_s)
+        return http.asking(self.method, self.url, self.body, {**headers, **sent}, self.timeout_s)
 
 
 @dataclass(frozen=True, kw_only=True)

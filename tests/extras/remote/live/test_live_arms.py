@@ -123,9 +123,11 @@ def test_an_answer_shaped_like_meilisearchs_with_a_token_that_no_file_holds(
     }
     monkeypatch.setenv("SEARCH_TOKEN", "t0p-s3cret")
     url = f"live.url={server.url}/indexes/docs/search"
-    results_ = measured(arm("meili", "live=meilisearch", url, "live.token_variable=SEARCH_TOKEN", *FAST))
+    keys = ("live.token_variable=SEARCH_TOKEN", "live.headers={X-Api-Key: env:SEARCH_TOKEN}")
+    results_ = measured(arm("meili", "live=meilisearch", url, *keys, *FAST))
     assert {name for names in found(results_, "meili").values() for name in names} == {"queues"}
     assert {headers["Authorization"] for _, _, headers, _ in server.requests} == {"Bearer t0p-s3cret"}
+    assert {headers["X-Api-Key"] for _, _, headers, _ in server.requests} == {"t0p-s3cret"}
     html.write(results_.folder)
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"t0p-s3cret" not in path.read_bytes(), path
