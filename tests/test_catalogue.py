@@ -54,24 +54,26 @@ def test_everything_is_described() -> None:
 CLASSES = sorted({target for group in FOUND.groups for option in group.options for target in option.targets})
 
 
-@pytest.mark.parametrize(
-    "target", sorted({*CLASSES, *FOUND.targets, *catalogue.SPECS.values(), *catalogue.CLASSES.values()})
-)
-def test_fields_are_read_as_python_has_them(target: str) -> None:
+def test_fields_are_read_as_python_has_them() -> None:
     """Names, defaults and docstrings from the source are those of the class or loader itself."""
+    for target in sorted({*CLASSES, *FOUND.targets, *catalogue.SPECS.values(), *catalogue.CLASSES.values()}):
+        compare(target)
+
+
+def compare(target: str) -> None:
     module, _, name = target.rpartition(".")
     made = getattr(importlib.import_module(module), name)
     if isinstance(made, type):
         given = {each.name: _default(each) for each in dataclasses.fields(made) if each.init}
-        assert catalogue.docstring(target).split() == (made.__doc__ or "").split()
+        assert catalogue.docstring(target).split() == (made.__doc__ or "").split(), target
     else:
         parameters = inspect.signature(made).parameters.items()
         given = {
             key: None if each.default is each.empty else each.default for key, each in parameters if key != "topics"
         }
     read = {each.name: each.value for each in fields_of(target)}
-    assert list(read) == [key for key in given if key not in MADE_BY_CODE.get(name, ())]
-    assert read == {key: _plain(given[key]) for key in read}
+    assert list(read) == [key for key in given if key not in MADE_BY_CODE.get(name, ())], target
+    assert read == {key: _plain(given[key]) for key in read}, target
 
 
 def _default(each: dataclasses.Field[Any]) -> Any:
@@ -99,11 +101,10 @@ NAMED_BY_THE_USER = {
 }
 
 
-@pytest.mark.parametrize("group", FOUND.groups, ids=lambda group: group.name)
-def test_defaults_are_those_of_the_composed_configuration(group: catalogue.Group) -> None:
-    for option in group.options:
-        named = NAMED_BY_THE_USER.get(f"{group.name}={option.name}", "")
-        settings = composition.compose([f"{group.name}={option.name}", *([named] if named else [])])
+def test_defaults_are_those_of_the_composed_configuration() -> None:
+    for name, option in [(group.name, option) for group in FOUND.groups for option in group.options]:
+        named = NAMED_BY_THE_USER.get(f"{name}={option.name}", "")
+        settings = composition.compose([f"{name}={option.name}", *([named] if named else [])])
         for parameter in option.parameters:
             if named.startswith(f"{parameter.key}="):
                 continue

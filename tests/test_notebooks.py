@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
@@ -37,6 +36,8 @@ def test_there_is_a_notebook_for_every_script() -> None:
 
 
 def test_script_and_notebook_say_the_same(script: Path) -> None:
+    import jupytext  # here, for it takes a second and a half
+
     written, saved = jupytext.read(script), jupytext.read(script.with_suffix(".ipynb"))
     assert code(saved.cells) == code(written.cells)
     assert text(saved.cells) == text(written.cells)

@@ -11,13 +11,12 @@ from ragbench.config import composition
 from ragbench.experiment.run import run
 from ragbench.export.write import write
 
-pytest.importorskip("qdrant_edge", reason="install qdrant-edge-py: a core of Qdrant to test with")
-pytest.importorskip("qdrant_client", reason="install qdrant-client: its models check every request")
-
 
 @pytest.mark.slow
 def test_the_built_in_topics_lose_nothing(tmp_path: Path, workplace: Path) -> None:
     """All 257 test topics over all documents, whose vectors come with ragbench."""
+    pytest.importorskip("qdrant_edge", reason="install qdrant-edge-py: a core of Qdrant to test with")
+    pytest.importorskip("qdrant_client", reason="install qdrant-client: its models check every request")
     from tests.extras.engines.qdrant_server import QdrantServer
 
     around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
