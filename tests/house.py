@@ -1,4 +1,4 @@
-"""The rooms of the package, from house.toml; `python -m tests.house` writes the table of them into CONTRIBUTING.md."""
+"""The packages and their imports, from house.toml; `python -m tests.house` writes their table into ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 FILE = Path(__file__).with_name("house.toml")
-PAGE = Path(__file__).resolve().parent.parent / "CONTRIBUTING.md"
-_HEAD = "| room | holds | may import |\n|---|---|---|\n"
+PAGE = Path(__file__).resolve().parent.parent / "ARCHITECTURE.md"
+_HEAD = "| package | contents | may import |\n|---|---|---|\n"
 
 
 class Room(NamedTuple):
@@ -29,14 +29,14 @@ def read() -> dict[str, Room]:
 def table(rooms: Mapping[str, Room]) -> str:
     """The rooms as a table in markdown."""
     rows = (
-        f"| `{name}` | {room.holds} | {', '.join(f'`{each}`' for each in room.imports) or 'nothing of ours'} |\n"
+        f"| `{name}` | {room.holds} | {', '.join(f'`{each}`' for each in room.imports) or '-'} |\n"
         for name, room in rooms.items()
     )
     return _HEAD + "".join(rows)
 
 
 def main() -> None:
-    """Replace the table in CONTRIBUTING."""
+    """Replace the table in ARCHITECTURE."""
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.escape(_HEAD) + r"(?:\|.*\n)+"
     PAGE.write_text(re.sub(pattern, lambda found: table(read()), page, count=1), encoding="utf-8")

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
-SECOND = "### A second one"
 PYTEST = ("-m", "pytest", "-q", "-p", "pytest_benchmark.plugin")  # without other plug-ins, which take seconds
 PLAN = """
 from ragbench.config import composition
@@ -29,7 +28,7 @@ print(ablation.design.factors, [repr(arm.pipeline) for arm in ablation.settings]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    section = PAGE[PAGE.index("## Adding a stage") : PAGE.index(SECOND)]
+    section = PAGE[PAGE.index("## Add a stage") : PAGE.index("## Rules")]
     stage, switch, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
     for folder in ("ragbench", "conf"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -69,23 +68,6 @@ def test_the_printed_stage_passes_its_printed_test_and_is_varied_by_an_ablation(
     assert said.count("demote archived x0.3") == 1
 
 
-def test_the_second_printed_stage_passes_its_printed_test_and_is_a_switch(project: Path) -> None:
-    section = PAGE[PAGE.index(SECOND) : PAGE.index("An idea that works at index time")]
-    stage, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
-    (project / "ragbench/search/stages/title_start.py").write_text(stage, encoding="utf-8")
-    (project / "tests/stages/test_title_start.py").write_text(test, encoding="utf-8")
-    target = re.search(r"_target_: [\w.]+", section)
-    assert target is not None and "`- title_start` before `- calibration`" in section
-    with (project / "conf" / "switches.yaml").open("a", encoding="utf-8") as switches:
-        switches.write(f"\n# Boost.\ntitle_start:\n  {target[0]}\n")
-    config = project / "conf" / "config.yaml"
-    text = config.read_text(encoding="utf-8")
-    assert text.count("  - calibration\n") == 1
-    config.write_text(text.replace("  - calibration\n", "  - title_start\n  - calibration\n"), encoding="utf-8")
-    python(project, *PYTEST, "tests/stages/test_title_start.py")
-    said = python(project, "-m", "ragbench", "list", "config", "title_start=on", "title_start.factor=3")
-    assert "boost titles that begin with the query x3" in said
-
-
 def test_no_other_document_uses_its_name() -> None:
-    assert not [page.name for page in (ROOT / "docs").rglob("*.md") if "DemoteArchived" in page.read_text("utf-8")]
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if "DemoteArchived" in page.read_text("utf-8")]
+    assert [page.name for page in pages] in ([], ["python-api.md"])  # the docstring of `Own`

@@ -29,7 +29,10 @@ from ragbench.corpus.reader import read_vault
 from tests.anserini_index import build
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 GENERATED = ROOT / "docs" / "configuration.md"
 QUICK = ["latency.enabled=false", "tracking.enabled=false"]
 
