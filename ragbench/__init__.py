@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ragbench.evaluation.own_measures import measure
     from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
+    from ragbench.search.live.objects import retriever
     from ragbench.workbench import Experiment, Own, Results, Tuning, tune
     from ragbench.workbench.bakeoff import bakeoff
 
@@ -35,7 +36,7 @@ for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISAB
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 __all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "bakeoff", "encoder", "load", "load_benchmark"]
-__all__ += ["measure", "remember", "reranker", "save_benchmark", "stage", "tune"]
+__all__ += ["measure", "remember", "reranker", "retriever", "save_benchmark", "stage", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -50,6 +51,7 @@ _HOME = {
     "measure": "ragbench.evaluation.own_measures",
     "remember": "ragbench.base.query_memory",
     "reranker": "ragbench.models.functions",
+    "retriever": "ragbench.search.live.objects",
     "save_benchmark": "ragbench.benchmark.native",
     "stage": "ragbench.config.own_stage",
     "tune": "ragbench.workbench",

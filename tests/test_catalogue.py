@@ -24,8 +24,9 @@ MADE_BY_CODE = {
     "Calibrate": {"noise"},
     "CalibrateByCurve": {"noise"},
     "CalibrateByEvidence": {"noise"},
+    "LivePython": {"number"},
 }
-"""Fields by class that the pipeline gives."""
+"""Fields by class that the pipeline or a script gives."""
 
 
 def test_every_option_and_experiment_is_in_it() -> None:
@@ -98,6 +99,7 @@ NAMED_BY_THE_USER = {
     "live=engine": "live.engine=opensearch://localhost:9200/docs",
     "live=pyserini": "live.index=cacm",
     "live=trec": "live.path=run.trec",
+    "live=python": "live.retriever=mine",
 }
 
 

@@ -30,6 +30,7 @@ COMPANY = {
     "live=engine": ["live.engine=opensearch://localhost:9200/docs"],
     "live=pyserini": ["live.index=cacm"],
     "live=trec": ["live.path=run.trec"],
+    "live=python": ["live.retriever=mine"],
 }
 # Data sets are loaded by their own tests.
 CHOICES = [

@@ -10,7 +10,7 @@ import os
 import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
 from ragbench.base import processes
@@ -33,6 +33,8 @@ class Failure:
     task: str
     reason: str
     details: str = ""
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+    """The error itself, kept where the task ran in this process."""
 
     @staticmethod
     def of(task: str, error: BaseException) -> Failure:

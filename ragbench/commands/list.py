@@ -158,6 +158,7 @@ _USES: Mapping[Kind, str] = {
     "encoder": "index.encoder.name={}",
     "reranker": "p6=on p6.model={}",
     "measure": "measures=[{}]",
+    "retriever": "source=python:{}",
 }
 _ROWS: Mapping[str, Callable[[Catalogue], Rows]] = {
     "experiments": _experiments,

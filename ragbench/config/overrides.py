@@ -19,7 +19,7 @@ from ragbench.config.catalogue import Catalogue, Tree, numbered
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
 _TEMPLATES = ("live.url", "live.program")
-_PLACES = {"pyserini": "index", "trec": "path", "command": "program"}
+_PLACES = {"pyserini": "index", "trec": "path", "command": "program", "python": "retriever"}
 _PLACES |= dict.fromkeys(("sqlite", "postgres", "qdrant", "engine"), "engine")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
 _TRUTHS = {"on": "true", "off": "false"}

@@ -28,12 +28,13 @@ from ragbench.evaluation.machine import WAITED, waited_ms
 from ragbench.evaluation.unasked import Unasked
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
-from ragbench.search.stages.stage import Stage, wait
+from ragbench.search.stages.stage import Outside, Stage, wait
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import Query
+    from ragbench.base.types import Query, QueryState
+    from ragbench.index.index import Index
 
 TOTAL = "total"
 NOTABLE = 0.1
@@ -171,8 +172,14 @@ def _by_arm(arms: Sequence[Arm]) -> dict[str, list[list[float]]]:
 
 
 def _column(name: str, stage: Stage) -> str:
-    """The name of a stage, marked for a live search: its time includes the network."""
-    return f"{name} (end to end)" if getattr(stage, "outside", False) else name
+    """The name of a stage, marked for a live search elsewhere: its time includes the network."""
+    elsewhere = getattr(stage, "outside", False) and not getattr(stage, "in_process", False)
+    return f"{name} (end to end)" if elsewhere else name
+
+
+def _ask(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+    """Run a stage; of a live search only the search itself, without locating its hits in the collection."""
+    return stage.ask(states, index) if isinstance(stage, Outside) else stage(states, index)
 
 
 def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
@@ -199,7 +206,7 @@ def time_query(arm: Arm, query: Query) -> list[float]:
         wait(stage)
     clock = time.perf_counter_ns
     marks = [clock()]
-    for _ in arm.pipeline.steps(start([query]), arm.index):
+    for _ in arm.pipeline.steps(start([query]), arm.index, _ask):
         marks.append(clock())
     times = [(after - before) / 1e6 for before, after in itertools.pairwise(marks)]
     return [*times, (marks[-1] - marks[0]) / 1e6]

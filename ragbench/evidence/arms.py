@@ -105,7 +105,7 @@ class Arms:
         machine = of_machine(measured.record)
         timed = dict(list(samples.groupby("arm"))) if len(samples) else {}
         times = {
-            str(name): replace(machine, samples=each, elsewhere=bool(configs[str(name)].get("live")))
+            str(name): replace(machine, samples=each, elsewhere=_is_elsewhere(configs[str(name)]))
             for name, each in timed.items()
         }
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
@@ -231,7 +231,16 @@ class Arms:
 
 
 def _is_recorded(config: Mapping[str, Any]) -> bool:
-    return str((config.get("live") or {}).get("_target_")).endswith(".LiveRun")
+    return _live_class(config) == "LiveRun"
+
+
+def _is_elsewhere(config: Mapping[str, Any]) -> bool:
+    return _live_class(config) not in ("", "LivePython")
+
+
+def _live_class(config: Mapping[str, Any]) -> str:
+    """The class of a live search, empty for a pipeline."""
+    return str((config.get("live") or {}).get("_target_", "")).rpartition(".")[2]
 
 
 def of_machine(record: Mapping[str, Any]) -> Times:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ def outcomes(
         raise ArmsFailed(
             f"{len(failed)} of {len(settings)} arms failed ({names}: {reason}); the others are written, "
             "and the same command tries again only what is missing"
-        )
+        ) from failed[0].error
 
 
 def _in_this_process(
@@ -89,7 +90,7 @@ def _in_this_process(
             try:
                 yield session.outcome(arm)
             except RagbenchError as error:
-                yield Failure.of(arm.name, error)
+                yield replace(Failure.of(arm.name, error), error=error)
 
 
 def _in_workers(

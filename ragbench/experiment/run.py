@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import progress as shown
-from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError, ResultsError
+from ragbench.base.errors import BenchmarkError, ConfigError, LiveError, RagbenchError, ResultsError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
@@ -29,6 +29,7 @@ from ragbench.extras.collect.topics.derive import DeriveSpec, choose
 from ragbench.results import comparisons, environment, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
+from ragbench.search.stages import live
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +170,7 @@ def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: 
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
     for name, (_, arm) in planned.arms.items():
-        if store.finished(place.path, name, arm_key(arm), say):
+        if arm.pipeline.lasting and store.finished(place.path, name, arm_key(arm), say):
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
     remaining = [pair for name, pair in planned.arms.items() if name not in frames]
@@ -179,6 +180,8 @@ def _measure_quality(planned: Plan, place: RunFolder, builder: ArmBuilder, say: 
         arm.index.prepare(arm.pipeline.needs)
         files = place.arm(outcome.arm)
         frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
+        for problem in live.problems(outcome.final):
+            say(f"warning: arm '{outcome.arm}': {problem}")
         if long:
             provisional.refine(planned.shared, planned.benchmark, frames)
     read = {a.folder: a for _, arm in planned.arms.values() for a in _artefacts(arm) if a.built}
@@ -376,8 +379,15 @@ def _time_arms(
     arms: Sequence[Arm], planned: Plan, progress: Progress | None, say: Say
 ) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
     """The times of every arm, and how busy the machine was while they were taken."""
-    with Watch() as watch:
-        timings = latency.measure(arms, timed_queries(planned), planned.shared.latency, progress)
+    try:
+        with Watch() as watch:
+            timings = latency.measure(arms, timed_queries(planned), planned.shared.latency, progress)
+    except LiveError as error:
+        if not any(arm.pipeline.in_process for arm in arms):
+            raise
+        raise LiveError(
+            f"{error}; latency is measured with reworded queries: answer any text, or measure quality only (quick=True)"
+        ) from error.__cause__
     observed = watch.record()
     if observed["busy"]:
         say(f"warning: {observed['busy']}: added times are less certain by that; run it again on a quiet machine")

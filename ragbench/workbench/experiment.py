@@ -29,7 +29,7 @@ from ragbench.results.measured_data import names_data
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
-from ragbench.workbench import where
+from ragbench.workbench import objects, where
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
 Split = Literal["train", "test", "all"]
 
+_QUICK = ("latency.enabled=false", "tracking.enabled=false")
 _WARNINGS = 10
 """The most warnings about the data that a run prints."""
 
@@ -48,7 +49,7 @@ class Experiment:
     """Arms over one benchmark, ready to run; `settings[0]` has the values that all share. Only `run` computes.
 
     If it `explores`, because no `split` was given, it measures the train topics, or all if they are too few to split.
-    `only`: the ids of the queries to measure; all of the split by default.
+    `only`: the ids of the queries to measure; all of the split by default. `held`: the Python objects among the arms.
     """
 
     settings: tuple[Settings, ...]
@@ -56,6 +57,7 @@ class Experiment:
     ablation: Ablation | None = None
     explores: bool = False
     only: frozenset[str] | None = None
+    held: tuple[object, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @classmethod
     def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
@@ -118,15 +120,29 @@ class Experiment:
 
     @classmethod
     def arms(
-        cls, arms: Mapping[str, Sequence[str | Own | FunctionStage]], benchmark: Benchmark | None = None
+        cls,
+        arms: Mapping[str, Any],
+        benchmark: Benchmark | None = None,
+        *overrides: str,
+        quick: bool = False,
+        **values: Any,
     ) -> Experiment:
-        """Arms by name, each a list of overrides and your stages; the first is the baseline.
+        """Arms by name; the first is the baseline.
 
-        >>> Experiment.arms({"plain": [], "deep": ["p6=on", "p6.depth=50"]})
-        Experiment(plain, deep)
+        >>> Experiment.arms({"plain": [], "deep": ["p6=on", "p6.depth=50"], "mine": lambda query, k: ["keys"]})
+        Experiment(plain, deep, mine)
+
+        An arm is a text or a list of overrides and your stages; a retriever, which is a function of `(query, k)` or an
+        object of LangChain, LlamaIndex, Haystack, PyTerrier or BM25S; or results, as a run file, a DataFrame or a
+        mapping by qid. Overrides can follow a retriever in a list. `overrides` and `values` hold for every arm.
+        `quick` measures quality only and does not record it in MLflow; `Results.time` measures latency later.
         """
-        settings = tuple(_compose([*parts, f"name={name}"]) for name, parts in arms.items())
-        return cls(settings, benchmark, explores=not _names_split(settings))
+        shared = _words(overrides, values)
+        if quick:
+            shared = [*(each for each in _QUICK if key_of(each) not in map(key_of, shared)), *shared]
+        held: list[object] = []
+        settings = tuple(_compose([*shared, *objects.parts(name, arm, shared, held)]) for name, arm in arms.items())
+        return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(held))
 
     @classmethod
     def named(cls, given: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
@@ -299,7 +315,8 @@ class Experiment:
         return answer(query, built.pipeline, built.index, top, options=asked, explain=True)
 
     def __repr__(self) -> str:
-        return f"Experiment({', '.join(self.pipelines)})"
+        untimed = "" if self.settings[0].latency.enabled else "; quality only"
+        return f"Experiment({', '.join(self.pipelines)}{untimed})"
 
     def _repr_html_(self) -> str:
         from html import escape

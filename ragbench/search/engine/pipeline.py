@@ -121,6 +121,16 @@ class Pipeline:
         return any(getattr(stage, "recorded", False) for _, stage in self.stages)
 
     @property
+    def in_process(self) -> bool:
+        """Whether it asks a Python object of this process."""
+        return any(getattr(stage, "in_process", False) for _, stage in self.stages)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether equal fingerprints mean equal results in another process; an object has a name there at most."""
+        return all(getattr(stage, "lasting", True) for _, stage in self.stages)
+
+    @property
     def fingerprint(self) -> str:
         """A digest over its stages, their parameters, and the content of the run file that one may read."""
         contents = [stage.content for _, stage in self.stages if hasattr(stage, "content")]

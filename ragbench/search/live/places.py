@@ -64,6 +64,8 @@ class Places:
         first, stop = self._table.chunks_of(document)
         if first >= stop:
             return None
+        if stop - first == 1:
+            return first
         named = found.section or urlsplit(found.document).fragment
         shared = self._most_shared(found.text, range(first, stop))
         section = self._in_section(document, named) if named else None

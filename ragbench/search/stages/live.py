@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from ragbench.base.bounds import Checked, Count, Name
+from ragbench.base.bounds import Checked, Count, Name, Natural
 from ragbench.base.errors import LiveError
-from ragbench.base.fingerprint import digest
+from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
 from ragbench.boundary.capabilities import Capability, Needs
-from ragbench.search.live import run_file
+from ragbench.search.live import objects, run_file
 from ragbench.search.live.places import LiveHit, Places
 from ragbench.search.stages.stage import NOTHING, Fact
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 SOURCE = "live"
+REPEATED = "a document was returned more than once: its first place counts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,13 @@ class Elsewhere(Checked, ABC):
     @abstractmethod
     def name(self) -> str:
         """Its name in messages."""
+
+    def ask(self, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+        """Search, and do not place the hits, which is no part of the time of a query."""
+        places = _places(index.chunks, self.prefix)
+        for state in states:
+            self.found(state.query, places)
+        return states
 
     @abstractmethod
     def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
@@ -123,6 +131,77 @@ class LiveRun(Elsewhere):
         return f"take the first {self.depth} hits of {self.name}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class LivePython(Elsewhere):
+    """A function or object of Python in this process, which may search in any way (`ragbench.search.live.objects`)."""
+
+    retriever: Name  # the name of a function decorated with @ragbench.retriever
+    # its parameters by name, such as {b: 0.4}
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    depth: Count = 100
+    number: Natural = field(default=0, metadata=ASIDE)  # tells apart objects of one name that are not decorated
+
+    in_process: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """The retriever."""
+        return f"retriever '{self.retriever}'"
+
+    @property
+    def content(self) -> str:
+        """A digest of what is known of the object."""
+        return objects.find(self.retriever, self.number).content
+
+    @property
+    def lasting(self) -> bool:
+        """Whether its results stay valid in another process: those of an object are known by its name alone."""
+        return objects.find(self.retriever, self.number).kept
+
+    def require_topics(self, qids: Sequence[str]) -> None:
+        """Raise LiveError or ConfigError for an object that is not there or lacks a parameter."""
+        objects.find(self.retriever, self.number).require(self.parameters)
+
+    def ask(self, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+        """Ask the object; its answers are not read."""
+        objects.find(self.retriever, self.number).ask([state.query for state in states], self.depth, self.parameters)
+        return states
+
+    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+        """What it returns."""
+        return self._found([query], places)[0]
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Ask for the hits of all states. Raises LiveError if none of several queries has a hit in the collection."""
+        places = _places(index.chunks, self.prefix)
+        found = self._found([state.query for state in states], places)
+        after = [place_hits(state, hits, places) for state, hits in zip(states, found, strict=True)]
+        hits = [hit for each in found for hit in each]
+        if len(states) > 1 and hits and not any(len(state.fused or ()) for state in after):
+            theirs, ours = ", ".join(hit.document or hit.text[:40] for hit in hits[:2]), ", ".join(places.docnos[:2])
+            raise LiveError(
+                f"{self.name} returned no document of the collection: it names {theirs}, the collection {ours}; return "
+                "the ids of the collection, or texts"
+            )
+        return [
+            state.with_note(REPEATED)
+            if len({h.document for h in hits if not h.text}) < sum(not h.text for h in hits)
+            else state
+            for state, hits in zip(after, found, strict=True)
+        ]
+
+    def _found(self, queries: Sequence[Query], places: Places) -> list[list[LiveHit]]:
+        retriever = objects.find(self.retriever, self.number)
+        answers = retriever.ask(queries, self.depth, self.parameters)
+        pairs = zip(queries, answers, strict=True)
+        return [retriever.hits(answer, query, self.depth, places) for query, answer in pairs]
+
+    def describe(self) -> str:
+        """The retriever and its parameters."""
+        given = "".join(f" {name}={value}" for name, value in self.parameters.items())
+        return f"ask {self.name}{given} for {self.depth} hits"
+
+
 def place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> QueryState:
     """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
@@ -143,6 +222,19 @@ def place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> Q
         names = ", ".join(name for _, name in strangers[:3])
         state = state.with_note(f"{len(strangers)} of {len(found)} hits are in no document of the collection: {names}")
     return replace(state.with_ranking(SOURCE, ranking), fused=ranking, strangers=tuple(strangers))
+
+
+def problems(states: Sequence[QueryState]) -> list[str]:
+    """A sentence for what is wrong with the hits of a live search in some queries."""
+    outside = [name for state in states for _, name in state.strangers]
+    repeated = [state.query.qid for state in states if REPEATED in state.notes]
+    found = []
+    if outside:
+        names = ", ".join(dict.fromkeys(outside[:3]))
+        found.append(f"{len(outside)} hits are in no document of the collection and count as not relevant: {names}")
+    if repeated:
+        found.append(f"{REPEATED} ({len(repeated)} queries, such as {repeated[0]})")
+    return found
 
 
 @lru_cache(maxsize=4)

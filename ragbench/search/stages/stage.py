@@ -126,6 +126,17 @@ def wait(stage: Stage) -> None:
     getattr(stage, "wait", lambda: None)()
 
 
+@runtime_checkable
+class Outside(Protocol):
+    """A stage whose hits another system finds: `ask` only searches, and returns the states that it was given."""
+
+    outside: ClassVar[bool]
+
+    def ask(self, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+        """Search for every state."""
+        ...
+
+
 NOTHING: frozenset[str] = frozenset()
 FREE: Mapping[str, str] = {}
 

@@ -1,0 +1,427 @@
+"""Python objects as arms: measured as other arms are, each kind by the shapes of its library, failing in a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import namedtuple
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ragbench
+from ragbench import Experiment, Results
+from ragbench.base import extensions
+from ragbench.base.errors import ArmsFailed, BenchmarkError, ConfigError, LiveError
+from ragbench.base.types import Query
+from ragbench.benchmark.benchmark import Benchmark
+from ragbench.commands import cli
+from ragbench.evaluation.latency import time_query
+from ragbench.evidence.cost import END_TO_END, RECORDED
+from ragbench.results import measurements
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import start
+from ragbench.search.live.objects import PythonRetriever
+from ragbench.search.stages.live import REPEATED
+
+Search = Callable[[str, int], list[tuple[str, float]]]
+
+
+@pytest.fixture(scope="module")
+def search(benchmark_small: Benchmark) -> Search:
+    """Documents by how many words of the query they have, ties by docno."""
+    texts = {each.docno: set(each.text.lower().split()) for each in benchmark_small.documents}
+
+    def ranked(query: str, k: int) -> list[tuple[str, float]]:
+        words = set(query.lower().split())
+        scored = [(docno, float(len(words & text))) for docno, text in texts.items()]
+        return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:k]
+
+    return ranked
+
+
+@pytest.fixture
+def measured(benchmark_small: Benchmark, workplace: Path, tmp_path: Path):
+    """Measure arms with the session's indexes; no time is measured unless asked for."""
+
+    def run(arms: dict[str, Any], *overrides: str, quick: bool = True, say: Any = lambda sentence: None) -> Results:
+        around = [f"paths.results={tmp_path}", f"paths.index={workplace / 'index'}", "split=all", *overrides]
+        return Experiment.arms(arms, benchmark_small, *around, quick=quick).run(say=say)
+
+    return run
+
+
+def ranked(results: Results, arm: str) -> dict[str, list[str]]:
+    lines = [line.split() for line in (results.arm_path(arm) / "run.trec").read_text().splitlines()]
+    return {qid: [docno for other, _, docno, *_ in lines if other == qid] for qid in {line[0] for line in lines}}
+
+
+class Transformer:
+    """As those of PyTerrier: a frame of queries becomes a frame of results."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+
+    def transform(self, topics: pd.DataFrame) -> pd.DataFrame:
+        rows = [
+            (topic.qid, topic.query, number, docno, score)
+            for topic in topics.itertuples()
+            for number, (docno, score) in enumerate(self._search(topic.query, 100))
+        ]
+        frame = pd.DataFrame(rows, columns=["qid", "query", "docid", "docno", "score"])
+        return frame.sample(frac=1, random_state=3)  # the score decides, not the order of rows
+
+    def search(self, query: str) -> pd.DataFrame:
+        return self.transform(pd.DataFrame([("1", query)], columns=["qid", "query"]))
+
+
+def kinds(search: Search, benchmark: Benchmark) -> dict[str, Any]:
+    texts = {each.docno: each.text for each in benchmark.documents}
+    scored = namedtuple("scored", "query_id doc_id score")
+
+    def page(docno: str, score: float) -> SimpleNamespace:
+        return SimpleNamespace(id="chunk 7", page_content=texts[docno][:300], metadata={"source": f"/data/{docno}.md"})
+
+    def node(docno: str, score: float) -> SimpleNamespace:
+        inner = SimpleNamespace(id_="8f2", text=texts[docno], metadata={"file_path": f"{docno}.md"})
+        return SimpleNamespace(node=inner, score=score)
+
+    def haystack(docno: str, score: float) -> SimpleNamespace:
+        return SimpleNamespace(id="0a1", content=texts[docno], meta={"docno": docno}, score=score)
+
+    async def eventually(query: str, k: int) -> list[str]:
+        await asyncio.sleep(0)
+        return [docno for docno, _ in search(query, k)]
+
+    def generated(query: str):
+        yield from search(query, 100)
+
+    pipeline = {"text_embedder": {"text": {}}, "retriever": {"query": {}, "top_k": {}}}
+    return {
+        "pairs": search,
+        "docnos": lambda query, k: [docno for docno, _ in search(query, k)],
+        "dicts": lambda query, top_k=5: [{"_id": docno, "score": np.float32(s)} for docno, s in search(query, top_k)],
+        "mapping": lambda query: dict(reversed(search(query, 100))),
+        "named tuples": lambda query: [scored("q", docno, score) for docno, score in search(query, 100)],
+        "array": lambda query, k: np.array([docno for docno, _ in search(query, k)]),
+        "frame": lambda query, k: pd.DataFrame(search(query, k), columns=["docno", "score"]).iloc[::-1],
+        "generator": generated,
+        "async": eventually,
+        "batch": lambda queries, k: [search(query, k) for query in queries],
+        "search method": SimpleNamespace(
+            search=lambda query, top_n=3: [SimpleNamespace(docno=d, score=s, text="") for d, s in search(query, top_n)]
+        ),
+        "LangChain": SimpleNamespace(invoke=lambda query: [page(*each) for each in search(query, 100)]),
+        "vector store": SimpleNamespace(
+            similarity_search_with_score=lambda query, k=4: [(page(d, s), -s) for d, s in search(query, k)]
+        ),
+        "LlamaIndex": SimpleNamespace(retrieve=lambda query: [node(*each) for each in search(query, 100)]),
+        "Haystack component": SimpleNamespace(
+            run=lambda query, filters=None, top_k=10: {"documents": [haystack(*each) for each in search(query, top_k)]}
+        ),
+        "Haystack": SimpleNamespace(
+            inputs=lambda: pipeline,
+            run=lambda data: {
+                "retriever": {"documents": [haystack(*each) for each in search(data["retriever"]["query"], 100)]}
+            },
+        ),
+        "PyTerrier": Transformer(search),
+    }
+
+
+def test_every_kind_of_object_gives_the_hits_that_its_function_finds(
+    measured, search: Search, benchmark_small: Benchmark
+) -> None:
+    results = measured({"baseline": "exp=lexical_only", **kinds(search, benchmark_small)})
+    expected = {topic.qid: [docno for docno, _ in search(topic.text, 100)] for topic in benchmark_small.topics}
+    by_score = {"mapping", "frame", "PyTerrier"}  # a table is ordered by score, ties as trec_eval has them
+    for arm in results.arms[1:]:
+        if arm in by_score:
+            assert ranked(results, arm) == ranked(results, "mapping"), arm
+            assert {q: sorted(d) for q, d in ranked(results, arm).items()} == {
+                q: sorted(d) for q, d in expected.items()
+            }
+        else:
+            assert ranked(results, arm) == expected, arm
+    assert set(results.verdicts["factor"]) == set(results.arms) - {"baseline"}
+    assert (results.folder / "report.html").is_file()
+    assert measurements.load(results.folder).config("pairs")["live"]["retriever"] == "pairs"
+
+
+def test_real_objects_of_langchain_and_llamaindex_are_arms(
+    measured, search: Search, benchmark_small: Benchmark
+) -> None:
+    documents = pytest.importorskip("langchain_core.documents")
+    retrievers = pytest.importorskip("langchain_core.retrievers")
+    schema = pytest.importorskip("llama_index.core.schema")
+    base = pytest.importorskip("llama_index.core.retrievers").BaseRetriever
+    texts = {each.docno: each.text for each in benchmark_small.documents}
+
+    class LangChain(retrievers.BaseRetriever):  # type: ignore[misc, name-defined]
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
+            found = search(query, 100)
+            return [documents.Document(page_content=texts[d], metadata={"source": f"{d}.md"}) for d, _ in found]
+
+    class LlamaIndex(base):  # type: ignore[misc, valid-type]
+        def _retrieve(self, query: Any) -> list[Any]:
+            found = search(query.query_str, 100)
+            return [
+                schema.NodeWithScore(node=schema.TextNode(text=texts[d], metadata={"file_path": f"{d}.md"}), score=s)
+                for d, s in found
+            ]
+
+    results = measured({"function": search, "langchain": LangChain(), "llamaindex": LlamaIndex()})
+    assert ranked(results, "langchain") == ranked(results, "llamaindex") == ranked(results, "function")
+
+
+def test_texts_and_headings_place_a_hit_in_its_passage(measured, benchmark_small: Benchmark) -> None:
+    section = next(s for d in benchmark_small.documents for s in d.sections if len(d.sections) > 2 and s.level > 1)
+    document = next(d for d in benchmark_small.documents if section in d.sections)
+    text = document.text[section.start : section.end]
+    arms = {
+        "text": lambda query: [{"text": text}],
+        "heading": lambda query: [{"docno": document.docno, "metadata": {"Header 2": section.path[-1]}}],
+        "header path": lambda query: [SimpleNamespace(docno=document.docno, header_path=section.path, text="")],
+    }
+    results = measured(arms)
+    for arm in arms:
+        lines = (results.arm_path(arm) / "sections.trec").read_text().split()
+        assert f"{document.docno}#{section.anchor}" in lines, arm
+
+
+@pytest.mark.parametrize(
+    "bad, sentence",
+    [
+        (
+            lambda query, k: 1 / 0,
+            r"failed on query \S+ '.*': ZeroDivisionError: .* \(line \d+ of test_objects",
+        ),
+        (lambda query, k: None, "returned None for query"),
+        (lambda query, k: "keys", "returned 'keys' for query"),
+        (lambda query, k: b"keys", "returned b'keys' for query"),
+        (lambda query, k: 7, "returned 7 for query"),
+        (lambda query, k: True, "returned True for query"),
+        (lambda query, k: 0.5, "returned 0.5 for query"),
+        (lambda query, k: object(), "returned <object object"),
+        (
+            lambda query, k: [("a", float("nan"))],
+            "returned the score nan for .*: a score must be a finite number",
+        ),
+        (lambda query, k: [("a", float("inf"))], "the score inf"),
+        (lambda query, k: [("a", "high")], "returned the score 'high' for query .*: a score must be a number"),
+        (lambda query, k: [("a", None)], "the score None"),
+        (lambda query, k: [("a", True)], "the score True"),
+        (
+            lambda query, k: [(0.5, "a")],
+            r"returned the hit \(0.5, 'a'\) for .*: a tuple must be \(docno, score\)",
+        ),
+        (lambda query, k: [("a", 1.0, "b")], "a tuple must be"),
+        (lambda query, k: [None], "the hit None, which has neither a docno nor a text"),
+        (lambda query, k: [{}], "the hit {}, which has neither"),
+        (lambda query, k: [{"score": 1.0}], "which has neither"),
+        (lambda query, k: [[]], "which has neither"),
+        (lambda query, k: [""], "a hit without a docno"),
+        (lambda query, k: [0.5], "the hit 0.5"),
+        (lambda query, k: [True], "the hit True"),
+        (lambda query, k: {"a": "b"}, "the score 'b'"),
+        (lambda query, k: {"a": float("nan")}, "the score nan"),
+        (lambda query, k: pd.DataFrame({"a": [1]}), "a DataFrame with the columns a for query .*: name one docno"),
+        (lambda query, k: pd.DataFrame({"docno": ["a"], "score": [np.nan]}), "the score nan"),
+        (lambda query, k: ["zz", "yy"], "no document of the collection: it names zz, yy, the collection "),
+        (lambda: [], "TypeError: .* takes 0 positional arguments but 1 was given"),
+        (lambda query, k, more: [], "TypeError: .* missing 1 required positional argument: 'more'"),
+        (lambda queries: [[]], "returned 1 answers to 3 queries: return a list of hits for each query"),
+        (lambda queries: None, "failed on 3 queries, the first of them query .*: TypeError: 'NoneType'"),
+        (lambda queries: 1 / 0, "failed on 3 queries, the first of them query .*: ZeroDivisionError"),
+        (Transformer(lambda query, k: 1 / 0), "failed on 3 queries, the first of them query .*ZeroDivisionError"),
+        (
+            SimpleNamespace(transform=lambda t: t, search=1),
+            "the transformer returns no column docno, only qid",
+        ),
+        (SimpleNamespace(retrieve=1, invoke=lambda query: {}["a"]), "KeyError: 'a'"),
+    ],
+)
+def test_a_bad_answer_is_one_sentence(bad: Any, sentence: str, index) -> None:
+    from ragbench.search.live.objects import hold
+    from ragbench.search.stages.live import LivePython
+
+    held = hold("bad", bad)
+    states = start([Query(f"q{n}", f"how do keys {n}") for n in range(3)])
+    index.prepare({"chunks"})
+    with pytest.raises(LiveError, match=f"^retriever 'bad' .*{sentence}") as caught:
+        LivePython(retriever="bad", number=held.number)(states, index)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_arm_that_fails_names_arm_query_and_line_and_the_others_are_measured(measured, search: Search) -> None:
+    def failing(query: str, k: int) -> list[tuple[str, float]]:
+        return search(query, k) if "zz" in query else [("a", 1 / 0)]
+
+    with pytest.raises(ArmsFailed, match=r"1 of 2 arms failed \('failing': retriever .* failed on query ") as caught:
+        measured({"function": search, "failing": failing})
+    assert isinstance(caught.value.__cause__, LiveError)
+    assert isinstance(caught.value.__cause__.__cause__, ZeroDivisionError)
+
+
+def test_repeated_and_unknown_documents_are_reported_and_counted(measured, search: Search) -> None:
+    said: list[str] = []
+
+    def sloppy(query: str, k: int) -> list[str]:
+        best = [docno for docno, _ in search(query, k)]
+        return [best[0], best[0], "no/such", *best[1:]]
+
+    results = measured({"function": search, "sloppy": sloppy}, say=said.append)
+    n = len(results.topics)
+    assert (
+        f"warning: arm 'sloppy': {n} hits are in no document of the collection and count as not relevant: no/such"
+        in said
+    )
+    assert any(each.startswith(f"warning: arm 'sloppy': {REPEATED} ({n} queries, such as ") for each in said)
+    assert not any("'function'" in each for each in said if each.startswith("warning"))
+
+
+def test_results_as_arms_are_judged_as_their_function(
+    measured, search: Search, benchmark_small: Benchmark, tmp_path: Path
+) -> None:
+    rows = [(t.qid, docno, score) for t in benchmark_small.topics for docno, score in search(t.text, 100)]
+    frame = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    by_qid = {qid: dict(zip(part["docno"], part["score"], strict=True)) for qid, part in frame.groupby("qid")}
+    file = tmp_path / "old.trec"
+    file.write_text("".join(f"{qid} Q0 {docno} 1 {score} old\n" for qid, docno, score in rows))
+    arms = {
+        "function": lambda query: dict(search(query, 100)),
+        "frame": frame,
+        "renamed": frame.rename(columns={"qid": "query_id", "docno": "doc_id"}),
+        "mapping": by_qid,
+        "ranx": SimpleNamespace(to_dict=lambda: by_qid, keys=by_qid.keys),
+        "file": str(file),
+        "path": file,
+    }
+    results = measured(arms, "latency.enabled=true", "latency.cold_start=false")
+    for arm in results.arms:
+        assert results.values(arm).to_dict() == results.values("function").to_dict(), arm
+    assert set(results.latency["arm"]) == {"function"}
+    assert all(RECORDED in reason for reason in results.verdicts["reason"])
+    with pytest.raises(BenchmarkError, match="arm 'frame' has no column docno, only qid, score: rename one"):
+        measured({"function": search, "frame": frame[["qid", "score"]]})
+    with pytest.raises(BenchmarkError, match=r"arm 'twice' returns .* again: a run names each document once"):
+        measured({"function": search, "twice": pd.concat([frame, frame])})
+    with pytest.raises(BenchmarkError, match="is not a number"):
+        measured({"function": search, "nan": frame.assign(score=np.nan)})
+
+
+def test_what_is_no_arm_is_refused(measured) -> None:
+    with pytest.raises(ConfigError, match="arm 'a' is a int: give overrides, a function"):
+        measured({"a": 7})
+    with pytest.raises(ConfigError, match="arm 'a' is 'baseline', which is neither a file of results nor key=value"):
+        measured({"a": "baseline"})
+
+
+def test_an_object_is_timed_as_a_pipeline_is(measured, search: Search) -> None:
+    asked: list[str] = []
+
+    def counted(query: str, k: int) -> list[tuple[str, float]]:
+        asked.append(query)
+        return search(query, k)
+
+    timing = ["latency.enabled=true", "latency.queries=4", "latency.rounds=1", "latency.warmup=1"]
+    timing += ["latency.cold_start=false"]
+    results = measured({"baseline": ["exp=lexical_only"], "mine": counted}, *timing)
+    texts = set(results.topics["text"])
+    assert len([query for query in asked if query not in texts]) >= 4  # reworded, so that nothing is remembered
+    assert len(results.latency[(results.latency["arm"] == "mine") & (results.latency["stage"] == "live")]) == 1
+    assert END_TO_END not in results.verdicts["reason"].iloc[0]
+    assert results.verdicts["latency_ms"].notna().all()
+
+    def known(query: str, k: int) -> list[str]:
+        return {text: ["a"] for text in texts}[query] and [search(query, 1)[0][0]]
+
+    with pytest.raises(LiveError, match=r"'known' failed on query .*KeyError.*measure quality only \(quick=True\)"):
+        measured({"baseline": "exp=lexical_only", "known": known}, *timing)
+
+
+def test_asking_an_object_adds_little_to_its_own_time(index, benchmark_small: Benchmark) -> None:
+    from ragbench.search.engine.pipeline import Pipeline
+    from ragbench.search.live.objects import hold
+    from ragbench.search.stages.live import LivePython
+
+    docnos = [each.docno for each in benchmark_small.documents] * 10
+
+    def slow(query: str, k: int) -> list[tuple[str, float]]:
+        end = time.perf_counter() + 0.01
+        while time.perf_counter() < end:
+            pass
+        return [(docno, 1.0) for docno in docnos[:k]]
+
+    held = hold("slow", slow)
+    arm = Arm("slow", Pipeline((("live", LivePython(retriever="slow", number=held.number)),)), index)
+    index.prepare(arm.pipeline.needs)
+    times = (time_query(arm, Query("q", f"text {n}"))[-1] for n in range(100))
+    assert any(10.0 <= ms < 10.5 for ms in times), "no query of a function of 10 ms took less than 5% more"
+
+
+def test_parameters_of_a_decorated_retriever_can_be_varied(
+    measured, search: Search, benchmark_small: Benchmark, workplace: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    module = tmp_path / "my_search.py"
+    module.write_text(
+        "import ragbench\n\n\n@ragbench.retriever\ndef by_length(query, k, least: int = 0):\n"
+        '    """Long words only."""\n'
+        "    return [f'{word}' for word in query.split() if len(word) >= least] + ['index']\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    @ragbench.retriever(name="counted")
+    def counted(query: str, k: int, most: int = 100, worst: bool = False) -> list[tuple[str, float]]:
+        found = search(query, k)[:most]
+        return found[::-1] if worst else found
+
+    try:
+        assert isinstance(counted, PythonRetriever)
+        assert counted("how do keys", 3) == search("how do keys", 3)
+        results = measured(
+            {"all": counted, "one": counted.with_(most=1), "words": ["source=python:counted", "live.parameters.most=1"]}
+        )
+        assert {len(hits) for hits in ranked(results, "one").values()} == {1}
+        assert ranked(results, "one") == ranked(results, "words") != ranked(results, "all")
+        with pytest.raises(ConfigError, match=r"retriever 'counted' has no parameter 'mos'; did you mean most\?"):
+            counted.with_(mos=1)
+        with pytest.raises(ConfigError, match="retriever 'counted' has no parameter 'least'"):
+            measured({"a": ["source=python:counted", "live.parameters.least=1"]})
+        around = [
+            f"paths.results={tmp_path}",
+            f"paths.index={workplace / 'index'}",
+            "split=all",
+            "latency.enabled=false",
+        ]
+        ablation = Experiment.ablate(
+            *(*around, "tracking.enabled=false", "source=python:counted"),
+            candidates={"few": ["live.parameters.most=2"], "reversed": ["live.parameters.worst=true"]},
+            benchmark=benchmark_small,
+        ).run(say=lambda sentence: None)
+        assert set(ablation.verdicts["factor"]) == {"few", "reversed"}
+        assert (ablation.verdicts.set_index("factor")["effect"] <= 0).all()
+        monkeypatch.setenv(extensions.VARIABLE, "my_search")
+        assert cli.main(["list", "plugins", "--json"]) == 0
+        assert "source=python:by_length" in capsys.readouterr().out
+        assert cli.main(["search", "keys", "source=python:nobody"]) == 2
+        assert "retriever 'nobody' is not known in this process" in capsys.readouterr().err
+    finally:
+        for name in ("counted", "by_length"):
+            extensions._registered.pop(("retriever", name), None)
+
+
+def test_objects_of_one_name_stay_apart(measured, benchmark_small: Benchmark, search: Search, tmp_path: Path) -> None:
+    around = [f"paths.results={tmp_path}", "split=all"]
+    first = Experiment.arms({"mine": search}, benchmark_small, *around, quick=True)
+    second = Experiment.arms({"mine": lambda query: ["index"]}, benchmark_small, *around, quick=True)
+    numbers = [each.settings[0].config["live"].get("number", 0) for each in (first, second)]
+    assert numbers[0] != numbers[1]
+    results = first.run(say=lambda sentence: None)
+    assert ranked(results, "mine") == ranked(measured({"mine": search}), "mine")
+    assert repr(first) == "Experiment(mine; quality only)"
