@@ -85,18 +85,21 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
         raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
 
 
-def before(folder: Path, record: Mapping[str, Any], now: Generation) -> Generation:
-    """The generation that answered before `now`. Raises BundleError where there is none, or it was not kept."""
-    if not now.number:
-        raise BundleError(f"{folder} serves what was exported, so there is no earlier generation to go back to")
-    if now.number == 1:
+def earlier(folder: Path, record: Mapping[str, Any], number: int) -> Generation:
+    """Return an earlier generation. Raises BundleError if it is not kept."""
+    if number < 0:
+        raise BundleError(f"generation 0 of {folder} serves what was exported: there is no earlier generation")
+    if number == 0:
         return at_export(folder, record)
     try:
-        found = _read(folder / PREVIOUS.format(now.number - 1))
+        found = _read(folder / PREVIOUS.format(number))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         found = None
-    if found is None or found.number != now.number - 1:
-        raise BundleError(f"{folder} does not have the generation before {now.number}: put back a copy of the bundle")
+    if found is None or found.number != number:
+        raise BundleError(
+            f"{folder} does not have generation {number}: put back a copy of the bundle, or go back to what was "
+            "exported with --to 0"
+        )
     return found
 
 

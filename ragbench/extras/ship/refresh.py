@@ -133,24 +133,29 @@ class Refresher:
         last.close()
         return Refreshed(generation, found.added, found.changed, found.deleted)
 
-    def _publish(self, before: Generation, generation: Generation) -> None:
-        """Make a generation answer; the one before it is kept, those before that are deleted."""
+    def _publish(self, before: Generation, generation: Generation, *kept: Generation) -> None:
+        """Make a generation answer; the one before it and `kept` are kept, all others are deleted."""
         previous = self.folder / generations.PREVIOUS.format(before.number)
         files.write_text(previous, generations.text_of(before))
         generations.publish(self.folder, generations.text_of(generation))
-        self._prune(before, generation)
+        self._prune(before, generation, *kept)
 
-    def rollback(self) -> Refreshed:
-        """Serve again what was served before the latest refresh, as a new generation with a higher number.
+    def rollback(self, to: int | None = None) -> Refreshed:
+        """Serve an earlier generation again, as a new generation with a higher number.
 
-        A second call takes the first one back. Raises BundleError where nothing earlier is kept.
+        `to`: its number, and nothing changes if it is served already; None: the one before, so that a second call takes
+        the first one back. Raises BundleError if it is not kept.
         """
         from filelock import FileLock
 
         (self.folder / CACHE).mkdir(exist_ok=True)
         with FileLock(self.folder / CACHE / "refresh.lock"):
             now = generations.current(self.folder, self._record)
-            earlier = generations.before(self.folder, self._record, now)
+            if to == now.number:
+                return Refreshed(now)
+            earlier = generations.earlier(self.folder, self._record, now.number - 1 if to is None else to)
+            if to is not None and (earlier.collection, earlier.artefacts) == (now.collection, now.artefacts):
+                return Refreshed(now)
             index = self._index(earlier, SealedStore(self.folder / bundle.INDEX))
             index.prepare(bundle.needs(self._settings.pipeline))
             artefacts = index.artefacts()
@@ -159,7 +164,7 @@ class Refresher:
                     raise BundleError(f"{each.folder} is damaged ({reason}): the bundle stays as it is")
             then = earlier.digests or _digests(index.chunks)
             made = replace(earlier, number=now.number + 1, made=_now(), digests=then)
-            self._publish(now, made)
+            self._publish(now, made, earlier)
             index.close()
             return Refreshed(made, *_differences(now.digests, then))
 

@@ -9,16 +9,20 @@ from ragbench.base import console
 
 DESCRIPTION = """Make a bundle answer again as before its latest refresh, without reading documents or building.
 
-What answered before becomes a new generation with a higher number. A second rollback takes the first one back. Stop
-what refreshes the bundle before: it would take the same documents in again."""
+What answered before becomes a new generation with a higher number. A second rollback takes the first one back; with
+--to, which you can repeat after an interruption, it changes nothing. Stop what refreshes the bundle before: it would
+take the same documents in again."""
 EXAMPLES = """examples:
   ragbench rollback bundle
+  ragbench rollback bundle --to 4
+  ragbench rollback bundle --to 0               to the exported documents
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle and output options."""
     parser.add_argument("bundle", type=Path, help="the folder of a bundle that was refreshed")
+    parser.add_argument("--to", type=int, metavar="N", help="generation to serve again (default: the one before)")
     console.add_output(parser)
 
 
@@ -32,5 +36,5 @@ def main(arguments: argparse.Namespace) -> int:
     if opened.is_engine(arguments.bundle):
         raise BundleError(f"{arguments.bundle} is an engine, which keeps no earlier generation: put back a copy of it")
     refresher = Refresher(arguments.bundle, corpus=Path(), say=console.say)
-    tell(refresher.rollback(), arguments.json)
+    tell(refresher.rollback(arguments.to), arguments.json)
     return 0
