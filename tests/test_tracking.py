@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -317,6 +318,16 @@ def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> 
     assert len(logged(target)) == 2
     assert cli.main(["track", "--all", f"paths.results={tmp_path}"]) == 0
     assert capsys.readouterr().out.endswith(f"0 logged to {target.uri}\n")
+    full = tmp_path / "full.db"
+    tracking.prepare(named(f"sqlite:///{full}", tmp_path), said.append)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        assert cli.main(["track", "--all", f"paths.results={tmp_path}", f"tracking.uri=sqlite:///{full}"]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    printed = capsys.readouterr().err
+    assert printed.startswith("ragbench: MLflow could not be written (OperationalError: ") and printed.count("\n") == 1
     assert cli.main(["track", f"paths.results={tmp_path}"]) == 2
     assert "--all, or the folders" in capsys.readouterr().err
 

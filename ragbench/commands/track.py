@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ragbench.base import console
-from ragbench.base.errors import TrackingError
+from ragbench.base.errors import TrackingError, redacted
 
 DESCRIPTION = """Write finished experiments and searches to MLflow from their folders.
 
@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
         if len(written) < len(folders):
             raise TrackingError(f"{len(folders) - len(written)} of {len(folders)} folders were not logged (see above)")
     if arguments.json:
-        console.print_json({"store": target.uri, "logged": [str(folder) for folder in written]})
+        console.print_json({"store": redacted(target.uri), "logged": [str(folder) for folder in written]})
     else:
-        print(f"{len(written)} logged to {target.uri}")
+        print(f"{len(written)} logged to {redacted(target.uri)}")
     return 0

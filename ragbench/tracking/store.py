@@ -115,18 +115,29 @@ def _plugin_schemes() -> set[str]:
 
 @contextmanager
 def open_store(target: Target, say: Say) -> Iterator[OpenStore]:
-    """The store, with its experiment; no other process of ragbench writes to it in the meantime."""
+    """The store, with its experiment; no other process of ragbench writes to it in the meantime.
+
+    Raises TrackingError for every failure inside the block: the layers below MLflow raise many kinds of errors.
+    """
     from filelock import FileLock
 
     mlflow = _mlflow()
     path = target.database
     guarded = path or target.results / "mlflow"
-    guarded.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{guarded}.lock", timeout=_WAIT_SECONDS):
-        renewed = path is not None and target.is_ours and _set_aside(path, say)
-        if path is not None and not path.exists():
-            _make(path, target)
-        yield _open(mlflow, target, renewed)
+    try:
+        guarded.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{guarded}.lock", timeout=_WAIT_SECONDS):
+            renewed = path is not None and target.is_ours and _set_aside(path, say)
+            if path is not None and not path.exists():
+                _make(path, target)
+            yield _open(mlflow, target, renewed)
+    except TrackingError:
+        raise
+    except Exception as error:
+        first = (str(error).splitlines() or [""])[0]
+        raise TrackingError(
+            f"MLflow could not be written ({type(error).__name__}: {first}): check free space and permissions"
+        ) from error
 
 
 def folder_of(target: Target, run_id: str) -> str:
@@ -149,9 +160,9 @@ def folder_of(target: Target, run_id: str) -> str:
 def _mlflow() -> Any:
     import mlflow
 
-    # A new store logs every table and migration.
+    # A new store logs every table and migration, and a failing one the traceback of the error that it raises.
     for name in ("alembic", "mlflow.store.db.utils"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     return mlflow
 
 

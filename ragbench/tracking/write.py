@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ragbench.base import files
-from ragbench.base.errors import ResultsError
+from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
 from ragbench.results import measurements, searches, store, verdicts
 from ragbench.results.measurements import Measurements
@@ -36,12 +36,8 @@ def log(target: Target, folder: Path, say: Say) -> str | None:
             if into.renewed:
                 _log_missing(into, target.results, say, besides=folder)
             return _search(folder, into) if (folder / searches.RECORD).is_file() else _experiment(folder, into)
-    except Exception as error:  # the layers below MLflow raise many kinds; the results are on disk
-        first = (str(error).splitlines() or [""])[0]
-        say(
-            f"MLflow could not be written ({type(error).__name__}: {first}); all results are in {folder}, "
-            "and ragbench track --all writes what is missing"
-        )
+    except TrackingError as error:
+        say(f"{error}; all results are in {folder}, and ragbench track --all writes what is missing")
         return None
 
 
