@@ -88,7 +88,7 @@ faults: .venv/installed
 	$(BIN)/python -m tests.faults.company
 	$(BIN)/python -m tests.faults.sameness
 
-# The pictures of docs/studio.md, from a small ablation in a folder of its own; needs chromium and its driver.
+# The pictures of docs/read-results.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed
 	$(BIN)/python -m tests.extras.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 

@@ -1,4 +1,4 @@
-"""The screens that README and docs/first-hour.md show, from real runs: `python -m tests.screens [key=value ...]`.
+"""The screens that README and docs/quickstart.md show, from real runs: `python -m tests.screens [key=value ...]`.
 
     make screens                            both pages, some minutes of a quiet machine
     python -m tests.screens README.md       one of them; words such as paths.cache=FOLDER go to `ragbench run`
@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.report.screenshot import README, command
 
 ROOT = README.parent
-FIRST_HOUR = ROOT / "docs" / "first-hour.md"
+FIRST_HOUR = ROOT / "docs" / "quickstart.md"
 NOTES = ROOT / "tests" / "data" / "phases"
 
 
@@ -50,7 +50,7 @@ def readme(page: str, words: Sequence[str]) -> str:
 
 def first_hour(page: str, words: Sequence[str]) -> str:
     """The page with what each of its commands but the last prints, in order."""
-    place = page.index("## What they print")
+    place = page.index("## Output of each command")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(NOTES, Path(folder) / "notes")
         for line in re.findall(r"^\$ ragbench (.*)$", page, flags=re.M)[:-1]:

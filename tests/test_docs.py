@@ -26,6 +26,7 @@ from ragbench.base.errors import RagbenchError
 from ragbench.commands import call, cli
 from ragbench.config import catalogue, composition
 from ragbench.corpus.reader import read_vault
+from ragbench.report import configuration_page
 from tests.anserini_index import build
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -224,16 +225,20 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set(PAGES) <= seen
 
 
-def test_every_switch_has_a_page_with_its_parameters() -> None:
-    for group in catalogue.read().switches:
-        own = ROOT / "docs" / "proposals" / f"{group.name}.md"
-        if own.exists():
-            text = own.read_text(encoding="utf-8")
-            for parameter in group.parameters:
-                assert f"| `{parameter.key}` | `{parameter.short}` |" in text, parameter
-        else:
-            everywhere = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page != GENERATED)
-            assert f"## {group.name}\n" in everywhere or f"`{group.name}=" in everywhere, f"{group.name} has no page"
+def test_every_switch_is_on_the_page_of_optional_features_with_its_parameters() -> None:
+    text = (ROOT / "docs" / "optional-features.md").read_text(encoding="utf-8")
+    found = catalogue.read()
+    assert configuration_page.features(found) in text, "write the table of `ragbench list switches --markdown` into it"
+    everywhere = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page != GENERATED)
+    for group in found.switches:
+        rows = [line for line in text.splitlines() if line.startswith(f"| [`{group.name}`](configuration.md#{group.name})")]
+        assert rows or f"`{group.name}=" in everywhere, f"{group.name} has no page"
+        for parameter in group.parameters if rows else ():
+            assert f"`{parameter.key}` ({parameter.short})".replace("|", "\\|") in rows[0], parameter
+    proposals = [group.name for group in found.switches if group.name in catalogue.ALIASES]
+    assert len(proposals) == 13
+    for name in proposals:
+        assert re.search(rf"^### {name} \([\w -]+\)\n\n.+\n\n<!-- effect: {name} -->\n.+", text, re.M), name
 
 
 @pytest.mark.parametrize("page", ["command-line.md", "python-api.md"])

@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
   ragbench list runs                 finished and interrupted runs, and the command that continues those
   ragbench list --markdown           all of it as one page, docs/configuration.md
+  ragbench list switches --markdown  the table of docs/optional-features.md
   ragbench list --conformance        the requirements of the seeds and what shows them, docs/research/conformance.md
 """
 
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
     parser.add_argument("kind", nargs="?", choices=KINDS, help=f"what to show (default: {', '.join(_UNASKED)})")
     parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
-    parser.add_argument("--markdown", action="store_true", help="print everything as one page of documentation")
+    parser.add_argument("--markdown", action="store_true", help="print the reference page, or the table of switches")
     parser.add_argument("--conformance", action="store_true", help="print what the seeds require, and what shows it")
     console.add_output(parser)
 
@@ -58,7 +59,10 @@ def main(arguments: argparse.Namespace) -> int:
         from ragbench.models.bundled import BUNDLED
         from ragbench.report import configuration_page
 
-        print(configuration_page.document(found, BUNDLED), end="")
+        if arguments.kind == "switches":
+            print(configuration_page.features(found))
+        else:
+            print(configuration_page.document(found, BUNDLED), end="")
         return 0
     shown = [arguments.kind] if arguments.kind else list(_UNASKED)
     rows = {kind: [row for row in _ROWS[kind](found) if _key(row).startswith(arguments.prefix)] for kind in shown}

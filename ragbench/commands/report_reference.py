@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   ragbench report reference --out /tmp/REFERENCE.md latency.queries=10
   ragbench report reference --presets baseline,all --no-ablations
   ragbench report reference --presets recommended --no-ablations --out REFERENCE.md --update
-  ragbench report reference --docs docs/proposals --readme README.md    also effects into pages, presets into README
+  ragbench report reference --docs docs --readme docs/findings.md    also write effects and presets into pages
 """
 
 # For the words that begin the sentence in a page: the title of the table, and the command.

@@ -172,7 +172,7 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
     files.write_text(docs / PAGE, page(atlas))
     written.append(docs / PAGE)
     for path, text in (
-        (docs / "proposals" / "index.md", proposals(atlas)),
+        (docs / "research" / "proposals.md", proposals(atlas)),
         (docs / "findings.md", findings(atlas)),
     ):
         if path.is_file():
@@ -220,7 +220,7 @@ def findings(atlas: Atlas) -> str:
 
 
 def proposals(atlas: Atlas) -> str:
-    """The tables of docs/proposals/index.md: every switch and preset on people's questions, pooled and by site."""
+    """Return the tables of docs/research/proposals.md: each switch and preset on user questions, pooled and by site."""
     return "\n\n".join(
         [markdown(people(atlas)), "By site:", markdown(people_by_site(atlas, [*_PROPOSALS, "graph", "community"]))]
     )
@@ -260,7 +260,7 @@ def page(atlas: Atlas) -> str:
         "## What effects vary with",
         _moderators(atlas),
         "## People's questions",
-        "Every switch and preset, by site: [the proposals](../proposals/index.md#which-of-them-pay-for-people).",
+        "Every switch and preset, by site: [the proposals](proposals.md#which-of-them-pay-for-people).",
         "## The collections",
         _collections(atlas),
     ]

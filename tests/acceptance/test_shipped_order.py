@@ -38,7 +38,7 @@ def test_the_pages_show_the_rows_of_the_sheet() -> None:
     rows = re.findall(r"^\| questions \| ([^|]+) \|[^|]*\| (\d+) \|[^|]*\| ([\d.]+) \| ([\d.]+) \| ([+-][\d.]+) \|",
                       SHEET.read_text(), re.M)  # fmt: skip
     assert len(rows) == 16  # fourteen sites, all of them, and all of them with links hidden
-    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/search.md"))
+    readme, page = ((ROOT / name).read_text() for name in ("README.md", "docs/research/recommended.md"))
     for site, topics, before, after, gain in rows:
         shown = f"| {site} | {topics} | {before} | {after} | {gain}"
         assert shown in page, shown

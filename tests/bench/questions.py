@@ -3,7 +3,7 @@
     python tests/bench/questions.py FILE
     python tests/bench/questions.py FILE baseline strong_hybrid 'strong_hybrid fuse.method=rrf' paths.cache=FOLDER
 
-    python tests/bench/questions.py FILE --page docs/search.md
+    python tests/bench/questions.py FILE --page docs/research/recommended.md
 
 FILE lists collections, as for `ragbench fit order --collections`. Words that begin with `KEY=` are overrides of all
 arms. Collections of the kind `questions` are measured; the others only take part in learning. `recommended` is measured

@@ -1,4 +1,4 @@
-"""A new user, from a folder of notes to a served answer, with the commands that docs/first-hour.md shows."""
+"""A new user, from a folder of notes to a served answer, with the commands that docs/quickstart.md shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from ragbench.commands import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "docs" / "first-hour.md"
+PAGE = ROOT / "docs" / "quickstart.md"
 QUICK = ("latency.queries=2", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false")
 QUICK += ("tracking.enabled=false", "statistics.draws=1000")
 

@@ -29,7 +29,7 @@ QUESTIONS = (
 def calls() -> list[list[str]]:
     """Every call of ragbench in README and in the first hour, in order."""
     found = []
-    for page in (ROOT / "README.md", ROOT / "docs" / "first-hour.md"):
+    for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md"):
         for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
             found += [words for words, _ in Block(page, match["kind"], match["body"], False).lines if words]
         lines = page.read_text(encoding="utf-8").splitlines()

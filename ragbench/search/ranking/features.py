@@ -1,4 +1,4 @@
-"""The features of a query's candidate documents; docs/search.md describes each.
+"""The features of a query's candidate documents; docs/research/recommended.md describes each.
 
 A candidate is a document, represented by its first chunk in the fused ranking.
 """

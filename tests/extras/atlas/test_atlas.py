@@ -64,7 +64,7 @@ def test_the_page_is_the_one_that_the_tables_give() -> None:
     atlas = Atlas.load(Path(changes.__file__).parent)
     assert (root / "docs" / atlas_page.PAGE).read_text(encoding="utf-8") == atlas_page.page(atlas)
     assert atlas_page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
-    assert atlas_page.proposals(atlas) in (root / "docs" / "proposals" / "index.md").read_text(encoding="utf-8")
+    assert atlas_page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
 
 
 def test_effects_by_hand() -> None:

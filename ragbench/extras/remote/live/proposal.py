@@ -38,7 +38,7 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
     if not lists:
         raise LiveError(
             f"the answer has no list of hits (it begins {str(answer)[:80]!r}): ask for a query that finds something, "
-            "or write the arm as docs/live.md shows"
+            "or write the arm as docs/measure-existing-search.md shows"
         )
     path, hits = lists[0]
     fields = {name: [value for hit in hits for key, value in _fields(hit, "") if key == name] for name in _keys(hits)}
@@ -60,7 +60,7 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
         "score": _usual("score", numbers),
     }
     if not keys["document"] and not keys["text"]:
-        raise LiveError(f"a hit names no document and has no text (it is {str(hits[0])[:80]!r}): see docs/live.md")
+        raise LiveError(f"a hit names no document and has no text (it is {str(hits[0])[:80]!r}): see docs/measure-existing-search.md")
     return Proposal({name: value for name, value in keys.items() if value}, len(hits), named)
 
 
