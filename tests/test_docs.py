@@ -231,7 +231,8 @@ def test_every_switch_is_on_the_page_of_optional_features_with_its_parameters() 
     assert configuration_page.features(found) in text, "write the table of `ragbench list switches --markdown` into it"
     everywhere = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page != GENERATED)
     for group in found.switches:
-        rows = [line for line in text.splitlines() if line.startswith(f"| [`{group.name}`](configuration.md#{group.name})")]
+        row = f"| [`{group.name}`](configuration.md#{group.name})"
+        rows = [line for line in text.splitlines() if line.startswith(row)]
         assert rows or f"`{group.name}=" in everywhere, f"{group.name} has no page"
         for parameter in group.parameters if rows else ():
             assert f"`{parameter.key}` ({parameter.short})".replace("|", "\\|") in rows[0], parameter

@@ -91,7 +91,7 @@ class Cost:
         if self.unknown == END_TO_END:
             return "Compare like with like: serve a bundle (ragbench serve) and measure it with live=ragbench"
         if self.unknown == RECORDED:
-            return "To include latency, measure the search itself instead of its run file: docs/measure-existing-search.md"
+            return "To include latency, measure the search instead of its run file: docs/measure-existing-search.md"
         if self.disturbed:
             return "Measure latency again on a quieter machine: ragbench run --time-again @1"
         if self.added is not None and self.added.known:

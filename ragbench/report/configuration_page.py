@@ -36,7 +36,7 @@ def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
         *(_switch(group) for group in catalogue.switches),
         "## Settings\n\nThe keys of no switch.",
         *_settings(catalogue.settings),
-        "## Data\n\nTaken by `data=NAME`; see [documents and queries](documents-and-queries.md#collections-in-other-formats).",
+        "## Data\n\nSet by `data=NAME`; see [formats](documents-and-queries.md#collections-in-other-formats).",
         *(f"### data={each.name}\n\n{each.description}\n\n{_keys(each.parameters)}" for each in catalogue.data.options),
         *_spaces(catalogue.search_spaces),
         "## Models\n\nThese come with the installation, pinned by digest. A folder or a hub name works as well.\n\n"
@@ -49,7 +49,7 @@ def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
 
 
 def features(catalogue: Catalogue) -> str:
-    """Return the table of docs/optional-features.md: each switch that changes a pipeline, with its keys and defaults."""
+    """Return the table of docs/optional-features.md: the switches that change a pipeline, with keys and defaults."""
     return _table(
         ("option", "effect on the pipeline", "keys (defaults)"),
         (

@@ -60,7 +60,9 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
         "score": _usual("score", numbers),
     }
     if not keys["document"] and not keys["text"]:
-        raise LiveError(f"a hit names no document and has no text (it is {str(hits[0])[:80]!r}): see docs/measure-existing-search.md")
+        raise LiveError(
+            f"a hit has neither a document nor text ({str(hits[0])[:80]!r}): see docs/measure-existing-search.md"
+        )
     return Proposal({name: value for name, value in keys.items() if value}, len(hits), named)
 
 
