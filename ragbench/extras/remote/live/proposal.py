@@ -61,7 +61,7 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
     }
     if not keys["document"] and not keys["text"]:
         raise LiveError(
-            f"a hit has neither a document nor text ({str(hits[0])[:80]!r}): see docs/measure-existing-search.md"
+            f"a hit names no document and has no text ({str(hits[0])[:80]!r}): see docs/measure-existing-search.md"
         )
     return Proposal({name: value for name, value in keys.items() if value}, len(hits), named)
 
