@@ -18,7 +18,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragbench.base.query_memory import remember
+    from ragbench.base.query_memory import remember as remember
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.native import save_benchmark
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
     from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.search.live.objects import retriever
-    from ragbench.workbench import Experiment, Own, Results, Tuning, tune
+    from ragbench.workbench import Experiment, Results, tune
+    from ragbench.workbench import Own as Own
+    from ragbench.workbench import Tuning as Tuning
     from ragbench.workbench.bakeoff import bakeoff
+    from ragbench.workbench.evaluate import evaluate
 
 # Libraries report their use to their makers as soon as they are imported or started.
 for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
-__all__ = ["Benchmark", "Experiment", "Own", "Results", "Tuning", "bakeoff", "encoder", "load", "load_benchmark"]
-__all__ += ["measure", "remember", "reranker", "retriever", "save_benchmark", "stage", "tune"]
+__all__ = ["Benchmark", "Experiment", "Results", "bakeoff", "encoder", "evaluate", "load", "load_benchmark", "measure"]
+__all__ += ["reranker", "retriever", "save_benchmark", "stage", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -46,6 +49,7 @@ _HOME = {
     "Tuning": "ragbench.workbench",
     "bakeoff": "ragbench.workbench.bakeoff",
     "encoder": "ragbench.models.functions",
+    "evaluate": "ragbench.workbench.evaluate",
     "load": "ragbench.extras.ship.opening",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.own_measures",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,20 @@ class Benchmark:
             raise BenchmarkError(f"benchmark '{self.name}' has no documents")
         _refuse_repeated(self.name, "document", [document.docno for document in self.documents])
         _refuse_repeated(self.name, "topic", [topic.qid for topic in self.topics])
+
+    @classmethod
+    def from_frames(
+        cls, documents: Any, queries: Any = None, qrels: Any = None, name: str = "frames", markdown: bool = False
+    ) -> Benchmark:
+        """The benchmark of tables: `Benchmark.from_frames(documents, topics, qrels)`, or of a dataset of PyTerrier.
+
+        Columns: docno, text and perhaps title; qid, query and perhaps split; qid, docno, label. The names of ranx,
+        BEIR and ir_datasets are accepted. Tables are data frames, lists of dicts, or mappings by id. `markdown` reads
+        texts as markdown. Raises BenchmarkError with the table and row.
+        """
+        frames = importlib.import_module("ragbench.benchmark.frames")  # which makes benchmarks, so it imports this one
+        made: Benchmark = frames.from_frames(documents, queries, qrels, name, markdown)
+        return made
 
     def read_from(self, source: Mapping[str, Any]) -> Benchmark:
         """The same benchmark, which `ragbench.config.benchmark.load` reads from the nodes `data` and `topics`."""

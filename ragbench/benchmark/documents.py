@@ -26,7 +26,7 @@ _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKDOWN_SUFFIX = re.compile(r"\.(md|markdown)$", re.IGNORECASE)
 _COMPARED = 2000
 IDS = ("_id", "id", "docno", "doc_id", "docid")
-_TEXTS = ("text", "contents", "content", "body")
+TEXTS = ("text", "contents", "content", "body")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[
         docno = identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
         if not docno:
             raise BenchmarkError(f"{where} has no document id: give every record a non-empty '_id'")
-        key = next((key for key in _TEXTS if key in row), None)
+        key = next((key for key in TEXTS if key in row), None)
         if key is None or not isinstance(row[key], str):
             raise BenchmarkError(f"{where}: document {docno} has no text: give every record a text in field 'text'")
         title = row.get("title") or ""

@@ -1,4 +1,4 @@
-"""Tables in memory as runs: data frames, mappings and lists with the column names of PyTerrier, ranx, BEIR and TREC."""
+"""Tables in memory as runs and benchmarks, with the column names of PyTerrier, ranx, BEIR, ir_datasets and TREC."""
 
 from __future__ import annotations
 
@@ -7,11 +7,86 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.documents import IDS, identifier
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.documents import IDS, TEXTS, Collector, Form, identifier, make_document
+from ragbench.benchmark.judgments import assemble
 
 QIDS = ("qid", "query_id", "query-id", "q_id", "topic")
 DOCNOS = ("docno", "doc_id", "corpus-id", "document_id", "docid", "pid")
 SCORES = ("score", "sim", "similarity")
+GRADES = ("label", "relevance", "rel", "grade", "qrel", "score")
+QUERIES = ("query", "text", "title", "question")
+
+
+def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: bool = False) -> Benchmark:
+    """The benchmark of three tables, or of one dataset of PyTerrier or ir_datasets. Raises BenchmarkError.
+
+    A table is a data frame, a list of dicts, or a mapping by id: `{docno: text}`, `{qid: text}`,
+    `{qid: {docno: grade}}`. Queries may have a split; without one all are test topics.
+    """
+    if queries is None and qrels is None:
+        documents, queries, qrels = _of_dataset(documents)
+    collected = Collector(Form(markdown))
+    for number, row in enumerate(_rows_by_id(documents, "docno", "text", "documents"), start=1):
+        where = f"documents, row {number}"
+        docno = identifier(value_of(row, (*DOCNOS, *IDS), where))
+        text = value_of(row, TEXTS, where)
+        if not isinstance(text, str):
+            raise BenchmarkError(f"{where}: the text of {docno} is {text!r:.40}: give a text")
+        title = row.get("title")
+        collected.add(where, make_document(docno, title if isinstance(title, str) else "", text, {}, collected.form))
+    read, warnings = collected.finish("documents")
+    grades = read_qrels_table(qrels)
+    topics: dict[str, Topic] = {}
+    for number, row in enumerate(_rows_by_id(queries, "qid", "query", "queries"), start=1):
+        where = f"queries, row {number}"
+        qid, text = identifier(value_of(row, (*QIDS, *IDS), where)), value_of(row, QUERIES, where)
+        if not isinstance(text, str) or not text.strip():
+            raise BenchmarkError(f"{where}: query {qid} is empty: give it a text or remove it")
+        if qid in topics:
+            raise BenchmarkError(f"{where} repeats query id '{qid}': ids must be unique")
+        given = {key: row[key] for key in ("type", "split", "need", "group") if isinstance(row.get(key), str)}
+        topics[qid] = Topic(qid, text.strip(), **given)
+    by_split: dict[str, dict[str, dict[str, int]]] = {}
+    for qid, judged in grades.items():
+        by_split.setdefault(topics[qid].split if qid in topics else "test", {})[qid] = judged
+    return assemble(name, read, topics.values(), by_split, None, "qrels", warnings)
+
+
+def read_qrels_table(table: Any, what: str = "qrels") -> dict[str, dict[str, int]]:
+    """Judgments by qid and docno, of a data frame, a list of dicts, a mapping or ranx. Raises BenchmarkError."""
+    table = table.to_dict() if _of_ranx(table) and not is_frame(table) else table
+    if isinstance(table, Mapping):
+        rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
+    else:
+        names = (QIDS, (*DOCNOS, *IDS), GRADES)
+        rows = [tuple(value_of(row, each, what) for each in names) for row in rows_of(table, what)]
+    qrels: dict[str, dict[str, int]] = {}
+    for qid, docno, grade in rows:
+        value = number(grade, f"{what}: the grade of {docno} for {qid}")
+        if value != int(value):
+            raise BenchmarkError(f"{what}: the grade of {docno} for {qid} is {value:g}: give a whole number")
+        qrels.setdefault(identifier(qid), {})[identifier(docno)] = int(value)
+    if not qrels:
+        raise BenchmarkError(f"{what} has no rows: give a table with qid, docno and label")
+    return qrels
+
+
+def _of_dataset(dataset: Any) -> tuple[Any, Any, Any]:
+    """The tables of a dataset of PyTerrier or ir_datasets."""
+    if hasattr(dataset, "get_corpus_iter"):
+        return dataset.get_corpus_iter(verbose=False), dataset.get_topics(), dataset.get_qrels()
+    if hasattr(dataset, "docs_iter"):
+        return dataset.docs_iter(), dataset.queries_iter(), dataset.qrels_iter()
+    raise BenchmarkError("give documents, queries and qrels, or one dataset of PyTerrier or ir_datasets")
+
+
+def _rows_by_id(table: Any, key: str, text: str, what: str) -> Iterable[Mapping[str, Any]]:
+    if isinstance(table, Mapping) and not is_frame(table):
+        return [
+            {key: each, **(value if isinstance(value, Mapping) else {text: value})} for each, value in table.items()
+        ]
+    return rows_of(table, what)
 
 
 def is_run(value: Any) -> bool:
@@ -81,7 +156,9 @@ def _row(value: Any, what: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     if hasattr(value, "_asdict"):
-        return dict(value._asdict())
+        fields = dict(value._asdict())
+        text = value.default_text() if hasattr(value, "default_text") and not set(fields) & {*TEXTS, *QUERIES} else None
+        return fields if text is None else {**fields, "text": text}
     raise BenchmarkError(f"{what} has the row {value!r:.60}: give rows as dicts or a DataFrame")
 
 

@@ -212,6 +212,27 @@ def _if_useful(run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
     return [(qid, if_useful(PRIMARY), ndcg_if_useful(gains[qid], ideal[qid], typical)) for qid in run]
 
 
+_OTHER_NAMES = {
+    **{"ndcg": "nDCG", "ndcg_cut": "nDCG", "mrr": "RR", "recip_rank": "RR", "map": "AP", "map_cut": "AP"},
+    **{"recall": "R", "precision": "P", "p": "P", "r": "R", "hit_rate": "Success", "hits": "Success"},
+    **{"success": "Success"},
+}
+"""Measures of ir_measures by what trec_eval, PyTerrier and ranx call them."""
+
+
+def own_name(measure: Any) -> str:
+    """The name of a measure here: of an object of ir_measures, of `ndcg_cut_10`, `recip_rank`, `recall@100`.
+
+    >>> own_name("ndcg_cut_10"), own_name("mrr@5"), own_name("recip_rank"), own_name("nDCG@10")
+    ('nDCG@10', 'RR@5', 'RR', 'nDCG@10')
+    """
+    name = str(measure)
+    plain, at, cutoff = name.partition("@")
+    if not at and (end := plain.rpartition("_"))[2].isdigit():
+        plain, at, cutoff = end[0], "@", end[2]
+    return f"{_OTHER_NAMES[plain.lower()]}{at}{cutoff}" if plain.lower() in _OTHER_NAMES else name
+
+
 def parse(name: str) -> Measure:
     """The measure of a name. Raises ConfigError when ir_measures does not know or cannot compute it."""
     import ir_measures

@@ -129,10 +129,12 @@ def time_again(
     conclude: Callable[[Measurements], None] = verdicts.against_first,
     progress: Progress | None = None,
     say: Say = print,
+    benchmark: Benchmark | None = None,
 ) -> Measurements:
     """Time the arms of a finished run anew, in a run of its own with the values that the finished one measured.
 
-    Raises ResultsError for an ablation, and for documents or topics that have changed since.
+    `benchmark`: the one of the run, read again by default. Raises ResultsError for an ablation, and for documents or
+    topics that have changed since.
     """
     record, names = finished.record, finished.arms
     if record["command"] != "run":
@@ -145,7 +147,7 @@ def time_again(
         )
         for name in names
     ]
-    benchmark = load(settings[0].config)
+    benchmark = load(settings[0].config) if benchmark is None else benchmark
     if benchmark.digest != record["benchmark"]["digest"]:
         raise ResultsError(f"the data of {finished.folder} has changed since: measure it again with ragbench run")
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)

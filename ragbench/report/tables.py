@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base.console import columns, print_table, print_text
+from ragbench.base.console import columns, latex, markdown, print_table, print_text
+from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import interval, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation import headroom, latency, open_loop
@@ -13,7 +15,7 @@ from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import areas, field, halves
-from ragbench.report import evidence
+from ragbench.report import evidence, figures
 from ragbench.results import verdicts
 from ragbench.results.measurements import ARMS
 
@@ -168,6 +170,72 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     )
     kept = ["change", "documents", "passages", "p95", "quality", "cost", "verdict"]
     return columns(shown, [name for name in kept if name != "passages" or any(shown[name])])
+
+
+def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> pd.DataFrame:
+    """Published effects beside the measured ones: claim, claimed, effect, its interval, and how they agree.
+
+    A claim reads `ARM beats BASELINE`. Raises ConfigError for one about anything else.
+    """
+    import pandas as pd
+
+    by_name = {str(row["factor"]): row for row in evidence.rows(frame[frame["kind"] == "main"])}
+    found = []
+    for claim, value in claimed.items():
+        arm, beats, base = (part.strip() for part in claim.partition(" beats "))
+        if not beats or base != baseline or arm not in by_name:
+            raise ConfigError(
+                f"the claim '{claim}' must be 'ARM beats {baseline}' with one of {', '.join(by_name)}; got no such pair"
+            )
+        low, high = by_name[arm]["ci_low"], by_name[arm]["ci_high"]
+        agrees = "lower than claimed" if high < value else "higher than claimed" if low > value else "as claimed"
+        shown = agrees if low > 0 or high < 0 else f"not significant, {agrees}"
+        found.append((claim, value, by_name[arm]["effect"], low, high, shown))
+    return pd.DataFrame(found, columns=["claim", "claimed", "effect", "ci_low", "ci_high", "result"])
+
+
+def to_markdown(frame: pd.DataFrame) -> str:
+    """Verdicts as a markdown table."""
+    return markdown(compact(frame))
+
+
+def to_latex(frame: pd.DataFrame) -> str:
+    """Verdicts as a LaTeX `tabular` with rules of booktabs."""
+    return latex(compact(frame))
+
+
+def html(frame: pd.DataFrame, means: pd.DataFrame, title: str) -> str:
+    """Verdicts with their confidence intervals as bars, then the means: without scripts, as a notebook shows it."""
+    main = frame[(frame["kind"] == "main") & frame["effect"].notna()]
+    head = "".join(f"<th>{name}</th>" for name in ("change", "effect", "", "p", "quality", "cost", "verdict"))
+    reach = max([0.01, *(abs(each) for name in ("ci_low", "ci_high", "effect") for each in main[name].dropna())])
+    body = ""
+    for row in evidence.rows(main):
+        shown = [label(str(row["factor"])), _effect(row, ""), "", f"{row['p']:.3f}"]
+        shown = [escape(each) for each in [*shown, row["quality"], row["cost"], row["verdict"]]]
+        shown[2] = _bar(row, reach)
+        body += f"<tr title='{escape(str(row['reason']), quote=True)}'>{''.join(f'<td>{e}</td>' for e in shown)}</tr>"
+    verdicts = f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{body}</table>" if body else ""
+    return verdicts + str(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
+
+
+_BAR_PX = 160
+
+
+def _bar(row: Mapping[str, Any], reach: float) -> str:
+    """A confidence interval as a bar around 0 and its effect as a dot; the colours are those of verdicts."""
+
+    def place(value: float) -> float:
+        return round(_BAR_PX / 2 + value / reach * (_BAR_PX / 2 - 5), 1)
+
+    color = figures.VERDICTS.get(str(row["verdict"]), ("#888888", ""))[0]
+    low, high = (row[name] if row[name] == row[name] else row["effect"] for name in ("ci_low", "ci_high"))
+    return (
+        f"<svg width='{_BAR_PX}' height='14' role='img' aria-label='{escape(_effect(row, ''))}'>"
+        f"<line x1='{_BAR_PX / 2}' y1='0' x2='{_BAR_PX / 2}' y2='14' stroke='#999'/>"
+        f"<line x1='{place(low)}' y1='7' x2='{place(high)}' y2='7' stroke='{color}' stroke-width='3'/>"
+        f"<circle cx='{place(row['effect'])}' cy='7' r='4' fill='{color}'/></svg>"
+    )
 
 
 def _effect(row: Mapping[str, Any], level: str) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ResultsError
-from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.runs import read_run, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evaluation.measures import if_useful
 from ragbench.evidence.arms import Arm, Arms
-from ragbench.evidence.policy import Policy
+from ragbench.evidence.policy import BudgetSpec, Policy, StatisticsSpec
+from ragbench.evidence.table import table
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -128,15 +133,48 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
         raise ResultsError(
             f"{source} has no hits for any topic of '{benchmark.name}', split '{split}': name a run for them"
         )
-    run = {qid: measures.decreasing(trec_eval_order(given.get(qid, []))) for qid in topics}
-    frame = measures.evaluate(run, benchmark.document_qrels, [measure], benchmark.unanswerable)
+    frame = _values(given, benchmark.document_qrels, topics, [measure], benchmark.unanswerable)
+    return _arm_of(frame, measure), missing
+
+
+def judge_runs(
+    runs: Mapping[str, measures.Run], qrels: Qrels, names: Sequence[str], baseline: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The verdicts on runs against one of them by the first measure, and arm, qid, measure, value of judged queries.
+
+    Nothing is known of their latency, so quality alone decides. A query without hits in a run counts as 0. Raises
+    ResultsError for a run without a hit for any judged query.
+    """
+    import pandas as pd
+
+    measures.check(names)
+    for name, run in runs.items():
+        if not run.keys() & qrels.keys():
+            theirs, ours = (", ".join(list(each)[:2]) for each in (run, qrels))
+            raise ResultsError(f"'{name}' has no hits for any judged query: it has {theirs}, the judgments {ours}")
+    frames = {name: _values(run, qrels, sorted(qrels), names) for name, run in runs.items()}
+    policy = Policy(names[0], StatisticsSpec(), BudgetSpec(None, None))
+    arms = Arms({name: _arm_of(frame, names[0]) for name, frame in frames.items()}, policy)
+    values = pd.concat([frame.assign(arm=name) for name, frame in frames.items()], ignore_index=True)
+    values = values.loc[values["measure"].isin(names), ["arm", "qid", "measure", "value"]].reset_index(drop=True)
+    return table(arms.against(baseline)), values
+
+
+def _values(
+    given: measures.Run, qrels: Qrels, qids: Sequence[str], names: Sequence[str], unanswerable: Collection[str] = ()
+) -> pd.DataFrame:
+    run = {qid: measures.decreasing(trec_eval_order(given.get(qid, []))) for qid in qids}
+    return measures.evaluate(run, qrels, names, unanswerable)
+
+
+def _arm_of(frame: pd.DataFrame, measure: str) -> Arm:
     values = {
         name: {str(q): float(v) for q, v in rows[["qid", "value"]].itertuples(index=False)}
         for name, rows in frame.groupby("measure")
     }
     useful = values.get(if_useful(measure))
     levels: Mapping[str, Mapping[str, float]] = {DOCUMENT: values.get(measure, {})}
-    return Arm(levels, {DOCUMENT: useful} if useful else {}, recorded=True), missing
+    return Arm(levels, {DOCUMENT: useful} if useful else {}, recorded=True)
 
 
 def _read(source: Path) -> tuple[Measurements | None, str | None]:

@@ -264,7 +264,7 @@ class Experiment:
             progress=progress,
             say=say,
         )
-        return Results.of(measured, self.given)
+        return dataclasses.replace(Results.of(measured, self.given), held=self.held)
 
     def time_again(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console, locations
 from ragbench.base.errors import ConfigError
+from ragbench.config.settings import Settings
 from ragbench.evaluation import headroom as room
 from ragbench.extras.studio import link as studio_link
 from ragbench.extras.studio.link import StudioLink
@@ -31,14 +32,17 @@ if TYPE_CHECKING:
 class Results(files.Measurements):
     """Results with their evidence: verdicts, losses and figures.
 
-    `tracking_run` is the run's id in MLflow; `benchmark` is the one that a script handed over to the experiment.
+    `tracking_run` is the run's id in MLflow; `benchmark` is the one that a script handed over to the experiment, `held`
+    are the Python objects among its arms.
     """
 
     tracking_run: str | None = None
     benchmark: Benchmark | None = dataclasses.field(default=None, compare=False, repr=False)
+    held: tuple[object, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __repr__(self) -> str:
-        return f"Results({', '.join(self.arms)}; in {self.folder.name})"
+        untimed = "" if len(self.latency) else "; quality only, .time() measures latency"
+        return f"Results({', '.join(self.arms)}; in {self.folder.name}{untimed})"
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> Results:
@@ -244,6 +248,49 @@ class Results(files.Measurements):
                 progress=progress,
                 say=console.say,
             )
+
+    def time(self) -> Results:
+        """Measure the latency of these arms, in a run of its own with the quality that this one measured.
+
+        Raises ResultsError for an ablation.
+        """
+        from ragbench.experiment.run import time_again
+
+        with console.progress() as progress:
+            timed = time_again(self, verdicts.against_first, progress, console.say, self.benchmark)
+        return dataclasses.replace(Results.of(timed, self.benchmark), held=self.held)
+
+    def to_mlflow(self, uri: str | None = None) -> str | None:
+        """Record the run in MLflow, in the store of its configuration or at `uri`; the id of the run there."""
+        from ragbench import tracking
+
+        settings = Settings(self.arms[0], self.config(self.arms[0]))
+        chosen = settings if uri is None else settings.with_values({"tracking.uri": uri})
+        target = tracking.target_of(chosen)
+        tracking.check(target)
+        return tracking.log(target, self.folder, console.say)
+
+    def claims(self, claimed: Mapping[str, float]) -> pd.DataFrame:
+        """Published effects beside the measured ones: `claims({"mine beats baseline": 0.05})`."""
+        return tables.claims(self.verdicts, self.arms[0], claimed)
+
+    def to_markdown(self) -> str:
+        """The verdicts as a markdown table."""
+        return tables.to_markdown(self.verdicts)
+
+    def to_latex(self) -> str:
+        """The verdicts as a LaTeX table with rules of booktabs."""
+        return tables.to_latex(self.verdicts)
+
+    def plot(self) -> go.Figure:
+        """The figure that says most: effects by verdict, or where one arm alone lost what is relevant."""
+        return self.plot_effects() if len(self.verdicts) else self.plot_losses()
+
+    def _repr_html_(self) -> str:
+        title = f"{evidence.primary(self)} against {self.arms[0]}" if not self.design else self.design
+        untimed = "" if len(self.latency) else "<p>quality only: <code>.time()</code> measures latency</p>"
+        exploratory = f"<p>{self.exploratory}</p>" if self.exploratory else ""
+        return tables.html(self.verdicts, self.summary(), title) + exploratory + untimed
 
     def plot_effects(self) -> go.Figure:
         """Effects with intervals, by verdict."""

@@ -1,0 +1,211 @@
+"""Tables in, verdicts out: benchmarks of data frames, runs compared on judgments alone, quick runs timed later."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+
+import ragbench
+from ragbench import Benchmark, Experiment, load_benchmark
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+
+TEA = Path(__file__).parents[1] / "data" / "tea" / "beir"
+MEASURES = ["nDCG@10", "RR", "R@100", "AP", "P@5"]
+
+
+@pytest.fixture(scope="module")
+def tea() -> Benchmark:
+    return load_benchmark("beir", folder=TEA)
+
+
+@pytest.fixture(scope="module")
+def frames(tea: Benchmark) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    lines = [pd.read_json(TEA / f"{name}.jsonl", lines=True) for name in ("corpus", "queries")]
+    documents = lines[0].rename(columns={"_id": "docno"})[["docno", "title", "text"]]
+    queries = lines[1].rename(columns={"_id": "qid", "text": "query"})[["qid", "query"]]
+    rows = [(qid, docno, grade) for qid, judged in tea.document_qrels.items() for docno, grade in judged.items()]
+    return documents, queries, pd.DataFrame(rows, columns=["qid", "docno", "label"])
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Two runs over 200 queries, the second better, with ties, repeated scores and a query without hits."""
+    chance = np.random.default_rng(7)
+    qrels, runs = [], {"bm25": [], "mine": []}
+    for number in range(200):
+        qid = f"q{number}"
+        docnos = [f"d{each}" for each in range(30)]
+        relevant = chance.choice(docnos, 3, replace=False)
+        qrels += [(qid, docno, int(grade)) for docno, grade in zip(relevant, (2, 1, 1), strict=True)]
+        for name, gain in (("bm25", 0.0), ("mine", 1.5)):
+            scores = np.round(chance.normal(size=30) + gain * np.isin(docnos, relevant), 1)
+            runs[name] += [] if name == "bm25" and number == 3 else list(zip([qid] * 30, docnos, scores, strict=True))
+    frames = {name: pd.DataFrame(rows, columns=["qid", "docno", "score"]) for name, rows in runs.items()}
+    return frames, pd.DataFrame(qrels, columns=["qid", "docno", "label"])
+
+
+def test_a_benchmark_of_frames_is_that_of_the_files(tea: Benchmark, frames: Any) -> None:
+    documents, queries, qrels = frames
+    made = Benchmark.from_frames(documents, queries, qrels, name="tea")
+    parts = ("docno", "title", "text", "sections")
+    for ours, theirs in zip(made.documents, tea.documents, strict=True):
+        assert [getattr(ours, part) for part in parts] == [getattr(theirs, part) for part in parts]
+    assert {topic.qid: topic.text for topic in made.topics} == {topic.qid: topic.text for topic in tea.topics}
+    assert made.document_qrels == tea.document_qrels
+    assert made.splits == ("test",)
+
+
+def test_other_names_and_shapes_give_the_same_benchmark(frames: Any) -> None:
+    documents, queries, qrels = frames
+    expected = Benchmark.from_frames(documents, queries, qrels)
+    record = {
+        name: namedtuple(name, fields)
+        for name, fields in {
+            "doc": "doc_id text title",
+            "query": "query_id text",
+            "qrel": "query_id doc_id relevance",
+        }.items()
+    }
+    dataset = SimpleNamespace(
+        docs_iter=lambda: iter([record["doc"](row.docno, row.text, row.title) for row in documents.itertuples()]),
+        queries_iter=lambda: iter([record["query"](row.qid, row.query) for row in queries.itertuples()]),
+        qrels_iter=lambda: iter([record["qrel"](row.qid, row.docno, row.label) for row in qrels.itertuples()]),
+    )
+    terrier = SimpleNamespace(
+        get_corpus_iter=lambda verbose=True: iter(documents.to_dict("records")),
+        get_topics=lambda: queries,
+        get_qrels=lambda: qrels,
+    )
+    by_qid = {qid: dict(zip(part["docno"], part["label"], strict=True)) for qid, part in qrels.groupby("qid")}
+    given = [
+        (documents.to_dict("records"), queries.to_dict("records"), qrels.to_dict("records")),
+        (documents.set_index("docno").to_dict("index"), dict(queries.itertuples(index=False)), by_qid),
+        (
+            documents.rename(columns={"docno": "_id"}),
+            queries.rename(columns={"qid": "query_id", "query": "text"}),
+            qrels,
+        ),
+        (documents, queries, qrels.set_axis(["q_id", "doc_id", "score"], axis=1)),
+        (dataset,),
+        (terrier,),
+    ]
+    for each in given:
+        made = Benchmark.from_frames(*each)
+        assert (made.collection, made.questions, made.document_qrels) == (
+            expected.collection,
+            expected.questions,
+            expected.document_qrels,
+        )
+
+
+@pytest.mark.parametrize(
+    "part, change, sentence",
+    [
+        (
+            0,
+            lambda frame: frame.drop(columns="docno"),
+            "documents, row 1 has no column docno, only title, text",
+        ),
+        (0, lambda frame: frame.assign(text=3), "documents, row 1: the text of .* is 3: give a text"),
+        (0, lambda frame: pd.concat([frame, frame]), r"documents, row \d+ repeats document id"),
+        (0, lambda frame: 7, "documents is a int: give a DataFrame, a dict or a list of dicts"),
+        (1, lambda frame: frame.assign(query=" "), "queries, row 1: query .* is empty"),
+        (1, lambda frame: pd.concat([frame, frame]), r"queries, row \d+ repeats query id"),
+        (1, lambda frame: frame.assign(qid="zz").head(1), "no topic has both a text and a judgment"),
+        (2, lambda frame: frame.assign(label="high"), "qrels: the grade of .* is 'high', which is not a number"),
+        (2, lambda frame: frame.assign(label=0.5), r"the grade of .* is 0.5: give a whole number"),
+        (2, lambda frame: frame.head(0), "qrels has no rows"),
+    ],
+)
+def test_a_bad_table_is_one_sentence(frames: Any, part: int, change: Any, sentence: str) -> None:
+    given = list(frames)
+    given[part] = change(given[part])
+    with pytest.raises(BenchmarkError, match=sentence) as caught:
+        Benchmark.from_frames(*given)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_of_runs_are_those_of_ir_measures(made: Any) -> None:
+    runs, qrels = made
+    found = ragbench.evaluate(runs, qrels, MEASURES)
+    parsed = list(map(ir_measures.parse_measure, MEASURES))
+    judged = [ir_measures.Qrel(*row) for row in qrels.itertuples(index=False)]
+    for name, run in runs.items():
+        scored = [ir_measures.ScoredDoc(*row) for row in run.itertuples(index=False)]
+        theirs = ir_measures.calc_aggregate(parsed, judged, scored)
+        ours = found.summary().set_index("arm").loc[name]
+        for measure, value in theirs.items():
+            assert ours[str(measure)] == pytest.approx(value, abs=1e-9), (name, measure)
+
+
+def test_runs_get_verdicts_without_documents(made: Any, tmp_path: Path) -> None:
+    runs, qrels = made
+    found = ragbench.evaluate(runs, qrels, ["ndcg_cut_10", ir_measures.RR, "map", "recall@100"])
+    assert list(found.summary().columns) == ["arm", "nDCG@10", "RR", "AP", "R@100"]
+    (row,) = found.verdicts.to_dict("records")
+    assert (row["factor"], row["verdict"], row["quality"], row["n"]) == ("mine", "adopt", "better", 200)
+    assert row["ci_low"] > 0
+    (same,) = ragbench.evaluate({"a": runs["mine"], "b": runs["mine"]}, qrels).verdicts.to_dict("records")
+    assert (same["verdict"], same["effect"], same["p"]) == ("equivalent", 0.0, 1.0)
+    (turned,) = ragbench.evaluate(runs, qrels, baseline="mine").verdicts.to_dict("records")
+    assert (turned["factor"], turned["verdict"]) == ("bm25", "reject")
+    claims = found.claims({"mine beats bm25": row["effect"], "mine  beats bm25": 0.9})
+    assert list(claims["result"]) == ["as claimed", "lower than claimed"]
+    assert "adopt" in found._repr_html_() and "<svg" in found._repr_html_() and "<script" not in found._repr_html_()
+    assert found.to_latex().startswith(r"\begin{tabular}") and "| mine |" in found.to_markdown()
+    assert [trace.name for trace in found.plot().data] == ["adopt"]
+    for name, run in runs.items():
+        lines = (f"{row.qid} Q0 {row.docno} 0 {row.score} x\n" for row in run.itertuples())
+        (tmp_path / name).write_text("".join(lines))
+    (tmp_path / "qrels").write_text("".join(f"{row.qid} 0 {row.docno} {row.label}\n" for row in qrels.itertuples()))
+    files = ragbench.evaluate({name: tmp_path / name for name in runs}, tmp_path / "qrels")
+    assert files.verdicts["effect"].tolist() == found.verdicts["effect"].tolist()
+
+
+def test_runs_that_cannot_be_compared_are_refused(made: Any) -> None:
+    runs, qrels = made
+    with pytest.raises(ConfigError, match="baseline is 'old', which is not a run; runs: bm25, mine"):
+        ragbench.evaluate(runs, qrels, baseline="old")
+    with pytest.raises(ConfigError, match="'ndcgg' is not a measure"):
+        ragbench.evaluate(runs, qrels, ["ndcgg"])
+    with pytest.raises(ResultsError, match="'other' has no hits for any judged query: it has z, the judgments q0, q1"):
+        ragbench.evaluate({**runs, "other": {"z": ["d1"]}}, qrels)
+    with pytest.raises(ConfigError, match="the claim 'mine wins' must be 'ARM beats bm25' with one of mine"):
+        ragbench.evaluate(runs, qrels).claims({"mine wins": 1.0})
+
+
+@pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
+def test_a_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path: Path) -> None:
+    benchmark = Benchmark.from_frames(*frames, name="tea")
+    texts = dict(frames[0][["docno", "text"]].itertuples(index=False))
+
+    def mine(query: str, k: int) -> list[str]:
+        return sorted(texts, key=lambda docno: -sum(word in texts[docno] for word in query.split()))[:k]
+
+    arms = {"baseline": "exp=lexical_only", "mine": mine}
+    around = [f"paths.results={tmp_path}", "latency.queries=3", "latency.rounds=1", "latency.cold_start=false"]
+    experiment = Experiment.arms(arms, benchmark, *around, quick=True)
+    assert repr(experiment) == "Experiment(baseline, mine; quality only)"
+    results = experiment.run(say=lambda sentence: None)
+    assert repr(results).endswith("; quality only, .time() measures latency)")
+    shown = results._repr_html_()
+    assert "mine" in shown and "<svg" in shown and ".time()" in shown
+    del experiment
+    timed = results.time()
+    assert set(timed.latency["arm"]) == {"baseline", "mine"}
+    assert timed.values("mine").to_dict() == results.values("mine").to_dict()
+    assert timed.verdicts["latency_ms"].notna().all() and ".time()" not in timed._repr_html_()
+    assert timed.to_mlflow(f"sqlite:///{tmp_path / 'm.db'}")
+    assert "| mine |" in timed.to_markdown()
+
+
+def test_the_namespace_is_small() -> None:
+    assert len(dir(ragbench)) <= 16
+    assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
