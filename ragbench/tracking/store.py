@@ -134,9 +134,10 @@ def open_store(target: Target, say: Say) -> Iterator[OpenStore]:
     except TrackingError:
         raise
     except Exception as error:
-        first = (str(error).splitlines() or [""])[0]
+        cause = getattr(error.__cause__, "orig", None) or error  # of a database its own error, not SQLAlchemy's text
+        first = (str(cause).splitlines() or [""])[0]
         raise TrackingError(
-            f"MLflow could not be written ({type(error).__name__}: {first}): check free space and permissions"
+            f"MLflow could not be written ({type(cause).__name__}: {first}): check free space and permissions"
         ) from error
 
 
