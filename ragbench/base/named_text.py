@@ -1,4 +1,6 @@
-"""Learned text in a file of its own, named in a configuration by `NAME@DIGEST`: conf/GROUP/NAME.txt."""
+"""Learned text in a file of its own, named in a configuration by `NAME@DIGEST`: conf/GROUP/NAME-DIGEST.txt.
+
+Writing a name again adds a file, so that a configuration always names complete text. Shipped text is in NAME.txt."""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def text_of(group: str, key: str, value: str, what: str) -> str:
     name, at, digest = value.partition("@")
     if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
         return value
-    file = file_of(group, name)
+    file = file_of(group, f"{name}-{digest}")
+    file = file if file.exists() else file_of(group, name)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -47,8 +50,8 @@ def text_of(group: str, key: str, value: str, what: str) -> str:
 
 
 def write(group: str, name: str, text: str) -> Path:
-    """Write the file of a name. ConfigError where it cannot be written."""
-    file = file_of(group, name)
+    """Write the file of a name and its digest. ConfigError where it cannot be written."""
+    file = file_of(group, named(name, text).replace("@", "-"))
     try:
         write_text(file, text)
     except OSError as error:

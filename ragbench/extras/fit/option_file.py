@@ -1,4 +1,4 @@
-"""Keeps what was learned as an option of the configuration: conf/GROUP/NAME.yaml, trees in NAME.txt beside it."""
+"""Keeps what was learned as an option of the configuration: conf/GROUP/NAME.yaml, trees in NAME-DIGEST.txt beside."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import ragbench
 from ragbench.base import named_text
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.extras.fit import ranker
+from ragbench.extras.fit import option_file, ranker
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 
@@ -48,6 +48,11 @@ def words_of(place: Path, letter: str) -> list[str]:
     return [*WORDS, *data, f"paths.results={place / 'results'}"]
 
 
+def trees_of(conf: Path, name: str) -> Path:
+    (file,) = (conf / "rank").glob(f"{name}-{'?' * 12}.txt")
+    return file
+
+
 def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "30", "--write", "mine"]
     sheet = place / "sheet.md"
@@ -60,12 +65,12 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
         *("a", "b", "c", "all 3 sites", "all 3 sites, links hidden")
     ]
     assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
-    text = (conf / "rank" / "mine.txt").read_text()
+    text = trees_of(conf, "mine").read_text()
     name = named_text.named("mine", text)
     assert name in (conf / "rank" / "mine.yaml").read_text() and name in sheet.read_text()
     assert str(place) not in sheet.read_text()
     for letter in "abc":
-        assert (conf / "rank" / f"mine-without-{letter}.txt").read_text() != text
+        assert trees_of(conf, f"mine-without-{letter}").read_text() != text
         assert f"Here without {letter}." in (conf / "rank" / f"mine-without-{letter}.yaml").read_text()
     assert cli.main(["fit", "order", "--without", *WORDS]) == 2
     assert "add --collections FILE --write NAME" in capsys.readouterr().err
@@ -86,7 +91,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
         cli.main(["export", ran["folder"], "--arm", "baseline rank=mine", "--out", str(bundle), "--force", "--quiet"])
         == 0
     )
-    (conf / "rank" / "mine.txt").unlink()
+    trees_of(conf, "mine").unlink()
     named_text.text_of.cache_clear()
     capsys.readouterr()
     assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the trees themselves
@@ -118,6 +123,22 @@ def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf:
     assert said["test"]["n"] == 6
     stage = dict(composition.compose([*words_of(place, "a"), "rank=own"]).pipeline)["rank"]
     assert stage.name == "own"
+
+
+def test_a_kill_while_an_order_is_written_over_another_leaves_the_first(
+    conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = (conf / "rank" / "questions.txt").read_text()
+    option_file.write_order("mine", Rank(first), "The first.")
+    monkeypatch.setattr(option_file, "write", _killed)
+    with pytest.raises(KeyboardInterrupt):
+        option_file.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
+    named_text.text_of.cache_clear()
+    assert dict(composition.compose([*WORDS, "rank=mine"]).pipeline)["rank"].trees == first
+
+
+def _killed(*given: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
