@@ -155,8 +155,12 @@ def benchmark_small(vault_folder: Path) -> Benchmark:
 
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A results folder for the session, so that embeddings and artefacts are made once."""
-    return tmp_path_factory.mktemp("results")
+    """A results folder for the session; embeddings and artefacts are made once for all of its processes."""
+    folder = tmp_path_factory.mktemp("results")
+    for shared in ("cache", "index"):
+        (SESSION / shared).mkdir(exist_ok=True)
+        (folder / shared).symlink_to(SESSION / shared)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,13 @@ WORDS = {"lexical", "documents", "code"}
 ANSWERED = ("caching?", "drop jobs that wait", "getAuthToken", "authentication", "how does a backup work")
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+# A cross-encoder reads every hit of every mode; `recommended` has one, too.
+READING = ("all", "ragdocs_phase2", "ragdocs_phase3", "ragdocs_phase4")
+
+
+@pytest.mark.parametrize(
+    "preset", [pytest.param(each, marks=[pytest.mark.slow] * (each in READING)) for each in PRESETS]
+)
 def test_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
     settings = composition.compose([f"+exp={preset}"])
     index, answered = handbook.index(f"+exp={preset}"), 0

@@ -156,7 +156,7 @@ def test_metadata_is_that_of_the_file(explained, vault_folder: Path) -> None:
             assert "#" * hit.heading_level + f" {hit.header_path[-1]}" in lines
 
 
-@pytest.mark.parametrize("preset", ["all", "lexical_v3", "librarian_rerank"])
+@pytest.mark.parametrize("preset", [pytest.param("all", marks=pytest.mark.slow), "lexical_v3", "librarian_rerank"])
 def test_plain_values_and_lines(explained, preset: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = explained("how do lamps know when the sun sets [[auth]]", f"+exp={preset}", "p10=off")
     first, *_ = json.loads(json.dumps(as_mapping(found)))["hits"]

@@ -54,7 +54,8 @@ def one(build) -> Index:
 
 
 @pytest.fixture(
-    scope="module", params=["one worker", "two workers", pytest.param("execution=ray", marks=pytest.mark.slow)]
+    scope="module",
+    params=["one worker", *(pytest.param(each, marks=pytest.mark.slow) for each in ("two workers", "execution=ray"))],
 )
 def index(request: pytest.FixtureRequest, build, one: Index) -> Index:
     if request.param == "one worker":

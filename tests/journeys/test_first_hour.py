@@ -33,6 +33,7 @@ def test_at_most_eight_commands_of_eighty_characters() -> None:
     assert all(len(line) <= 80 for line in typed())
 
 
+@pytest.mark.slow
 def test_they_lead_from_notes_to_a_served_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,7 @@ def test_every_next_step_from_notes_to_a_server(folder: Path, capsys: pytest.Cap
     assert (folder / "bundle-2").is_dir()
 
 
+@pytest.mark.slow
 def test_every_next_step_from_unjudged_queries_to_a_comparison(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,6 +85,7 @@ def test_every_next_step_from_unjudged_queries_to_a_comparison(
     assert "relevant" not in (folder / "unjudged.csv").read_text() and (folder / "qrels" / "sections.qrels").is_file()
 
 
+@pytest.mark.slow
 def test_every_next_step_from_a_table_of_topics_to_a_comparison(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,11 +95,12 @@ def test_every_next_step_from_a_table_of_topics_to_a_comparison(
     assert follow(f"data split --write {data} data.queries=queries.csv", capsys, until="run") == ["data", "run"]
 
 
-def examples() -> Iterator[list[str]]:
-    """The words of every example of `--help`, without what is said about it."""
-    for name in commands.everything():
-        module = importlib.import_module(f"ragbench.commands.{name.replace(' ', '_')}")
-        for line in getattr(module, "EXAMPLES", "").splitlines():
+def examples(*names: str) -> Iterator[list[str]]:
+    """The words of every example of `--help`, of some commands or of all, without what is said about it."""
+    for name in names or commands.everything():
+        called = commands.call(name.split())
+        assert called is not None
+        for line in getattr(importlib.import_module(called.module), "EXAMPLES", "").splitlines():
             for part in re.split(r" && |\)|\bthen: | \| ", line):
                 if found := re.search(r"\bragbench (.*)", part):
                     yield shlex.split(re.split(r" {2,}", found[1])[0])

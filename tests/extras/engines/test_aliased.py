@@ -74,7 +74,10 @@ def start(system: str, folder: Path, **more: str):
     return OpenSearchServer(system, "technical", **more)
 
 
-@pytest.fixture(scope="module", params=SYSTEMS)
+@pytest.fixture(
+    scope="module",
+    params=[*SYSTEMS[:2], *(pytest.param(each, marks=pytest.mark.slow) for each in SYSTEMS[2:])],
+)
 def server(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     running = start(request.param, tmp_path_factory.mktemp("server"))
     running.system = request.param

@@ -112,6 +112,7 @@ def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
     assert written.replay.loss <= 0.005
 
 
+@pytest.mark.slow
 def test_every_source_scores_as_sqlite(recommended, notes: str, questions, tmp_path: Path) -> None:
     pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
     file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite", say=lambda _: None).out
@@ -216,6 +217,7 @@ def test_a_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, t
     assert all(check.outcome != "fails" for check in verify(own))
 
 
+@pytest.mark.slow
 def test_a_new_load_keeps_who_may_read(own: str, recommended) -> None:
     sql(own, "DROP ROLE IF EXISTS reader")
     sql(
@@ -252,6 +254,7 @@ def test_the_schema_is_an_arm(notes: str, recommended, handbook_folder: Path, wo
     assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
 
 
+@pytest.mark.slow
 def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
     from ragbench.extras.ship.serving.messages import SearchRequest
     from ragbench.extras.ship.serving.reload import Reloader
@@ -323,6 +326,7 @@ def test_a_password_is_asked_for_and_never_shown(server: str, own: str, tmp_path
     sql(server, "DROP OWNED BY locked; DROP ROLE locked")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_loaded_is_one_sentence(server: str, recommended) -> None:
     load = {"format": "postgres", "say": lambda _: None}
     sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
@@ -349,6 +353,7 @@ def test_tables_of_another_version_are_refused(own: str) -> None:
         ragbench.load(own)
 
 
+@pytest.mark.slow
 def test_a_view_of_yours_stops_a_new_load(own: str, recommended) -> None:
     sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
     try:

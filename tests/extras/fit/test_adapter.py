@@ -138,6 +138,7 @@ def test_what_reads_like_a_question() -> None:
     assert [is_question(Topic("q", text)) for text in [*asks, *tells]] == [True] * len(asks) + [False] * len(tells)
 
 
+@pytest.mark.slow
 def test_a_sure_gain_is_kept_used_and_exported(capsys, conf: Path, tmp_path: Path) -> None:
     words = vault(tmp_path / "v", 100)
     assert cli.main(["fit", "adapter", "--epochs", "60", "--write", "mine", "--json", *words]) == 0

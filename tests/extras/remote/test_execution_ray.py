@@ -114,6 +114,7 @@ def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPat
 
 
 @NEEDS_RAY
+@pytest.mark.slow
 def test_java_keeps_the_signals_it_lives_by(cluster: str) -> None:
     """A null check in a running Java machine is a segmentation fault that its handler turns into an exception."""
 

@@ -287,6 +287,7 @@ def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path
     assert answers(copied) == first
 
 
+@pytest.mark.slow
 def test_a_refresh_that_is_killed_leaves_a_way_back(
     make, copied: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_kappa_is_that_of_the_agreement_of_judges_and_wilsons_interval_by_hand()
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_from_a_run_to_corrected_effects(
     tmp_path: Path, write_vault, chat_server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

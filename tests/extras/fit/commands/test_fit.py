@@ -53,6 +53,7 @@ def trees_of(conf: Path, name: str) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "30", "--write", "mine"]
     sheet = place / "sheet.md"

@@ -80,6 +80,7 @@ def test_a_search_for_people_is_confirmed_and_used_by_other_commands(capsys, wor
     assert "tuned" in call(capsys, "compare", parent, *words)
 
 
+@pytest.mark.slow
 def test_mlflow_has_a_parent_with_trials_below_it(answer: dict, words: list[str]) -> None:
     import mlflow
 

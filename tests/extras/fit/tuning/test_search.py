@@ -301,6 +301,7 @@ def test_halving_asks_a_part_of_the_topics_first(settings_of, opposed, tuned, tm
         search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.objective=[ndcg_at_10,p95_ms]")
 
 
+@pytest.mark.slow
 def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, tmp_path: Path) -> None:
     words = ("tune.switches=[p8,p12]", "tune=[p8]", "tune.trials=12", "tune.folds=2")
     found = search(settings_of, opposed, tmp_path, *words)

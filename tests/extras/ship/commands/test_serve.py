@@ -155,6 +155,7 @@ def test_documents_are_followed_only_while_watching(small_bundle: Path, tmp_path
     assert "--corpus goes with --watch" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_other_machines_need_a_token(small_bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("ci " + "s3cret" * 4)
     options = ["--host", "0.0.0.0", "--token-file", str(tmp_path / "tokens"), "--rate", "2/hour"]
