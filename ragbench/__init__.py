@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.search.live.objects import retriever
+    from ragbench.tracking import mlflow_metrics
     from ragbench.workbench import Experiment, Results, tune
     from ragbench.workbench import Own as Own
     from ragbench.workbench import Tuning as Tuning
     from ragbench.workbench.bakeoff import bakeoff
+    from ragbench.workbench.composed import pipeline
     from ragbench.workbench.evaluate import evaluate
 
 # Libraries report their use to their makers as soon as they are imported or started.
@@ -39,7 +41,7 @@ for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISAB
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 __all__ = ["Benchmark", "Experiment", "Results", "bakeoff", "encoder", "evaluate", "load", "load_benchmark", "measure"]
-__all__ += ["reranker", "retriever", "save_benchmark", "stage", "tune"]
+__all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchmark", "stage", "tune"]
 
 _HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
@@ -53,6 +55,8 @@ _HOME = {
     "load": "ragbench.extras.ship.opening",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.own_measures",
+    "mlflow_metrics": "ragbench.tracking",
+    "pipeline": "ragbench.workbench.composed",
     "remember": "ragbench.base.query_memory",
     "reranker": "ragbench.models.functions",
     "retriever": "ragbench.search.live.objects",

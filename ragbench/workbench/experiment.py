@@ -30,6 +30,7 @@ from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
 from ragbench.workbench import objects, where
+from ragbench.workbench.composed import compose
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 
@@ -50,6 +51,7 @@ class Experiment:
 
     If it `explores`, because no `split` was given, it measures the train topics, or all if they are too few to split.
     `only`: the ids of the queries to measure; all of the split by default. `held`: the Python objects among the arms.
+    `quick`: no report is written.
     """
 
     settings: tuple[Settings, ...]
@@ -58,6 +60,7 @@ class Experiment:
     explores: bool = False
     only: frozenset[str] | None = None
     held: tuple[object, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    quick: bool = False
 
     @classmethod
     def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
@@ -135,14 +138,14 @@ class Experiment:
         An arm is a text or a list of overrides and your stages; a retriever, which is a function of `(query, k)` or an
         object of LangChain, LlamaIndex, Haystack, PyTerrier or BM25S; or results, as a run file, a DataFrame or a
         mapping by qid. Overrides can follow a retriever in a list. `overrides` and `values` hold for every arm.
-        `quick` measures quality only and does not record it in MLflow; `Results.time` measures latency later.
+        `quick` measures quality only, without a report and MLflow: `Results` has `time`, `report` and `to_mlflow`.
         """
         shared = _words(overrides, values)
         if quick:
             shared = [*(each for each in _QUICK if key_of(each) not in map(key_of, shared)), *shared]
         held: list[object] = []
-        settings = tuple(_compose([*shared, *objects.parts(name, arm, shared, held)]) for name, arm in arms.items())
-        return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(held))
+        settings = tuple(compose([*shared, *objects.parts(name, arm, shared, held)]) for name, arm in arms.items())
+        return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(held), quick=quick)
 
     @classmethod
     def named(cls, given: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
@@ -179,7 +182,7 @@ class Experiment:
         def compose_with_stages(parts: Sequence[str]) -> Settings:
             switched_off = {part.removesuffix("=off") for part in parts if part.endswith("=off")} & set(switches)
             rest = [part for part in parts if part.partition("=")[0] not in switches]
-            return _compose([*rest, *(each for name, each in switches.items() if name not in switched_off)])
+            return compose([*rest, *(each for name, each in switches.items() if name not in switched_off)])
 
         ablation = ablate.plan(compose_with_stages(overrides), compose_with_stages, candidates)
         return cls(ablation.settings, benchmark, ablation, not _names_split(ablation.settings))
@@ -282,7 +285,7 @@ class Experiment:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
         from ragbench import tracking
 
-        if len(self.settings) > 1:
+        if len(self.settings) > 1 and not self.quick:
             try:
                 results.report()
             except (RagbenchError, OSError) as error:
@@ -352,11 +355,3 @@ def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
 def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     """Overrides as words, and values by key after them."""
     return [*overrides, *words(values, catalogue.read())] if values else list(overrides)
-
-
-def _compose(parts: Sequence[str | Own | FunctionStage]) -> Settings:
-    settings = composition.compose([part for part in parts if isinstance(part, str)])
-    own = [Own.of(part) for part in parts if not isinstance(part, str)]
-    for each in own:
-        settings = each.into(settings)
-    return settings.check() if own else settings

@@ -19,6 +19,7 @@ from ragbench.config.own_stage import FunctionStage
 from ragbench.evaluation.measures import decreasing
 from ragbench.results.measurements import trec
 from ragbench.search.live.objects import PythonRetriever, hold, is_retriever
+from ragbench.workbench.composed import Composed
 from ragbench.workbench.own_stage import Own
 
 Part = str | Own | FunctionStage
@@ -29,6 +30,7 @@ def parts(name: str, given: Any, shared: Sequence[str], held: list[object]) -> l
 
     Raises ConfigError for a value that is not an arm, BenchmarkError for results that cannot be read.
     """
+    given = list(given.parts) if isinstance(given, Composed) else given
     several = isinstance(given, (list, tuple))
     made = [part for each in (given if several else [given]) for part in _part(name, each, shared, held, several)]
     return [*made, word("name", name)]

@@ -209,3 +209,47 @@ def test_a_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path
 def test_the_namespace_is_small() -> None:
     assert len(dir(ragbench)) <= 16
     assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
+
+
+@ragbench.stage(before="cut")
+def halve_drafts(query: str, hits: Any, factor: float = 0.5) -> list[float]:
+    """Count drafts less."""
+    return [hit.score * (factor if "draft" in hit.docno else 1) for hit in hits]
+
+
+def test_a_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_path: Path) -> None:
+    base = ragbench.pipeline("exp=baseline")
+    deep = base.with_(p6=True, dense={"depth": 50}).with_("dense.depth=40")
+    assert deep.overrides == ("exp=baseline", "p6=on", "dense.depth=40")
+    assert ragbench.pipeline(*deep.overrides).pipeline == deep.pipeline != base.pipeline
+    assert repr(deep).endswith(".") and "<svg" in deep._repr_html_() and "<script" not in deep._repr_html_()
+    staged = ragbench.pipeline("exp=lexical_only", halve_drafts(factor=0.3))
+    assert staged.overrides == ("exp=lexical_only", "halve_drafts=on", "halve_drafts.factor=0.3")
+    assert ragbench.pipeline(*staged.overrides).pipeline == staged.pipeline
+    with pytest.raises(ConfigError, match="unknown"):
+        base.with_(p99=True)
+    around = {"paths": {"results": str(tmp_path)}}
+    experiment = Experiment.arms({"base": ragbench.pipeline("exp=lexical_only"), "staged": staged}, tea, **around)
+    assert experiment.pipelines["staged"] == staged.pipeline
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'm.db'}")
+    place = mlflow.create_experiment("retrieval", artifact_location=(tmp_path / "artifacts").as_uri())
+    table = pd.DataFrame(
+        {"question": ["a", "b", "c"], "found": [["x", "y"], ["z", "x"], []], "truth": [["y"], ["z"], ["x"]]}
+    )
+    with mlflow.start_run(experiment_id=place):
+        made = mlflow.models.evaluate(
+            data=table,
+            predictions="found",
+            targets="truth",
+            model_type="retriever",
+            extra_metrics=ragbench.mlflow_metrics(["ndcg_cut_10", "RR"]),
+        )
+    mlflow.set_tracking_uri(before)
+    assert made.metrics["ndcg_at_10/mean"] == pytest.approx((1 / np.log2(3) + 1 + 0) / 3)
+    assert made.metrics["mrr/mean"] == pytest.approx(0.5)

@@ -149,7 +149,7 @@ def test_every_kind_of_object_gives_the_hits_that_its_function_finds(
         else:
             assert ranked(results, arm) == expected, arm
     assert set(results.verdicts["factor"]) == set(results.arms) - {"baseline"}
-    assert (results.folder / "report.html").is_file()
+    assert results.report().is_file()
     assert measurements.load(results.folder).config("pairs")["live"]["retriever"] == "pairs"
 
 

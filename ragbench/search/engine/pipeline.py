@@ -79,7 +79,23 @@ class Pipeline:
         from html import escape
 
         items = "".join(f"<li><b>{escape(name)}</b> {escape(stage.describe())}</li>" for name, stage in self.stages)
-        return f"<ol class='ragbench-pipeline'>{items}</ol>"
+        return f"{self.svg()}<ol class='ragbench-pipeline'>{items}</ol>"
+
+    def svg(self) -> str:
+        """The stages as boxes from left to right, without scripts and fonts from elsewhere."""
+        from html import escape
+
+        shapes, left = "", 2
+        for number, (name, stage) in enumerate(self.stages):
+            width = 16 + 7 * len(name)
+            arrow = f"<path d='M{left - 18} 16h14m-5 -4l5 4l-5 4' fill='none' stroke='#777'/>" if number else ""
+            shapes += (
+                f"{arrow}<rect x='{left}' y='2' width='{width}' height='28' rx='5' fill='#eef3f8' stroke='#4a6b8a'>"
+                f"<title>{escape(stage.describe())}</title></rect><text x='{left + width / 2:g}' y='20' fill='#223' "
+                f"font-size='11' font-family='monospace' text-anchor='middle'>{escape(name)}</text>"
+            )
+            left += width + 20
+        return f"<svg xmlns='http://www.w3.org/2000/svg' width='{left}' height='32' role='img'>{shapes}</svg>"
 
     def all_of(self, cls: type[S]) -> dict[str, S]:
         """The stages of a class by their entries of `order`."""

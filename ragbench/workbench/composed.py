@@ -1,0 +1,82 @@
+"""A configuration as a value: overrides and stages that can be changed, searched with, and given as an arm."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from ragbench.base.errors import ConfigError
+from ragbench.config import catalogue, composition
+from ragbench.config.overrides import canonical, key_of, word, words
+from ragbench.config.own_stage import FunctionStage
+from ragbench.config.settings import Settings
+from ragbench.search.engine.pipeline import Pipeline
+from ragbench.workbench.own_stage import Own
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Overrides and stages of your own; `pipeline` is what they make."""
+
+    parts: tuple[str | Own | FunctionStage, ...]
+
+    def with_(self, *parts: str | Own | FunctionStage, **values: Any) -> Composed:
+        """The same with more overrides, stages or values: `with_(p6=True, dense={"depth": 50})`; later ones win."""
+        made = Composed((*self.parts, *parts, *words(values, catalogue.read())))
+        made.settings()
+        return made
+
+    def settings(self, *more: str) -> Settings:
+        """The composed configuration. Raises ConfigError for one that cannot be used."""
+        return compose([*self.parts, *more])
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Its stages in order."""
+        return self.settings().pipeline
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The same as words for `ragbench run`, each key once. Raises ConfigError for a stage that no word names."""
+        written: list[str] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                written.append(part)
+            elif isinstance(part, FunctionStage):
+                name = type(part).__name__
+                fields = [each for each in dataclasses.fields(part) if each.name != "code"]
+                given = [(each, getattr(part, each.name)) for each in fields]
+                written += [
+                    f"{name}=on",
+                    *(word(f"{name}.{e.name}", value) for e, value in given if value != e.default),
+                ]
+            else:
+                raise ConfigError(f"'{part.name}' is a stage of a script: decorate a function with @ragbench.stage")
+        made = [each.removeprefix("+") for each in canonical(written, catalogue.read())]
+        last = {key_of(each): place for place, each in enumerate(made)}
+        return tuple(each for place, each in enumerate(made) if last[key_of(each)] == place)
+
+    def __repr__(self) -> str:
+        return repr(self.pipeline)
+
+    def _repr_html_(self) -> str:
+        return self.pipeline._repr_html_()
+
+
+def pipeline(*parts: str | Own | FunctionStage, **values: Any) -> Composed:
+    """A configuration as a value: `ragbench.pipeline("exp=baseline").with_(p6=True)`, an arm of `Experiment.arms`.
+
+    Parts are overrides and stages of your own, `values` are overrides by key. `overrides` gives the words back that
+    `ragbench run` takes. Raises ConfigError for one that cannot be used.
+    """
+    return Composed(()).with_(*parts, **values)
+
+
+def compose(parts: list[Any]) -> Settings:
+    """The settings of overrides and stages."""
+    settings = composition.compose([part for part in parts if isinstance(part, str)])
+    own = [Own.of(part) for part in parts if not isinstance(part, str)]
+    for each in own:
+        settings = each.into(settings)
+    return settings.check() if own else settings
