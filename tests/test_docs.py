@@ -236,10 +236,12 @@ def test_every_switch_is_on_the_page_of_optional_features_with_its_parameters() 
         assert rows or f"`{group.name}=" in everywhere, f"{group.name} has no page"
         for parameter in group.parameters if rows else ():
             assert f"`{parameter.key}` ({parameter.short})".replace("|", "\\|") in rows[0], parameter
+    effects = text.partition("<!-- effects -->")[2].partition("<!-- end of effects -->")[0]
     proposals = [group.name for group in found.switches if group.name in catalogue.ALIASES]
     assert len(proposals) == 13
     for name in proposals:
-        assert re.search(rf"^### {name} \([\w -]+\)\n\n.+\n\n<!-- effect: {name} -->\n.+", text, re.M), name
+        assert re.search(rf"^### {name} \([\w -]+\)\n\n.+", text, re.M), name
+        assert f"\n| `{catalogue.label(name)}` | " in effects, f"{name} has no measured effect"
 
 
 @pytest.mark.parametrize("page", ["command-line.md", "python-api.md"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
-from ragbench.base.files import write_text
+from ragbench.base.files import write_between, write_text
 
 if TYPE_CHECKING:
     from ragbench.workbench import Experiment, Results
@@ -20,20 +20,20 @@ EXAMPLES = """examples:
   ragbench report reference --out /tmp/REFERENCE.md latency.queries=10
   ragbench report reference --presets baseline,all --no-ablations
   ragbench report reference --presets recommended --no-ablations --out REFERENCE.md --update
-  ragbench report reference --docs docs --readme docs/findings.md    also write effects and presets into pages
+  ragbench report reference --effects docs/optional-features.md --readme docs/findings.md    also write into pages
 """
 
-# For the words that begin the sentence in a page: the title of the table, and the command.
+# By the head of its column in the table of effects: the title of the ablation, and its command.
 _ABLATIONS = {
-    "With everything else on:": (
+    "on top of all others": (
         "Leaving each proposal out of `all`, test split",
         ("exp=all", "design=leave_one_out", "split=test"),
     ),
-    "Alone on the baseline:": (
+    "alone on `baseline`": (
         "Adding each proposal to `baseline`, test split",
         ("exp=baseline", "design=add_one", "split=test"),
     ),
-    "Alone on `ragdocs`:": (
+    "alone on `ragdocs`": (
         "Adding each proposal to `ragdocs`, test split",
         ("exp=ragdocs", "design=add_one", "split=test"),
     ),
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="the file to write (default: REFERENCE.md in the results folder)")
     parser.add_argument(
-        "--docs", metavar="FOLDER", help="pages whose marks <!-- effect: p6 --> get the measured effect"
+        "--effects", metavar="FILE", help="a page whose mark <!-- effects --> gets the table of measured effects"
     )
     parser.add_argument(
         "--readme", metavar="FILE", help="a page whose mark <!-- presets: baseline all --> gets a table"
@@ -63,9 +63,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.report import reference
     from ragbench.workbench import Experiment
 
-    pages = sorted(Path(arguments.docs).glob("*.md")) if arguments.docs else []
-    if arguments.docs and (not pages or arguments.no_ablations):
-        raise ConfigError("--docs needs a folder with pages (*.md), and the ablations")
+    if arguments.effects and (arguments.no_ablations or "<!-- effects -->" not in Path(arguments.effects).read_text()):
+        raise ConfigError("--effects needs a page with <!-- effects --> and <!-- end of effects -->, and the ablations")
     readme = Path(arguments.readme).read_text("utf-8") if arguments.readme else ""
     chosen = arguments.presets.split(",") if arguments.presets else every_preset()
     if missing := [name for name in reference.presets_named(readme) if name not in chosen]:
@@ -95,8 +94,8 @@ def main(arguments: argparse.Namespace) -> int:
     write_text(path, reference.updated(before, written) if arguments.update else written)
     if arguments.readme:
         write_text(Path(arguments.readme), reference.with_presets(readme, presets))
-    for page in pages:
-        write_text(page, reference.with_effects(page.read_text("utf-8"), verdicts))
+    if arguments.effects:
+        write_between(Path(arguments.effects), "effects", f"\n{reference.effects(verdicts)}\n")
     if arguments.json:
         console.print_json(
             {"reference": str(path), "folders": [str(each.folder) for each in (presets, *ablations.values())]}

@@ -135,21 +135,22 @@ def _topics(text: str) -> str:
     return " ".join(text.partition("on the benchmark")[2].partition("\n## ")[0].split()).rstrip(".")
 
 
-def with_effects(page: str, verdicts: Mapping[str, pd.DataFrame]) -> str:
-    """A page of the documentation with the measured effects below its marks `<!-- effect: p6 -->`.
+def effects(verdicts: Mapping[str, pd.DataFrame]) -> str:
+    """Return the table of docs/optional-features.md: a row for each measured switch, a column for each ablation.
 
-    `verdicts` are verdict tables by the words that begin their sentences.
+    `verdicts` are verdict tables by the head of their column.
     """
+    import pandas as pd
 
-    def replace_mark(mark: re.Match[str]) -> str:
-        sentences = [
-            f"{begins} {_effect_sentence(frame[frame['factor'] == mark[1]].iloc[0])}"
-            for begins, frame in verdicts.items()
-            if mark[1] in set(frame["factor"])
-        ]
-        return "\n".join([f"<!-- effect: {mark[1]} -->", *([" ".join(sentences)] if sentences else []), ""])
-
-    return re.sub(r"<!-- effect: (\w+) -->\n(?:[^\n]+\n)*", replace_mark, page)
+    rows = [
+        {
+            "option": f"`{catalogue.label(group.name)}`",
+            **{head: _effect(frame, group.name) for head, frame in verdicts.items()},
+        }
+        for group in catalogue.read().switches
+        if any(group.name in set(frame["factor"]) for frame in verdicts.values())
+    ]
+    return markdown(pd.DataFrame(rows))
 
 
 def with_presets(page: str, presets: Measurements) -> str:
@@ -206,11 +207,13 @@ def _change(of: pd.Series, prefix: str) -> str:
     return "" if np.isnan(effect) else with_interval(effect, low, high)
 
 
-def _effect_sentence(effect: pd.Series) -> str:
-    documents = f"{PRIMARY} {with_interval(effect['effect'], effect['ci_low'], effect['ci_high'])}"
-    passages = f"passages {effect['passage_effect']:+.3f}" if not np.isnan(effect["passage_effect"]) else ""
-    cost = f"{effect['latency_ms']:+.1f} ms on p95" if not np.isnan(effect["latency_ms"]) else ""
-    return f"{', '.join(part for part in (documents, passages, cost) if part)}, **{effect['verdict']}**."
+def _effect(frame: pd.DataFrame, factor: str) -> str:
+    if factor not in set(frame["factor"]):
+        return ""
+    of = frame[frame["factor"] == factor].iloc[0]
+    passages = "" if np.isnan(of["passage_effect"]) else f", passages {of['passage_effect']:+.3f}"
+    cost = "" if np.isnan(of["latency_ms"]) else f", {of['latency_ms']:+.1f} ms"
+    return f"{_change(of, '')}{passages}{cost}, **{of['verdict']}**"
 
 
 def _commit(record: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment import ablate
 from ragbench.experiment.run import run
-from ragbench.report.reference import updated, with_effects, with_presets
+from ragbench.report.reference import effects, updated, with_presets
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 LEFT_OUT = pd.DataFrame(
@@ -26,25 +26,27 @@ LEFT_OUT = pd.DataFrame(
     columns=["factor", "effect", "ci_low", "ci_high", "passage_effect", "latency_ms", "verdict"],
 )
 ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
-VERDICTS = {"With everything else on:": LEFT_OUT, "Alone on the baseline:": ADDED, "Alone on `ragdocs`:": ADDED}
+VERDICTS = {"on top of all others": LEFT_OUT, "alone on `baseline`": ADDED}
 P6 = (
-    "With everything else on: nDCG@10 +0.049 [+0.017, +0.079], passages +0.061, +131.0 ms on p95, **adopt**. "
-    "Alone on the baseline: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**. "
-    "Alone on `ragdocs`: nDCG@10 -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms on p95, **inconclusive**."
+    "| `p6 rerank` | +0.049 [+0.017, +0.079], passages +0.061, +131.0 ms, **adopt** "
+    "| -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms, **inconclusive** |"
 )
 
 
-def test_a_mark_gets_the_measured_effects() -> None:
-    page = "# P6\n\n<!-- effect: p6 -->\n\nThe rows.\n"
-    written = with_effects(page, VERDICTS)
-    assert written == f"# P6\n\n<!-- effect: p6 -->\n{P6}\n\nThe rows.\n"
-    assert with_effects(written, VERDICTS) == written, "a second time changes nothing"
+def test_the_table_of_effects_has_every_measured_switch_and_no_other() -> None:
+    head, _, *rows = effects(VERDICTS).splitlines()
+    assert head == "| option | on top of all others | alone on `baseline` |"
+    assert rows == [P6, "| `p8 dedup` | -0.016 [-0.031, -0.004], -0.2 ms, **inconclusive** |  |"]
 
 
-def test_an_effect_measured_once_is_told_once_and_an_unmeasured_one_not() -> None:
-    told = with_effects("<!-- effect: p8 -->\n\n", VERDICTS)
-    assert "With everything else on: nDCG@10 -0.016" in told and "Alone" not in told
-    assert with_effects("<!-- effect: hyde -->\nold words\n\n", VERDICTS) == "<!-- effect: hyde -->\n\n"
+def test_effects_are_refused_without_the_ablations_or_the_marks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    for text, more in (("<!-- effects -->\n<!-- end of effects -->\n", ["--no-ablations"]), ("no marks\n", [])):
+        page.write_text(text, encoding="utf-8")
+        assert cli.main(["reference", "--effects", str(page), *more]) == 2
+        assert "--effects needs a page with <!-- effects -->" in capsys.readouterr().err
 
 
 def test_every_preset_is_measured_and_both_grounds() -> None:
