@@ -20,7 +20,7 @@ import pytest
 import ragbench
 from ragbench import Experiment, Own
 from ragbench.base import extensions
-from ragbench.base.errors import ConfigError, ModelError
+from ragbench.base.errors import ArmsFailed, ConfigError, ModelError
 from ragbench.base.types import Query, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
@@ -54,6 +54,12 @@ def sleeps(query, hits):
         time.sleep(0.05)
         ASKED.add(query)
     return [hit.score for hit in hits]
+
+
+@ragbench.stage(before="cut")
+def leaves(query, hits):
+    """Ends the process."""
+    raise SystemExit(0)
 
 
 @ragbench.encoder
@@ -154,6 +160,46 @@ def test_a_stage_must_answer_for_every_hit(index) -> None:
         lazy()([replace(start([Query("q", "x")])[0], fused=Ranking.of([0], [0.9]))], index)
 
 
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        (["high"], "stage 'odd' must give 1 numbers for 1 texts, got list"),
+        ([1j], "stage 'odd' must give 1 numbers"),
+        ([[1.0, 2.0]], "stage 'odd' must give 1 numbers"),
+        ([10**400], "stage 'odd' must give 1 numbers"),
+        ([1e39], "stage 'odd' gave a number that is not finite or beyond 3.4e38"),
+        ([float("nan")], "stage 'odd' gave a number that is not finite"),
+        (None, "stage 'odd' failed: TypeError: 'NoneType' object is not iterable"),
+        (SystemExit(0), r"stage 'odd' failed: SystemExit: 0 \(line \d+ of test_plugins.py\)"),
+    ],
+    ids=["text", "complex", "nested", "whole", "large", "nan", "none", "exit"],
+)
+def test_a_stage_that_gives_no_scores_fails_in_a_sentence(index, scores: object, said: str) -> None:
+    @ragbench.stage
+    def odd(query, hits):
+        if isinstance(scores, SystemExit):
+            raise scores
+        return scores
+
+    with pytest.raises((ConfigError, ModelError), match=said):
+        odd()([replace(start([Query("q", "x")])[0], fused=Ranking.of([0], [0.9]))], index)
+
+
+def test_an_arm_whose_plug_in_exits_fails_and_the_others_are_complete(vault_folder: Path, tmp_path: Path) -> None:
+    @ragbench.encoder
+    def unequal(texts):
+        return [[1.0] * (3 if text.startswith("Q: ") else 2) for text in texts]
+
+    data = ["data=vault", f"data.corpus={vault_folder}", "topics=derived", *QUICK, f"paths.results={tmp_path}"]
+    arms = {"words": [*data, "dense=null"], "leaves": [*data, "dense=null", leaves()]}
+    with pytest.raises(ArmsFailed, match=r"1 of 2 arms failed \('leaves': stage 'leaves' failed: SystemExit: 0"):
+        Experiment.arms(arms).run()
+    with pytest.raises(ModelError, match="encoder 'unequal' gives vectors of length 2 and of length 3"):
+        Experiment.arms(
+            {"unequal": [*data, "lexical=null", "index.encoder={name: unequal, query_prefix: 'Q: '}"]}
+        ).run()
+
+
 def test_vectors_of_a_function_are_unit_vectors() -> None:
     encoder = load_encoder(EncoderSpec("letters", query_prefix="ee "))
     vectors = encoder.encode_passages(["tea", "no"])
@@ -171,6 +217,15 @@ def test_scores_of_a_function_and_what_is_no_score() -> None:
     extensions.register("encoder", "bad", lambda texts: [1.0])
     with pytest.raises(ModelError, match="encoder 'bad' must give 2 vectors of one length for 2 texts"):
         load_encoder(EncoderSpec("bad")).encode_passages(["a", "b"])
+    extensions.register("encoder", "empty", lambda texts: [[] for _ in texts])
+    with pytest.raises(ModelError, match="encoder 'empty' must give 1 vectors of one length"):
+        load_encoder(EncoderSpec("empty")).encode_passages(["a"])
+    extensions.register("encoder", "far", lambda texts: [[3e300, 4e300], [3e-300, 4e-300], [0.0, 0.0]])
+    far = load_encoder(EncoderSpec("far")).encode_passages(["a", "b", "c"])
+    assert far.tolist() == [pytest.approx([0.6, 0.8]), pytest.approx([0.6, 0.8]), [0, 0]]
+    extensions.register("reranker", "large", lambda query, passages: [1e39 for _ in passages])
+    with pytest.raises(ModelError, match=r"re-ranker 'large' gave a number that is not finite or beyond 3\.4e38"):
+        load_cross_encoder(CrossEncoderSpec("large")).score("a", ["b"])
 
 
 def test_own_measures_stand_beside_the_others() -> None:

@@ -13,15 +13,21 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.errors import ConfigError, RagbenchError
+
+FAILURES = (Exception, SystemExit)
+"""What code of others may raise: anything but what ends the command, such as Ctrl-C."""
 
 Kind = Literal["stage", "encoder", "reranker", "measure", "retriever"]
 GROUP, VARIABLE = "ragbench", "RAGBENCH_PLUGINS"
+
+T = TypeVar("T")
 
 _registered: dict[tuple[Kind, str], Any] = {}
 
@@ -55,7 +61,7 @@ def _load_entry_points() -> None:
     for point in importlib.metadata.entry_points(group=GROUP):
         try:
             point.load()
-        except Exception as error:  # code of others, which may fail in any way
+        except FAILURES as error:
             raise ConfigError(
                 f"the plug-in '{point.name}' cannot be imported ({_error_text(error)}): remove it"
             ) from error
@@ -71,14 +77,37 @@ def _import_module(name: str) -> None:
             module = sys.modules[name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         importlib.import_module(name)
-    except Exception as error:  # code of others, which may fail in any way
+    except FAILURES as error:
         raise ConfigError(
             f"{VARIABLE} names {name}, which cannot be imported ({_error_text(error)}): correct it"
         ) from error
 
 
-def _error_text(error: Exception) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+
+
+def call(who: str, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+    """Call a function of others. Raises ConfigError, naming `who` and the line, for anything that it raises."""
+    try:
+        return function(*arguments, **named)
+    except RagbenchError:
+        raise
+    except FAILURES as error:
+        raise ConfigError(f"{who} failed: {failure(error)}") from error
+
+
+def failure(error: BaseException) -> str:
+    """The kind, the message and the line of an error in code of others; in a library, the line that called it."""
+    reason = " ".join(str(error).split())[:200]
+    here = str(Path(__file__).parents[1])
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)]
+    own = [each for each in frames if "site-packages" not in each.filename and "asyncio" not in each.filename]
+    line = ""
+    if last := (own or frames)[-1:]:
+        cell = "ipykernel" in last[0].filename or last[0].filename.startswith("<")
+        line = f" (line {last[0].lineno} of {last[0].name if cell else Path(last[0].filename).name})"
+    return f"{type(error).__name__}{f': {reason}' if reason else ''}{line}"
 
 
 def code_digest(function: Callable[..., Any]) -> str:

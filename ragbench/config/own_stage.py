@@ -24,6 +24,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import QueryState, Ranking
 from ragbench.config.settings import Settings
+from ragbench.models.functions import as_array, in_32_bits
 from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:
@@ -84,15 +85,13 @@ class FunctionStage(Checked):
             texts = table.header_path(chunk), table.text(chunk)
             hits.append(FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
-        scores = list(type(self).function(state.query.text, tuple(hits), **given))
+        who = f"stage '{type(self).__name__}'"
+        scores = extensions.call(who, lambda: list(type(self).function(state.query.text, tuple(hits), **given)))
         if len(scores) != len(hits):
-            name = type(self).__name__
-            raise ConfigError(f"stage '{name}' must give a score for each of {len(hits)} hits, gave {len(scores)}")
+            raise ConfigError(f"{who} must give a score for each of {len(hits)} hits, gave {len(scores)}")
         stays = [score is not None for score in scores]
-        values = np.array([score for score in scores if score is not None], dtype=np.float32)
-        if not np.isfinite(values).all():
-            raise ConfigError(f"stage '{type(self).__name__}' gave a score that is not finite: give a number, or None")
-        return Ranking.of(ranking.chunks[np.array(stays, dtype=np.bool_)], values)
+        kept = as_array(who, [score for score in scores if score is not None], sum(stays), 1)
+        return Ranking.of(ranking.chunks[np.array(stays, dtype=np.bool_)], in_32_bits(kept, who))
 
 
 def stage(function: Callable[..., Any] | None = None, *, before: str | None = None, after: str | None = None) -> Any:

@@ -31,10 +31,12 @@ def is_own(name: str) -> bool:
 
 def value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
     """The measure of one topic. Raises ConfigError unless it is a finite number."""
-    returned = extensions.find("measure", name)([docno for docno, _ in hits], dict(grades))
+    returned = extensions.call(
+        f"measure '{name}'", extensions.find("measure", name), [docno for docno, _ in hits], dict(grades)
+    )
     try:
         found = float(returned)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = float("nan")
     if not abs(found) < float("inf"):
         raise ConfigError(f"measure '{name}' must give a finite number, gave {returned!r:.60}")

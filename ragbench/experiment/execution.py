@@ -16,7 +16,8 @@ from dataclasses import replace
 from itertools import accumulate, pairwise, takewhile
 from typing import TYPE_CHECKING
 
-from ragbench.base.errors import ArmsFailed, RagbenchError
+from ragbench.base.errors import ArmsFailed
+from ragbench.base.extensions import FAILURES
 from ragbench.base.fingerprint import digest
 from ragbench.base.pools import Failure
 from ragbench.config.executions import execution_of, spec_of
@@ -80,7 +81,7 @@ def _in_this_process(
             finished.add(outcome.arm)
             yield outcome
         return
-    except RagbenchError:
+    except FAILURES:
         if len(arms) == 1:
             raise
     # One branch of the tree failed: run every remaining arm alone, so that the others are still computed.
@@ -89,7 +90,7 @@ def _in_this_process(
         if arm.name not in finished:
             try:
                 yield session.outcome(arm)
-            except RagbenchError as error:
+            except FAILURES as error:
                 yield replace(Failure.of(arm.name, error), error=error)
 
 

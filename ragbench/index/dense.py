@@ -16,6 +16,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count
+from ragbench.base.errors import ModelError
 from ragbench.base.types import Ranking
 from ragbench.index import neighbours
 
@@ -93,6 +94,9 @@ class DenseIndex:
         """The best `depth` chunks of every query, float32 (n, dim); `allowed` (n_chunks,) restricts the search."""
         if not len(self) or not len(queries):
             return [Ranking.empty() for _ in queries]
+        if queries.shape[1:] != self.vectors.shape[1:]:
+            given, stored = queries.shape[1], self.vectors.shape[1]
+            raise ModelError(f"the encoder gives vectors of length {given} for queries and {stored} for passages")
         parameters = self._parameters(allowed)
         if self.spec.kind == "ivf_sq8":
             _, candidates = self._index.search(queries, min(_RESCORED * depth, len(self)), params=parameters)

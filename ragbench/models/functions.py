@@ -26,7 +26,7 @@ from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.models.bundled import Kind
 from ragbench.models.texts import WORD_OR_SIGN, check_texts
-from ragbench.models.vectors import check_finite, unit_vector
+from ragbench.models.vectors import unit_vector
 
 Embed = Callable[[list[str]], Any]
 Score = Callable[[str, list[str]], Any]
@@ -82,6 +82,7 @@ class FunctionEncoder:
         self.name = name
         self.max_tokens = max_tokens
         self._embed = embed
+        self._length = 0  # of a vector, once there is one
         self._prefixes = query_prefix, passage_prefix
         self.passage_digest = digest(["function", name, code, passage_prefix, max_tokens])
         self.digest = digest([self.passage_digest, query_prefix])
@@ -121,7 +122,12 @@ class FunctionEncoder:
         return cut_words(text, self.max_tokens)
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
-        return _as_array(f"encoder '{self.name}'", self._embed(texts), len(texts), 2)
+        who = f"encoder '{self.name}'"
+        vectors = as_array(who, extensions.call(who, self._embed, texts), len(texts), 2)
+        self._length = self._length or vectors.shape[1]
+        if vectors.shape[1] != self._length:
+            raise ModelError(f"{who} gives vectors of length {self._length} and of length {vectors.shape[1]}")
+        return vectors
 
 
 class FunctionCrossEncoder:
@@ -144,17 +150,26 @@ class FunctionCrossEncoder:
         (question,), texts = check_texts([query]), check_texts(passages)
         if not texts:
             return np.empty(0, dtype=np.float32)
-        scores = _as_array(f"re-ranker '{self.name}'", self._score(question, texts), len(texts), 1)
-        return check_finite(scores, self.name).astype(np.float32)
+        who = f"re-ranker '{self.name}'"
+        return in_32_bits(as_array(who, extensions.call(who, self._score, question, texts), len(texts), 1), who)
 
 
-def _as_array(who: str, given: Any, n: int, dimensions: int) -> NDArray[np.float64]:
+def in_32_bits(numbers: NDArray[np.float64], who: str) -> NDArray[np.float32]:
+    """Return the numbers in 32 bits. Raises ModelError for one that is not finite or too large."""
+    with np.errstate(over="ignore"):
+        small = numbers.astype(np.float32)
+    if not np.isfinite(small).all():
+        raise ModelError(f"{who} gave a number that is not finite or beyond 3.4e38: scale it")
+    return small
+
+
+def as_array(who: str, given: Any, n: int, dimensions: int) -> NDArray[np.float64]:
     """The result of a function for n texts as an array. Raises ModelError for any other shape."""
     wanted = f"{n} {'vectors of one length' if dimensions == 2 else 'numbers'}"
     try:
         found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{who} must give {wanted} for {n} texts, got {type(given).__name__}") from None
-    if found.ndim != dimensions or len(found) != n:
+    if found.ndim != dimensions or len(found) != n or (n and not found.size):
         raise ModelError(f"{who} must give {wanted} for {n} texts, got an array of shape {found.shape}")
     return found

@@ -14,6 +14,8 @@ from ragbench.base.errors import ModelError
 def unit_vector(vector: NDArray[Any], name: str) -> NDArray[np.float32]:
     """The vector scaled to length 1 in double precision; a zero vector stays zero. ModelError unless it is finite."""
     values = check_finite(vector, name).astype(np.float64)
+    if not 1e-150 < (largest := float(np.abs(values).max(initial=0))) < 1e150:  # whose squares have no double
+        values = values / (largest or 1.0)
     length = float(np.sqrt(values @ values))
     return (values / (length or 1.0)).astype(np.float32)
 

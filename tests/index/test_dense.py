@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.errors import ConfigError, IndexError_, ModelError
 from ragbench.index import neighbours
 from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
 from ragbench.index.neighbours import probes_for
@@ -175,3 +175,8 @@ def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, de
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
     with pytest.raises(IndexError_, match="pip install faiss-cpu"):
         neighbours.open_structure(tmp_path / "index.faiss")
+
+
+def test_queries_of_another_length_are_refused_in_a_sentence(index: DenseIndex, vectors: np.ndarray) -> None:
+    with pytest.raises(ModelError, match=f"vectors of length 3 for queries and {vectors.shape[1]} for passages"):
+        index.search(np.ones((1, 3), dtype=np.float32), 2)

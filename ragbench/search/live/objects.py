@@ -11,12 +11,10 @@ import importlib
 import inspect
 import math
 import threading
-import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,12 +96,8 @@ class PythonRetriever:
     def _answers(self, way: _Way, queries: Sequence[Query], depth: int) -> Sequence[Any]:
         try:
             found = way.answers(queries, depth)
-        except Exception as error:  # code of others, which may fail in any way
-            reason = " ".join(str(error).split())[:200]
-            raise LiveError(
-                f"retriever '{self.name}' failed on {_of(queries)}: {type(error).__name__}"
-                f"{f': {reason}' if reason else ''}{_line(error)}"
-            ) from error
+        except extensions.FAILURES as error:
+            raise LiveError(f"retriever '{self.name}' failed on {_of(queries)}: {extensions.failure(error)}") from error
         if len(found) != len(queries):
             raise LiveError(
                 f"retriever '{self.name}' returned {len(found)} answers to {len(queries)} queries: return a list of "
@@ -401,18 +395,6 @@ def _shown(value: Any) -> str:
 def _of(queries: Sequence[Query]) -> str:
     first = f"query {queries[0].qid} '{queries[0].text[:60]}'"
     return first if len(queries) == 1 else f"{len(queries)} queries, the first of them {first}"
-
-
-def _line(error: Exception) -> str:
-    """The line of the user's code that raised an error; in a library, the line that called it."""
-    here = str(Path(__file__).parents[2])
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)]
-    own = [each for each in frames if "site-packages" not in each.filename and "asyncio" not in each.filename]
-    if not (own or frames):
-        return ""
-    last = (own or frames)[-1]
-    cell = "ipykernel" in last.filename or last.filename.startswith("<")
-    return f" (line {last.lineno} of {last.name if cell else Path(last.filename).name})"
 
 
 def _known(name: str, known: Iterable[str]) -> str:
