@@ -43,7 +43,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 __all__ = ["Benchmark", "Experiment", "Results", "bakeoff", "encoder", "evaluate", "load", "load_benchmark", "measure"]
 __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchmark", "stage", "tune"]
 
-_HOME = {
+HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
     "Experiment": "ragbench.workbench",
     "Own": "ragbench.workbench",
@@ -67,8 +67,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:  # when first asked for: importing the package must stay cheap
-        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in HOME:  # when first asked for: importing the package must stay cheap
+        return getattr(importlib.import_module(HOME[name]), name)
     raise AttributeError(f"module 'ragbench' has no attribute '{name}'")
 
 

@@ -1,7 +1,7 @@
 """Write the generated reference pages: python tools/reference.py [FOLDER]     default: docs
 
-`command-line.md` has every command with its arguments, from the parsers; `python-api.md` the names of
-`ragbench.__all__`, from their signatures and docstrings. `tests/test_docs.py` compares the pages with these functions.
+`command-line.md` has every command with its arguments, from the parsers; `python-api.md` the names that
+`ragbench` gives, from their signatures and docstrings. `tests/test_docs.py` compares the pages with these functions.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _cell(text: str) -> str:
 
 def python_api() -> str:
     """Return the page of the public Python API."""
-    public = {name: getattr(ragbench, name) for name in sorted(ragbench.__all__, key=str.lower)}
+    public = {name: getattr(ragbench, name) for name in sorted(ragbench.HOME, key=str.lower)}
     rows = [f"| [`{name}`](#{name.lower()}) | {_first(each)} |" for name, each in public.items()]
     parts = [
         "# Python API",
