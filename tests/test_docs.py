@@ -250,6 +250,14 @@ def test_generated_reference_is_current(page: str) -> None:
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == write(), "run: python tools/reference.py"
 
 
+def test_the_screens_that_make_screens_writes_are_where_it_looks_for_them() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"^`ragbench run -m [^`]+`", readme, re.M) and "```\nnDCG@10 on builtin" in readme
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    screens = page.partition("## Output of each command")[2].partition("\n## ")[0]
+    assert screens.count("```\n") == 2 * len(re.findall(r"^\$ ragbench", page, re.M)) > 0
+
+
 def test_pages_say_nothing_of_the_machine_they_were_written_on() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
