@@ -33,7 +33,8 @@ def _need(name: str) -> Capability | None:
         return Capability.SENDS
     if Path(name).exists() or not hub.is_hub_name(name):
         return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
-    return Capability.READS if hub.cached(name) else Capability.SENDS
+    root = hub.cached(name)
+    return Capability.READS if root and find_model(root) else Capability.SENDS
 
 
 ModelName = Annotated[

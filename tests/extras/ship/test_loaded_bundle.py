@@ -187,9 +187,14 @@ def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkey
     from ragbench.models import hub
     from ragbench.models.resolve import EncoderSpec
 
-    monkeypatch.setattr(hub, "cached", lambda name: tmp_path if name == "own/cached" else None)
-    needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in ("own/cached", "owner/model")}
-    assert needs == {"own/cached": Capability.READS, "owner/model": Capability.SENDS}
+    names = ("own/cached", "own/incomplete", "owner/model")
+    for name, files in zip(names[:2], (("tokenizer.json", "model.onnx"), ("tokenizer.json",)), strict=True):
+        (tmp_path / name).mkdir(parents=True)
+        for file in files:
+            (tmp_path / name / file).touch()
+    monkeypatch.setattr(hub, "cached", lambda name: tmp_path / name if (tmp_path / name).is_dir() else None)
+    needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in names}
+    assert needs == {names[0]: Capability.READS, names[1]: Capability.SENDS, names[2]: Capability.SENDS}
 
 
 def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_path: Path) -> None:
