@@ -90,6 +90,7 @@ def test_every_option_composes() -> None:
         (["execution.workers=2"], r"execution\.workers cannot be set with execution=local: add execution=joblib or"),
         (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=asked or topics=derived"),
         (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
+        (["p13.chunking.child_min={}"], r"p13\.chunking\.child_min has no effect: p13\.chunking is off"),
         (["index=null"], r"index must be a mapping with lexical, .*, got null"),
         (["index.chunking=null"], r"index\.chunking must be a mapping"),
         (["seed=abc"], r"seed must be a whole number of at least 0 .*, got 'abc'"),

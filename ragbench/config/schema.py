@@ -125,7 +125,7 @@ def _stage_keys(tree: Tree, path: str = "") -> Iterator[str]:
 
 
 def _leaf_keys(node: Any, path: str) -> Iterator[str]:
-    if isinstance(node, Mapping):
+    if isinstance(node, Mapping) and node:
         for key, value in node.items():
             yield from _leaf_keys(value, f"{path}.{key}".lstrip("."))
     elif path:

@@ -17,6 +17,7 @@ _UNCLOSED = re.compile(r"---[ \t]*\n\s*[\w\"'][\w \"'.-]*:(?:\s|\Z)")
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # YAML escapes can make them; no file or terminal takes them
 # PyYAML lets the errors of int(), date() and dict lookups through: `d: 2026-02-30`, `b: !!bool x`, `n: !!int`.
 _YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_MAX_CHARS = 65_536  # a longer text takes seconds in PyYAML
 _MAX_VALUES = 10_000
 _MAX_DEPTH = 20
 
@@ -48,6 +49,8 @@ def split_frontmatter(text: str) -> Frontmatter:
             return Frontmatter({}, 0, ("frontmatter-unclosed", message))
         return Frontmatter({}, 0)  # a thematic break
     try:
+        if len(block[1]) > _MAX_CHARS:
+            raise ValueError(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
         value = _plain(read_frontmatter(block[1]))
     except _YAML_ERRORS as error:
         return Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the YAML."))

@@ -202,8 +202,8 @@ def _links(children: list[Token]) -> Iterator[Link]:
         elif child.type == "link_open":
             href = str(child.attrs["href"])
             if not _EXTERNAL.match(href):
-                inside = takewhile(lambda token: token.type != "link_close", children[place + 1 :])
-                label = " ".join(_plain_text(list(inside)).split())
+                inside = takewhile(lambda at: children[at].type != "link_close", range(place + 1, len(children)))
+                label = " ".join(_plain_text([children[at] for at in inside]).split())
                 yield Link("markdown", href, None, href.partition("#")[2] or None, label)
 
 

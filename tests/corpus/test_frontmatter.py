@@ -93,6 +93,14 @@ def test_hostile_yaml_is_malformed_and_nothing_worse(yaml: str) -> None:
     assert problem(f"---\n{yaml}\n---\nText") == "frontmatter-malformed"
 
 
+def test_a_long_frontmatter_is_not_parsed() -> None:
+    found = split_frontmatter(f"---\n{'key: value' * 7_000}\n---\ntext")
+    assert found.problem == (
+        "frontmatter-malformed",
+        "the frontmatter is longer than 65,536 characters; correct the YAML.",
+    )
+
+
 def test_aliases_that_multiply_are_refused() -> None:
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     lines += [

@@ -1,5 +1,7 @@
 """Headings, code blocks, links and tags as CommonMark sees them."""
 
+import time
+
 import pytest
 
 from ragbench.base.types import Link
@@ -167,6 +169,16 @@ def test_links_in_headings_lists_quotations_and_tables_count() -> None:
 
 def test_links_have_no_target_yet() -> None:
     assert parse_markdown("[[a]]").links == (Link("wikilink", "a", None, None),)
+
+
+def test_the_links_of_a_paragraph_take_linear_time() -> None:
+    seconds = []
+    for count in (2_000, 8_000):
+        text = " ".join(f"[{number}](page.md)" for number in range(count))
+        begun = time.process_time()
+        assert len(parse_markdown(text).links) == count
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 10 * seconds[0]  # quadratic: 16
 
 
 def test_hashtags() -> None:
