@@ -27,6 +27,13 @@ def test_words_become_those_that_are_composed(typed: list[str], made: list[str])
     assert canonical(typed, KNOWN) == made
 
 
+@pytest.mark.parametrize(("home", "made"), [("/home/ada", "/home/ada/notes"), ("/home/a b", "'/home/a b/notes'")])
+def test_a_tilde_is_the_home_folder(home: str, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", home)
+    assert canonical(["data.corpus=~/notes"], KNOWN) == [f"data.corpus={made}"]
+    assert composition.compose(["data=vault", "data.corpus=~/notes"]).config["data"]["corpus"] == f"{home}/notes"
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ragbench.base.bounds import shown
@@ -91,6 +92,8 @@ def _canonical(word: str, known: Catalogue) -> str:
         value = re.sub(r"\w+(\.\w+)*", lambda found: numbered(found[0]), value)
     if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":
         value = _as_yaml(value)  # a text: its braces are no mapping
+    if value == "~" or value.startswith("~/"):
+        value = _as_yaml(str(Path(value).expanduser()))  # a shell expands it only after a name without dots
     if value in _TRUTHS and any(each.key == name and each.default in _TRUTHS.values() for each in known.parameters):
         value = _TRUTHS[value]  # what is true or false is said like a switch, too
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
