@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import ASIDE, digest
+from ragbench.base.numbers import counted
 from ragbench.base.types import Query
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.links import collection_digest
@@ -129,8 +130,8 @@ class Benchmark:
 
     def __repr__(self) -> str:
         judged = sum(map(len, self.document_qrels.values()))
-        counted = f"{len(self.documents)} documents, {len(self.topics)} topics, {judged} judgments"
-        return f"Benchmark('{self.name}': {counted})"
+        sizes = ((len(self.documents), "document"), (len(self.topics), "topic"), (judged, "judgment"))
+        return f"Benchmark('{self.name}': {', '.join(counted(*size) for size in sizes)})"
 
     @property
     def splits(self) -> tuple[str, ...]:

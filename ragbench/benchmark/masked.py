@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.numbers import counted
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.quotes import locate
 from ragbench.corpus.masking import Masks
@@ -33,7 +34,7 @@ def without_sources(benchmark: Benchmark) -> Benchmark:
         qid: {anchors.get(section, section): grade for section, grade in grades.items()}
         for qid, grades in benchmark.section_qrels.items()
     }
-    said = f"the sources of {len(sourced)} topics are masked in {len(changed)} documents"
+    said = f"the sources of {counted(len(sourced), 'topic')} are masked in {counted(len(changed), 'document')}"
     by_docno = {document.docno: document for document in documents}
     return replace(
         benchmark,

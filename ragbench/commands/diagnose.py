@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import ResultsError
+from ragbench.base.numbers import counted
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
@@ -82,4 +83,4 @@ def _decisions(loaded: Measurements, arms: Sequence[str]) -> Iterator[str]:
     for arm in arms:
         notes = read_yaml_file(loaded.arm_path(arm) / METADATA).get("notes") or {}
         for note, queries in sorted(notes.items(), key=lambda pair: -pair[1])[:_DECISIONS]:
-            yield f"{arm}: {queries} queries: {note}"
+            yield f"{arm}: {counted(queries, 'query')}: {note}"

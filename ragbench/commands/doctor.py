@@ -13,6 +13,7 @@ from pathlib import Path
 from ragbench.base import console
 from ragbench.base.errors import RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT
+from ragbench.base.numbers import counted
 
 DESCRIPTION = "Check every part a run needs by using it for real, and say what to do where one fails."
 EXAMPLES = """examples:
@@ -148,7 +149,9 @@ def _benchmark(overrides: list[str]) -> str:
 
     settings = composition.compose(overrides)
     benchmark = load(settings.config)
-    return f"{benchmark.name}: {len(benchmark.documents)} documents, {len(benchmark.topics)} topics"
+    return (
+        f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
+    )
 
 
 def _mlflow(overrides: list[str]) -> str:

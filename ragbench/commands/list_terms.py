@@ -6,6 +6,7 @@ import argparse
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
+from ragbench.base.numbers import counted
 
 DESCRIPTION = "Show the terms of the collection's vocabulary nearest to a text, and which of them P1 would append."
 EXAMPLES = """examples:
@@ -56,5 +57,5 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     frame = pd.DataFrame(rows, columns=["term", "cosine", "appended"])
     frame["appended"] = ["yes" if flag else "" for flag in frame["appended"]]
-    console.print_table(frame, f"nearest of {len(vocabulary)} terms to '{text}'")
+    console.print_table(frame, f"nearest of {counted(len(vocabulary), 'term')} to '{text}'")
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
-from ragbench.base.numbers import interval
+from ragbench.base.numbers import counted, interval
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.runs import read_run
@@ -54,7 +54,7 @@ class Replay:
         """Both scores and the interval of their difference in one line."""
         return (
             f"{PRIMARY} measured {self.measured:.3f}, replayed {self.replayed:.3f} "
-            f"{interval(self.low, self.high)} on {self.topics} topics, {self.where}"
+            f"{interval(self.low, self.high)} on {counted(self.topics, 'topic')}, {self.where}"
         )
 
     def require(self, most: float, format: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import fewest
 from ragbench.base.build import active
+from ragbench.base.numbers import counted
 from ragbench.evaluation.levels import PASSAGE, SECTION
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms
@@ -70,7 +71,7 @@ def _collection(results: Measurements) -> str:
     counts = join_names(f"{count} {kind}" for kind, count in ordered)
     text = (
         f"The benchmark '{benchmark['name']}' (digest {benchmark['digest'][:_DIGITS]}) has {benchmark['documents']} "
-        f"documents. We ran the {len(topics)} topics of the split '{results.record['split']}' ({counts})."
+        f"documents. We ran the {counted(len(topics), 'topic')} of the split '{results.record['split']}' ({counts})."
     )
     if results.topics_origin:
         text += f" Not all of them are queries of persons: they are {results.topics_origin}; {benchmark['version']}."

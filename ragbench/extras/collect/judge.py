@@ -15,6 +15,7 @@ from pathlib import Path
 from ragbench.base import fewest
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import locked
+from ragbench.base.numbers import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
@@ -206,7 +207,7 @@ def require_pairs(pool: Path, qids: Collection[str], documents: Sequence[Documen
     strangers = [f"{qid} {section}" for qid, section, _ in rows if qid not in qids or section not in sections]
     if strangers:
         raise BenchmarkError(
-            f"{pool} grades {len(strangers)} pairs whose topic or section is not in this collection "
+            f"{pool} grades {counted(len(strangers), 'pair')} whose topic or section is not in this collection "
             f"({_join(strangers)}): name the collection that it was pooled from with data=..., nothing was merged"
         )
 
@@ -232,7 +233,8 @@ def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
         grades[section] = grade
     if contradictions and not overwrite:
         raise BenchmarkError(
-            f"{pool} contradicts {len(contradictions)} judgments: {_join(contradictions)}; correct it, or overwrite"
+            f"{pool} contradicts {counted(len(contradictions), 'judgment')}: {_join(contradictions)}; "
+            "correct it, or overwrite"
         )
     return Merged(merged, added, unchanged, len(contradictions), left)
 

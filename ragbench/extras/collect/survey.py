@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import fewest
+from ragbench.base.numbers import counted
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.lines import read_rows
@@ -60,16 +61,16 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequ
     languages = Counter(filter(None, (language(document.text) for document in found.documents)))
     chunks = sum(len(HeaderChunker().chunk(document)) for document in found.documents)
     n = len(found.documents)
-    said = [f"{corpus}: {n:,} document{'s' if n != 1 else ''}, {chunks:,} chunks{_named(languages, n)}"]
+    said = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{_named(languages, n)}"]
     often = languages.most_common(1)[0][0] if languages else ""
     if left := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
-        counted = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in left)
+        others = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in left)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *left))
-        said.append(f"not read: {counted}; to read them, write data.include: [{globs}] into ragbench.yaml")
+        said.append(f"not read: {others}; to read them, write data.include: [{globs}] into ragbench.yaml")
     answered = sum(topic.qid in found.document_qrels for topic in found.topics)
     if queries is not None:
         without = f", {len(found.topics) - answered} without" if answered < len(found.topics) else ""
-        said.append(f"{queries}: {len(found.topics)} queries, {answered} with an answer{without}")
+        said.append(f"{queries}: {counted(len(found.topics), 'query')}, {answered} with an answer{without}")
         said += _columns(queries, Names(found.documents))
     return Survey(n, chunks, len(found.topics), answered, said, grouped_by_kind(found.warnings)[:_WARNINGS], often)
 

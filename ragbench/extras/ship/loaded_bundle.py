@@ -16,6 +16,7 @@ from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
+from ragbench.base.numbers import counted
 from ragbench.base.types import Document, Hit, ListedDocument, StoredDocument
 from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, trusting
 from ragbench.boundary.yaml import read_yaml_file
@@ -74,7 +75,7 @@ class LoadedBundle:
         self.pipeline: Pipeline = settings.pipeline
 
     def __repr__(self) -> str:
-        return f"LoadedBundle({self.name!r}, {self.index.chunks.n_documents} documents: {self.pipeline!r})"
+        return f"LoadedBundle({self.name!r}, {counted(self.index.chunks.n_documents, 'document')}: {self.pipeline!r})"
 
     def __enter__(self) -> LoadedBundle:
         return self

@@ -17,6 +17,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.numbers import counted
 from ragbench.base.progress import steps
 from ragbench.base.types import Document
 from ragbench.config.arm_builder import Progress, Say
@@ -116,8 +117,8 @@ class Refresher:
         documents, kept = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
             raise CorpusError(
-                f"{self.corpus} has {len(documents)} documents and {len(digests)} are served, so the bundle does not "
-                "change: restore the folder, or add --allow-shrink"
+                f"{self.corpus} has {counted(len(documents), 'document')} and {len(digests)} are served, so the bundle "
+                "does not change: restore the folder, or add --allow-shrink"
             )
         found = Refreshed(before, *_differences(digests, {document.docno: document.digest for document in documents}))
         if not found.anything and kept == before.kept:

@@ -64,7 +64,7 @@ def test_judgments_beside_the_queries_are_taken(init, notes: Path) -> None:
     Path("qrels").mkdir()
     Path("qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\na\tmetrics.md\t2\n")
     code, out, _ = init()
-    assert code == 0 and "queries.jsonl: 1 queries, 1 with an answer\n" in out
+    assert code == 0 and "queries.jsonl: 1 query, 1 with an answer\n" in out
     assert project.read(Path(project.FILE)).values["data.qrels"] == "qrels/test.tsv"
 
 
@@ -102,7 +102,7 @@ def test_texts_and_word_files_are_found_and_read_where_they_are_all_there_is(ini
     for path in notes.rglob("*.md"):
         path.unlink()
     code, out, _ = init()
-    assert code == 0 and out.startswith("notes: 1 document, 1 chunks")
+    assert code == 0 and out.startswith("notes: 1 document, 1 chunk")
     assert project.read(Path(project.FILE)).values["data.include"] == ["**/*.txt", "**/*.docx"]
 
 
@@ -119,7 +119,7 @@ def test_a_collection_in_the_form_of_beir_is_opened_too(init, notes: Path) -> No
     (notes / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "when are lamps lit"}) + "\n")
     (notes / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     code, out, _ = init()
-    assert code == 0 and "notes: a collection in the form of BEIR, 1 documents, 1 topics" in out
+    assert code == 0 and "notes: a collection in the form of BEIR, 1 document, 1 topic" in out
 
 
 def test_languages() -> None:

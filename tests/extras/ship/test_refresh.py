@@ -183,7 +183,7 @@ def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes
     before = answers(copied)
     for path in sorted(notes.rglob("*.md"))[1:]:
         path.unlink()
-    with pytest.raises(CorpusError, match="has 1 documents and 19 are served, so the bundle does not change"):
+    with pytest.raises(CorpusError, match="has 1 document and 19 are served, so the bundle does not change"):
         make().refresh()
     shutil.rmtree(notes)
     with pytest.raises(CorpusError, match="does not exist"):

@@ -12,6 +12,7 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.exit_codes import FAILED
 from ragbench.base.fingerprint import plain
+from ragbench.base.numbers import counted
 from ragbench.base.suggestions import did_you_mean
 from ragbench.config import project
 
@@ -163,7 +164,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
             write_topics(path, topics)
         else:
             raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
-        print(f"wrote the splits of {len(topics)} topics into {console.short_path(path)}")
+        print(f"wrote the splits of {counted(len(topics), 'topic')} into {console.short_path(path)}")
         console.next_command(f"run split=train{project.data_words(settings.overrides)}")
     else:
         console.print_json(dict(Counter(topic.split for topic in topics)))
@@ -182,8 +183,9 @@ def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
         console.print_json(plain(found))
         return 0
     print(
-        f"{found.n_pairs} pairs of {found.n_topics} topics: {found.same:.1%} equal, Krippendorff's alpha "
-        f"{found.alpha_ordinal:.3f} (ordinal), Cohen's kappa {found.kappa:.3f}, quadratic {found.kappa_quadratic:.3f}"
+        f"{counted(found.n_pairs, 'pair')} of {counted(found.n_topics, 'topic')}: {found.same:.1%} equal, "
+        f"Krippendorff's alpha {found.alpha_ordinal:.3f} (ordinal), Cohen's kappa {found.kappa:.3f}, "
+        f"quadratic {found.kappa_quadratic:.3f}"
     )
     for each in found.disagreements[:20]:
         print(f"  {each.qid} {each.target}: {each.first} and {each.second}")
@@ -203,7 +205,9 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
             {"documents": len(benchmark.documents), "judgments": judged, "topics": table.to_dict("records")}
         )
         return 0
-    console.print_table(table, f"{benchmark.name}: {len(benchmark.documents)} documents, {judged} judgments")
+    console.print_table(
+        table, f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(judged, 'judgment')}"
+    )
     return 0
 
 

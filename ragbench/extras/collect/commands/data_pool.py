@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ragbench.base import console
 from ragbench.base.files import write_text
+from ragbench.base.numbers import counted
 
 DESCRIPTION = (
     "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
@@ -55,6 +56,6 @@ def main(arguments: argparse.Namespace) -> int:
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))
-    print(f"{written} unjudged pairs of {len(runs)} runs in {arguments.out}")
+    print(f"{counted(written, 'unjudged pair')} of {counted(len(runs), 'run')} in {arguments.out}")
     console.next_command(f"judge {arguments.out}")
     return 0

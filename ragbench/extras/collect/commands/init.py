@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.numbers import counted
 from ragbench.boundary.capabilities import trust
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tupl
     search = LiveHttp(url=url, hits="@", document="@")
     proposal = propose(search.answer(query), lambda name: find(name) is not None)
     shown = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
-    placed = f"{proposal.hits} hits, {proposal.found} of them name documents here"
+    placed = f"{counted(proposal.hits, 'hit')}, {proposal.found} of them name documents here"
     said.append(f"asked {search.name} for '{query}': {placed} ({shown})")
     keys = {"live.url": url, **{f"live.{name}": value for name, value in proposal.keys.items()}}
     return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}
@@ -179,7 +180,7 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tu
     values = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
     if data["data"] != "vault":
         found = load_benchmark(data["data"], **values)
-        said = [f"{folder}: {kind}, {len(found.documents):,} documents, {len(found.topics):,} topics"]
+        said = [f"{folder}: {kind}, {counted(len(found.documents), 'document')}, {counted(len(found.topics), 'topic')}"]
         return said, grouped_by_kind(found.warnings), ""
     queries, qrels = (Path(values[key]) if given and key in values else None for key in ("queries", "qrels"))
     seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))

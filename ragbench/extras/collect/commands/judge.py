@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.files import locked
+from ragbench.base.numbers import counted
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -98,8 +99,8 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
         graded = grade_pool(
             pool, model.complete, arguments.model, arguments.sample, arguments.seed, progress, replace=arguments.replace
         )
-    print(f"{arguments.model} graded {graded.graded} of {graded.pairs} pairs, into {graded.grades}")
-    print(f"grade the {len(graded.sampled)} topics in {graded.sample} without looking at these")
+    print(f"{arguments.model} graded {graded.graded} of {counted(graded.pairs, 'pair')}, into {graded.grades}")
+    print(f"grade the {counted(len(graded.sampled), 'topic')} in {graded.sample} without looking at these")
     console.next_command(f"judge {graded.sample}")
     return 0
 

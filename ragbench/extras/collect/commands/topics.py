@@ -13,6 +13,7 @@ from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import plain
+from ragbench.base.numbers import counted
 from ragbench.config import project
 from ragbench.config.overrides import key_of, section_of
 
@@ -108,7 +109,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json(table.to_dict(orient="records"))
         return 0
-    console.print_table(table, f"{benchmark.name}: {len(benchmark.topics)} topics")
+    console.print_table(table, f"{benchmark.name}: {counted(len(benchmark.topics), 'topic')}")
     if table["short by"].any():
         least = fewest.CONCLUSION
         print(f"A mean of fewer than {least} topics changes with every new one (Buckley and Voorhees 2000).")
@@ -125,7 +126,9 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
     if arguments.json:
         return _as_json(out, made)
-    console.print_table(overview(made), f"{len(made.topics)} derived topics from {documents} documents")
+    console.print_table(
+        overview(made), f"{counted(len(made.topics), 'derived topic')} from {counted(documents, 'document')}"
+    )
     _print_counts("not used", made.dropped)
     if settings.config["data"]["loader"] in ("vault", "git"):
         return _say_written(settings, out, " topics=given")
@@ -178,13 +181,14 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
         console.print_json(said)
         return 0
     console.print_table(
-        overview(made), f"{len(made.topics)} topics of {made.asked} queries in {made.searches} searches"
+        overview(made),
+        f"{counted(len(made.topics), 'topic')} of {counted(made.asked, 'query')} in {made.searches} searches",
     )
     _print_counts("left out", logged.left_out)
     if opened:
         shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
         bias = f"opened by rank: {shown}" if shown else "the log does not say what was shown: the rank has an influence"
-        print(f"{len(made.document_qrels)} topics have weak judgments from clicks ({bias})")
+        print(f"weak judgments from clicks: {counted(len(made.document_qrels), 'topic')} ({bias})")
     return _say_written(settings, out)
 
 
@@ -221,7 +225,9 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
         said = {"file": str(out), "review": str(sheet), "threads": len(issue_threads), "topics": len(made.topics)}
         console.print_json({**said, "evidence": dict(kinds), "dropped": dict(made.dropped)})
         return 0
-    console.print_table(overview(made), f"{len(made.topics)} topics of {len(issue_threads)} threads")
+    console.print_table(
+        overview(made), f"{counted(len(made.topics), 'topic')} of {counted(len(issue_threads), 'thread')}"
+    )
     _print_counts("evidence", kinds)
     _print_counts("not used", made.dropped)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
@@ -243,7 +249,7 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json({"file": str(out), "topics": len(topics), "dropped": dropped})
         return 0
-    print(f"{len(topics)} topics kept, {dropped} dropped")
+    print(f"{counted(len(topics), 'topic')} kept, {dropped} dropped")
     return _say_written(settings, out)
 
 
@@ -265,7 +271,10 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
     if arguments.json:
         return _as_json(out, made)
-    console.print_table(overview(made), f"{len(made.topics)} drafted topics from {len(benchmark.documents)} documents")
+    console.print_table(
+        overview(made),
+        f"{counted(len(made.topics), 'drafted topic')} from {counted(len(benchmark.documents), 'document')}",
+    )
     _print_counts("not used", made.dropped)
     return _say_written(settings, out)
 
@@ -300,7 +309,8 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
     out = Path(arguments.out)
     written = pool.write_pool(out, rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(out), json.dumps(pool.about(benchmark, settings.config), indent=1))
-    print(f"{written} unjudged pairs of {len({row.qid for row in rows})} topics in {out}, found by words and links")
+    topics = counted(len({row.qid for row in rows}), "topic")
+    print(f"{counted(written, 'unjudged pair')} of {topics} in {out}, found by words and links")
     console.next_command(f"judge {out}")
     return 0
 

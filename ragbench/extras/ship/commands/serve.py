@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
+from ragbench.base.numbers import counted
 
 if TYPE_CHECKING:
     from socket import socket
@@ -143,7 +144,7 @@ def main(arguments: argparse.Namespace) -> int:
         def ready() -> None:
             if not local:
                 _say(arguments)("warning: tokens are sent unencrypted: put a proxy with TLS in front")
-            what = f"{about.bundle} ({about.documents} documents)"
+            what = f"{about.bundle} ({counted(about.documents, 'document')})"
             print(f"ragbench serves {what} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
 
         def leaving() -> None:

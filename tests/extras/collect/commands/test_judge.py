@@ -51,7 +51,7 @@ def test_a_folder_of_judgments_begins_with_those_of_the_file_that_was_measured(t
 def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Path, capsys) -> None:
     pool(tmp_path, ("t1", "reference/errors#error-codes"), stranger)
     assert cli.main(words) == 2
-    assert f"grades 1 pairs whose topic or section is not in this collection ({' '.join(stranger)})" in (
+    assert f"grades 1 pair whose topic or section is not in this collection ({' '.join(stranger)})" in (
         capsys.readouterr().err
     )
     assert not (tmp_path / "qrels").exists()

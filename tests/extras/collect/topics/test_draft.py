@@ -104,7 +104,7 @@ def test_the_command_asks_the_endpoint_once_for_each_prompt_and_its_topics_can_b
     assert json.loads(capsys.readouterr().out) == {"file": str(out), "topics": 1, "dropped": {}}
     assert chat_server.keys == ["Bearer s3cret"] * 2
     assert cli.main(["topics", "draft", *data, *model, "--out", str(out), "--replace"]) == 0
-    assert "1 drafted topics from 1 documents" in capsys.readouterr().out
+    assert "1 drafted topic from 1 document" in capsys.readouterr().out
     assert len(chat_server.prompts) == 2  # what was answered is kept
     assert "s3cret" not in "".join(p.read_text("utf-8", "replace") for p in tmp_path.rglob("*") if p.is_file())
     assert cli.main(["topics", *data, f"data.queries={out}", "--json"]) == 0

@@ -31,7 +31,7 @@ def test_the_command_writes_a_pool_that_judge_reads(tmp_path: Path, capsys: pyte
     data = ["data=vault", f"data.corpus={tmp_path / 'notes'}", f"data.queries={tmp_path / 'queries.csv'}"]
     out = tmp_path / "pool.csv"
     assert cli.main(["topics", "find-evidence", *data, "--out", str(out), "--depth", "2"]) == 0
-    assert f"2 unjudged pairs of 1 topics in {out}" in capsys.readouterr().out
+    assert f"2 unjudged pairs of 1 topic in {out}" in capsys.readouterr().out
     rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
     assert rows[0]["section"] == "keys#keys" and rows[0]["grade"] == ""
     graded = out.read_text(encoding="utf-8").replace('plain words.",,', 'plain words.",3,')

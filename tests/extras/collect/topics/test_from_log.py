@@ -173,7 +173,7 @@ def test_the_command_writes_topics_that_data_queries_reads(tmp_path: Path, capsy
     assert cli.main(["topics", *data, f"data.queries={out}", "--json"]) == 0
     assert {row["provenance"] for row in json.loads(capsys.readouterr().out)} == {"log"}
     assert cli.main(["topics", "from-log", str(path), *data, "--out", str(out), "--replace"]) == 0
-    assert "1 topics have weak judgments from clicks (opened by rank: " in capsys.readouterr().out
+    assert "weak judgments from clicks: 1 topic (opened by rank: " in capsys.readouterr().out
 
 
 def test_impossible_options_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
