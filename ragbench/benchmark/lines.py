@@ -65,28 +65,37 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]
             yield number, line.rstrip("\r\n")
 
 
-def read_objects(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of every line of a JSONL file; lone surrogates in its texts become U+FFFD."""
+def read_objects(
+    path: Path, encoding: str = "utf-8", broken: list[int] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) of every line of a JSONL file; lone surrogates in its texts become U+FFFD.
+
+    The numbers of lines that are not JSON are added to `broken`; BenchmarkError without that list.
+    """
     for number, line in read_lines(path, encoding):
         try:
             row = read_json(line, own=True)
         except BoundaryError as error:
+            if broken is not None:
+                broken.append(number)
+                continue
             raise BenchmarkError(f"{path}:{number} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise BenchmarkError(f"{path}:{number} must be a JSON object, got {type(row).__name__}")
         yield number, {key: _storable(value) for key, value in row.items()}
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def read_rows(path: Path, broken: list[int] | None = None) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """(line number, row by column name) of a JSONL, CSV or TSV file with a header; names are lower-case.
 
     The separator of a CSV is the one of `,`, `;` and tab that its header has most often. Cells missing at the end of a
     row are absent. A row with more cells than the header raises BenchmarkError: a text with commas needs quotes.
+    `broken` is that of `read_objects`.
     """
     suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
     kind = suffixes[-1].lower() if suffixes else ""
     if kind in (".jsonl", ".json", ".ndjson"):
-        for number, row in read_objects(path):
+        for number, row in read_objects(path, broken=broken):
             yield number, {key.strip().lower(): value for key, value in row.items()}
         return
     if kind not in _SUFFIXES:

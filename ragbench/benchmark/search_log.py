@@ -62,14 +62,16 @@ def read(path: Path) -> Log:
     """Read a CSV, TSV, JSONL or NDJSON file with a column for the query; `COLUMNS` lists the names.
 
     A row without a query says what was opened after the latest search of its session. Rows with personal data are left
-    out, and so are queries that the next one of the session continues. Raises BenchmarkError with file and line.
+    out, and so are lines that are not JSON and queries that the next one of the session continues. Raises
+    BenchmarkError with file and line.
     """
-    rows = [_row(row, f"{path}:{number}") for number, row in read_rows(path)]
+    broken: list[int] = []  # a service on a full disk, or killed, leaves half a line
+    rows = [_row(row, f"{path}:{number}") for number, row in read_rows(path, broken)]
     if not any(row["query"] for row in rows):
         raise BenchmarkError(f"{path} holds no query: name its column {', '.join(COLUMNS['query'][:4])} or the like")
     if all(row["time"] is not None for row in rows):
         rows.sort(key=lambda row: row["time"])
-    left_out: Counter[str] = Counter()
+    left_out: Counter[str] = Counter({"not JSON": len(broken)})
     searches = list(_searches(rows, left_out))
     unfinished = _unfinished_searches(searches)
     kept = [search for search in searches if id(search) not in unfinished]

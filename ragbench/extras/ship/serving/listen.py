@@ -55,6 +55,9 @@ class _Connection(H11Protocol):
         super().__init__(*arguments, **options)
         self.app_state = {**self.app_state, SESSION: new_session()}
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing for an upgrade to WebSocket, which any client may ask for; it is answered as if it had not."""
+
 
 class _Announcing(uvicorn.Server):
     """A server that calls back when it is ready and when it is told to end, and still answers for `limits.drain` s."""
@@ -107,6 +110,7 @@ def run(
         loop="asyncio",
         server_header=False,
         http=_Connection,
+        ws="none",
         timeout_graceful_shutdown=max(1, round(limits.time_limit)),
     )
     # uvicorn raises the signal that stopped it again when it is done; this must not end the process.

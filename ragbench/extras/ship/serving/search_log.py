@@ -8,6 +8,7 @@ connection. No address is kept, and no query in which personal data is recognise
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -45,6 +46,7 @@ class SearchLog:
             raise ConfigError(f"--log {path} must be a .jsonl file: choose another name")
         self._path = path
         self._failed = False
+        self._torn = _ends_inside_a_line(path)
         try:
             self._add("")
         except OSError as error:
@@ -79,8 +81,22 @@ class SearchLog:
 
     def _add(self, text: str) -> None:
         """Add text; the file is opened each time, so that it may be moved away while the service runs."""
+        content = ("\n" * (self._torn and bool(text)) + text).encode("utf-8")
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(handle, text.encode("utf-8"))
+            if content and os.write(handle, content) < len(content):
+                self._torn = True
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._torn = self._torn and not content
         finally:
             os.close(handle)
+
+
+def _ends_inside_a_line(path: Path) -> bool:
+    """Return True for a file that a killed service left with half a line."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) != b"\n"
+    except OSError:  # no file, or an empty one
+        return False

@@ -43,7 +43,8 @@ def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
         for client in clients:
             client.request("POST", "/search", body, {"content-type": "application/json"})
         last = HTTPConnection(host, timeout=30)
-        last.request("GET", "/health")
+        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        last.request("GET", "/health", headers=upgrade | {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
         assert last.getresponse().status == 200  # so it has read the requests that came before
         process.send_signal(signal.SIGTERM)
         assert [client.getresponse().status for client in clients] == [200] * 32

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,23 @@ def test_over_http_no_address_is_kept(logged, ask) -> None:
     searched, *_ = lines(path)
     assert set(searched) == {"time", "session", "query", "shown"}
     assert "81.2.3.4" not in path.read_text() and "127.0.0.1" not in path.read_text()
+
+
+def test_half_a_line_of_a_full_disk_costs_that_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    log = SearchLog(path)
+    log.log_search("s", "one", ["a"])
+    whole = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda handle, content: whole(handle, content[:30]))
+        log.log_search("s", "two", ["a"])
+    log.log_search("s", "three", ["a"])
+    with path.open("a") as stream:
+        stream.write('{"time": "2026-')  # of a service that was killed
+    SearchLog(path).log_search("s", "four", ["a"])
+    read = topics_log.read(path)
+    assert [search.query for search in read.searches] == ["one", "three", "four"]
+    assert read.left_out == {"not JSON": 2}
 
 
 def test_a_log_that_cannot_be_written_is_refused_at_once_and_later_said_once(tmp_path: Path, caplog) -> None:
