@@ -65,6 +65,6 @@ print(f"{expected.effect:+.4f} [{expected.low:+.4f}, {expected.high:+.4f}], bett
 # Every change, as `ragbench atlas` prints it.
 
 # %%
-from ragbench.report import atlas_page
+from ragbench.extras.atlas import page as atlas_page
 
 print("\n".join(atlas_page.lines(atlas_page.known(atlas))))

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from ragbench.benchmark.native import save_benchmark
     from ragbench.config.own_stage import stage
     from ragbench.evaluation.own_measures import measure
+    from ragbench.extras.fit.workbench import Tuning as Tuning
+    from ragbench.extras.fit.workbench import tune
     from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.search.live.objects import retriever
     from ragbench.tracking import mlflow_metrics
-    from ragbench.workbench import Experiment, Results, tune
+    from ragbench.workbench import Experiment, Results
     from ragbench.workbench import Own as Own
-    from ragbench.workbench import Tuning as Tuning
     from ragbench.workbench.bakeoff import bakeoff
     from ragbench.workbench.composed import pipeline
     from ragbench.workbench.evaluate import evaluate
@@ -48,7 +49,7 @@ HOME = {
     "Experiment": "ragbench.workbench",
     "Own": "ragbench.workbench",
     "Results": "ragbench.workbench",
-    "Tuning": "ragbench.workbench",
+    "Tuning": "ragbench.extras.fit.workbench",
     "bakeoff": "ragbench.workbench.bakeoff",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.evaluate",
@@ -62,7 +63,7 @@ HOME = {
     "retriever": "ragbench.search.live.objects",
     "save_benchmark": "ragbench.benchmark.native",
     "stage": "ragbench.config.own_stage",
-    "tune": "ragbench.workbench",
+    "tune": "ragbench.extras.fit.workbench",
 }
 
 

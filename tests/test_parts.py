@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base import parts
+from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +22,7 @@ OPTIONAL = (
     "ragbench.extras.remote.artefact_store",
     "ragbench.experiment",
     "ragbench.extras.collect.topics",
-    *(f"ragbench.export.{name}" for name in parts.names("ragbench.exports")),
+    *(f"ragbench.export.{name}" for name in plugins.names("ragbench.exports")),
     *("mlflow", "ray", "fsspec", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
 )
 SEARCH = """
@@ -54,12 +54,12 @@ def main(arguments):
 WITHOUT = """
 import importlib, pkgutil
 import ragbench
-from ragbench.base import parts
+from ragbench.base import plugins
 from ragbench.commands import SUMMARY
 
 assert "studio" not in SUMMARY and "search" in SUMMARY
-assert parts.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch", "config")
-assert parts.names("ragbench.executions") == ("joblib",)
+assert plugins.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch", "config")
+assert plugins.names("ragbench.executions") == ("joblib",)
 skipped = ("ragbench.__main__", "ragbench.extras.ship.langchain", "ragbench.extras.ship.llamaindex")
 for each in pkgutil.walk_packages(ragbench.__path__, "ragbench."):
     if each.name not in skipped:
@@ -100,7 +100,7 @@ def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
 
 def test_an_unknown_part_is_one_sentence() -> None:
     with pytest.raises(ConfigError, match=r"--format must be one of ragdocs, .*, got pdf"):
-        parts.load("ragbench.exports", "pdf", "--format")
+        plugins.load("ragbench.exports", "pdf", "--format")
 
 
 @pytest.mark.slow

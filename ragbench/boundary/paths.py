@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from urllib.parse import SplitResult, urlsplit
 
 from ragbench.base.errors import BoundaryError, ConfigError, without_secret
 from ragbench.base.files import why_unreadable
@@ -13,6 +14,7 @@ from ragbench.boundary.json import read_text
 _LONGEST = 1_024  # characters
 _UNWRITABLE = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
 _SHOWN = 60
+PORTS = {"http": 80, "https": 443}
 
 
 def inside(root: Path, name: str) -> Path:
@@ -90,3 +92,19 @@ def resolved(text: str) -> str:
         what = "the environment variable" if kind == "env" else "the file"
         raise ConfigError(f"{what} {name} holds no address: set it to one such as postgres://user@host/database")
     return found.strip()
+
+
+def split_address(address: str) -> SplitResult:
+    """The parts of an address of HTTP. Raises BoundaryError for any other, and for one with a name or password."""
+    if any(ord(character) < 33 or character == "\x7f" or not character.isprintable() for character in address):
+        raise BoundaryError("an address has no blanks and no control characters")
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise BoundaryError("not an address: write http://HOST or https://HOST") from None
+    if parts.scheme not in PORTS or not host:
+        raise BoundaryError("not an address: write http://HOST or https://HOST")
+    if "@" in parts.netloc:
+        raise BoundaryError("an address with a name or password in it: name the environment variable of a key instead")
+    return parts

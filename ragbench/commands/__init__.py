@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragbench.base import extras
+from ragbench.base import plugins
 
 _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Find out which ideas help": {
@@ -54,7 +54,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
 
 
 def _is_there(name: str) -> bool:
-    return extras.module("commands", name) is not None
+    return plugins.module("commands", name) is not None
 
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -119,16 +119,16 @@ def call(words: Sequence[str]) -> Call | None:
     if found[0] not in SUMMARY:
         return _of_another_package(first, rest)
     size = 2 if found[1:2] and found[1] in WORDS.get(found[0], {}) else 1
-    return Call(" ".join(found[:size]), tuple(found[size:]), extras.module("commands", "_".join(found[:size])) or "")
+    return Call(" ".join(found[:size]), tuple(found[size:]), plugins.module("commands", "_".join(found[:size])) or "")
 
 
 def _of_another_package(name: str, rest: Sequence[str]) -> Call | None:
     """The call of a command that an entry point of the group `ragbench.commands` names."""
-    from ragbench.base import parts  # late: reading entry points takes as long as all of `--help`
+    from ragbench.base import plugins  # late: reading entry points takes as long as all of `--help`
 
-    if name not in parts.names("ragbench.commands"):
+    if name not in plugins.names("ragbench.commands"):
         return None
-    return Call(name, tuple(rest), parts.load("ragbench.commands", name, "command").__name__)
+    return Call(name, tuple(rest), plugins.load("ragbench.commands", name, "command").__name__)
 
 
 def everything() -> tuple[str, ...]:

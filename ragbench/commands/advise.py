@@ -24,9 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
     from ragbench.config import composition
-    from ragbench.extras.atlas import expected
     from ragbench.report import advice, screen
-    from ragbench.results import measurements
+    from ragbench.results import measurements, predictions
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, most=1)
@@ -34,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:
-        said = [asdict(each) for each in expected.of_run(loaded)]
+        said = [asdict(each) for each in predictions.of_run(loaded)]
         found = [asdict(lever) for lever in levers]
         console.print_json({"run": str(folder), "arm": arm, "levers": found, "expected": said})
     else:

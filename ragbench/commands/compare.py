@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console
+from ragbench.base import console, plugins
 from ragbench.base.errors import ConfigError
-from ragbench.base.fingerprint import plain
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
@@ -53,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     sources, settings = named_runs(arguments.words)
     if arguments.model_grades or arguments.sample:
-        return _model_judged(sources, arguments)
+        return int(plugins.required("compare_model_grades", "--model-grades")(sources, arguments))
     if arguments.effects:
         return _effects(sources, arguments)
     _, overrides = split_words(arguments.words)
@@ -90,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.extras.atlas.replication import agreement, effects
+    from ragbench.evidence.replication import agreement, effects
     from ragbench.results import measurements, verdicts
 
     loaded: dict[str, measurements.Measurements] = {}
@@ -125,30 +124,6 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     else:
         console.print_table(shown, "Effects on documents, by collection")
         console.print_table(alike, "How well the collections agree on the changes")
-    return 0
-
-
-def _model_judged(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    from ragbench.extras.collect import model_judged
-    from ragbench.results import measured_data, measurements
-
-    if not arguments.model_grades or not arguments.sample:
-        raise ConfigError(
-            "--model-grades and --sample go together: grades of a model count only beside grades of people"
-        )
-    if len(sources) != 1 or not sources[0].is_dir():
-        raise ConfigError("--model-grades takes one run: name its folder, or @1")
-    measured = measurements.load(sources[0])
-    benchmark = measured_data.benchmark_of(measured, judged_since=True)
-    found = model_judged.measure_effects(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
-    if arguments.json:
-        agreement = {name: value for name, value in plain(found.agreement).items() if name != "disagreements"}
-        effects = found.effects.to_dict(orient="records")
-        console.print_json({"agreement": agreement, "kappa": found.kappa, "same": found.same, "effects": effects})
-        return 0
-    signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
-    console.print_table(found.effects, f"Against {measured.arms[0]}, judged by a model and corrected by people", signed)
-    console.print_text(found.sentence)
     return 0
 
 

@@ -11,14 +11,13 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
-from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.artefacts import ArtefactStore, SharedStore
 from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
 if TYPE_CHECKING:
-    from ragbench.extras.remote.artefact_store import RemoteStore
     from ragbench.index.shards import Sharding
 
 Progress = Callable[[str, int, int], None]
@@ -74,18 +73,14 @@ class ArmBuilder:
 def fetch_caches(store: ArtefactStore, models: Models) -> None:
     """Download the caches of other machines from the shared store, if any. IndexError_ if it cannot be used."""
     if store.remote is not None and models.cache is not None:
-        from ragbench.extras.remote import shared_caches
-
-        shared_caches.fetch(store.remote, models.cache)
+        store.remote.fetch_caches(models.cache)
 
 
 def share_caches(store: ArtefactStore, models: Models) -> None:
     """Upload the caches to the shared store, if there is one; a failure is a warning, so that no result is lost."""
     if store.remote is not None and models.cache is not None:
-        from ragbench.extras.remote import shared_caches
-
         try:
-            shared_caches.publish(store.remote, models.cache)
+            store.remote.share_caches(models.cache)
         except (IndexError_, ModelError) as error:
             store.say(f"warning: the caches were not shared: {error}")
 
@@ -96,12 +91,12 @@ def store_of(settings: Settings, say: Say) -> ArtefactStore:
     return ArtefactStore(settings.index_folder, say, _shared(str(url), say) if url else None)
 
 
-def _shared(url: str, say: Say) -> RemoteStore:
+def _shared(url: str, say: Say) -> SharedStore:
     """The store of a URL: by the part that knows its scheme, else by the one for all."""
-    from ragbench.base import parts
+    from ragbench.base import plugins
 
     url = resolved(url) if url.startswith("env:") else url
     scheme = url.partition("://")[0]
-    name = scheme if scheme in parts.names("ragbench.stores") else "*"
-    store: RemoteStore = parts.load("ragbench.stores", name, "artefacts.url")(url, say)
+    name = scheme if scheme in plugins.names("ragbench.stores") else "*"
+    store: SharedStore = plugins.load("ragbench.stores", name, "artefacts.url")(url, say)
     return store

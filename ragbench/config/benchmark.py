@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.build import build
+from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
 from ragbench.benchmark import load as benchmark_load
@@ -17,7 +17,6 @@ from ragbench.config.overrides import section_of, word
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
-    from ragbench.extras.collect.topics.derive import MadeTopics
 
 GIVEN, DERIVED = "given", "derived"
 MARKDOWN = ("builtin", "native", "vault", "git")
@@ -42,9 +41,10 @@ def load(config: Mapping[str, Any]) -> Benchmark:
 
 def load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
     """The documents of `data` with derived topics; `options` are those of `DeriveSpec`."""
-    from ragbench.extras.collect.topics.derive import DeriveSpec, derive
-
-    found = derive(documents(data), build(DeriveSpec, options, "topics"))
+    derive = plugins.hook("derived_benchmark")
+    if derive is None:
+        raise ConfigError("topics=derived needs ragbench/extras/collect: install it, or write queries")
+    found: Benchmark = derive(documents(data), options)
     return found.read_from({"data": dict(data), "topics": {"kind": DERIVED, **options}})
 
 
@@ -84,15 +84,6 @@ def _words(source: Mapping[str, Any]) -> list[str]:
         if name not in ("loader", "kind") and value is not None and value != plain(defaults[section][name]):
             words.append(word(key, value))
     return words
-
-
-def derivation(config: Mapping[str, Any]) -> tuple[MadeTopics, int]:
-    """The derived topics of a configuration with what was dropped, and the number of documents; nothing is masked."""
-    from ragbench.extras.collect.topics.derive import DeriveSpec, choose
-
-    options = {key: value for key, value in config["topics"].items() if key != "kind"}
-    found = documents(config["data"])
-    return choose(found.documents, build(DeriveSpec, options, "topics"), found.name), len(found.documents)
 
 
 def documents(data: Mapping[str, Any]) -> Benchmark:

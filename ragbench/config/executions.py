@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragbench.base import parts
+from ragbench.base import plugins
 from ragbench.base.pools import Begin, Pool
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.index.shards import Sharding
@@ -30,7 +30,7 @@ class Execution:
 
 def execution_of(spec: ExecutionSpec) -> Execution:
     """The part that calls functions elsewhere. ConfigError for an unknown kind."""
-    found: Execution = parts.load("ragbench.executions", spec.kind, "execution.kind")
+    found: Execution = plugins.load("ragbench.executions", spec.kind, "execution.kind")
     return found
 
 

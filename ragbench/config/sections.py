@@ -119,9 +119,9 @@ LOCAL = "local"
 
 
 def _is_execution(kind: str) -> bool:
-    from ragbench.base import parts
+    from ragbench.base import plugins
 
-    return kind == LOCAL or kind in parts.names("ragbench.executions")
+    return kind == LOCAL or kind in plugins.names("ragbench.executions")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import plugins
 from ragbench.base import progress as shown
 from ragbench.base.errors import BenchmarkError, ConfigError, LiveError, RagbenchError, ResultsError
 from ragbench.base.fingerprint import digest, plain
@@ -25,7 +26,6 @@ from ragbench.evaluation.machine import Watch
 from ragbench.evidence.arms import LATENCY
 from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast, provisional
-from ragbench.extras.collect.topics.derive import DeriveSpec, choose
 from ragbench.results import comparisons, environment, measurements, store, top_hits, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
@@ -405,12 +405,9 @@ def timed_queries(planned: Plan) -> list[Query]:
     if len(found) < wanted:
         asked = {query.qid for query in found}
         found += [topic.query() for topic in planned.benchmark.topics if topic.qid not in asked]
-    if len(found) < wanted:
-        try:
-            derived = choose(planned.benchmark.documents, DeriveSpec(limit=wanted), planned.benchmark.name).topics
-        except BenchmarkError:
-            derived = ()  # the documents give none: fewer queries are timed, and the cost says how many are lacking
-        found += [topic.query() for topic in derived]
+    if len(found) < wanted and (derive := plugins.hook("derived_queries")):
+        # The documents may give none: fewer queries are timed, and the cost says how many are lacking.
+        found += derive(planned.benchmark.documents, wanted, planned.benchmark.name)
     return found if len(planned.queries) >= wanted else found[:wanted]
 
 

@@ -1,28 +1,28 @@
-"""The formats of exports: a bundle, engines that hold the documents, and files for other systems.
+"""The formats of exports, which entry points of the group `ragbench.exports` name.
 
-A file format is what an entry point of the group `ragbench.exports` names.
+Files for other systems are made here; a bundle (`ragbench`) and engines that hold the documents are of extras.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from ragbench.base import parts
+from ragbench.base import plugins
+from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
+from ragbench.config.settings import Settings
+from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
-    from ragbench.config.settings import Settings
-    from ragbench.search.stages.fuse import Fuse
+    from ragbench.config.arm_builder import Progress, Say
+    from ragbench.export.measured_arm import Evidence, MeasuredArm
+    from ragbench.export.replay import Bench, Replay
 
 BUNDLE = "ragbench"
-ENGINES = {"sqlite": ".sqlite", "postgres": ".sql", "lancedb": ""}
-"""The formats that hold the documents, beside a bundle: the endings of their files, empty where only --load fills one.
 
-All others are configurations.
-"""
-
-Render = Callable[["Settings", Sequence[str], str | None], tuple[str, list[str]]]
+Render = Callable[[Settings, Sequence[str], str | None], tuple[str, list[str]]]
 """Gives the text of the file, and a sentence for everything that it cannot express.
 
 Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).
@@ -31,21 +31,130 @@ Takes the settings of the arm, sentences on its origin, and the version of the o
 
 def formats() -> tuple[str, ...]:
     """The names of all formats, also of other packages."""
-    return BUNDLE, *ENGINES, *parts.names("ragbench.exports")
+    return plugins.names("ragbench.exports")
+
+
+@dataclass(frozen=True)
+class Request:
+    """How an arm shall be written: in a format, to the path `out` (None: a folder of the run) or the address `load`.
+
+    `version` is that of the system that will read a file. `max_loss` is the greatest loss of nDCG@10 of a translation
+    (None: any). `include_index` and `self_contained` are for bundles and engines.
+    """
+
+    format: str
+    out: Path | None = None
+    load: str | None = None
+    version: str | None = None
+    max_loss: float | None = None
+    include_index: bool = True
+    self_contained: bool = False
+
+    def place(self, arm: MeasuredArm, ending: str) -> Path:
+        """`out`, or the path in the run's folder `exports`."""
+        return self.out or arm.results.folder / "exports" / f"{arm_folder(arm.name)}{ending}"
+
+    def refuse_version(self) -> None:
+        """Raise ConfigError for a version of another system."""
+        if self.version is not None:
+            raise ConfigError(f"--version is for --format ragdocs only, got --format {self.format}")
+
+    def refuse_load(self) -> None:
+        """Raise ConfigError for an address to load the search into."""
+        if self.load is not None:
+            raise ConfigError(
+                f"--load is for servers and LanceDB, not for --format {self.format}: leave it out, or name another"
+            )
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an arm is written with: what is known of its gain, a sentence about an unproven one, where progress goes."""
+
+    evidence: Evidence
+    caution: str | None
+    progress: Progress | None
+    say: Say
+
+
+@dataclass(frozen=True)
+class Written:
+    """An export; `missing` are sentences on what the format cannot express, or what a bundle depends on.
+
+    `replay` is what the translation scores; None for a bundle, whose rankings are those of the run, and for a file
+    that `--force` wrote although it cannot be replayed.
+    """
+
+    out: Path | str
+    format: str
+    arm: str
+    evidence: Evidence
+    caution: str | None
+    missing: tuple[str, ...]
+    replay: Replay | None = None
+
+
+class Format(Protocol):
+    """A format of exports."""
+
+    def check(self, request: Request) -> None:
+        """Raise ConfigError for what it cannot do, before anything is read."""
+        ...
+
+    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+        """Write the arm. ConfigError for a translation that loses more than `request.max_loss`, and others."""
+        ...
 
 
 @dataclass(frozen=True)
 class FileFormat:
     """`ending` of its files; `replayed`: the settings that the other system runs, of those of the arm and its version.
 
-    `versioned`: its keys depend on the version of the other system. `fusions`: names of the methods of `fuse` that a
-    search engine has, where it is one; `nearest`: what is tried in place of another method; `even`: with equal weights.
+    `versioned`: its keys depend on the version of the other system.
     """
 
     ending: str
     render: Render
     replayed: Callable[[Settings, str | None], Settings] | None = None
     versioned: bool = False
-    fusions: Sequence[str] = ()
-    nearest: Sequence[Fuse] = ()
-    even: bool = False
+
+    def check(self, request: Request) -> None:
+        """Raise ConfigError for options of other formats."""
+        if not self.versioned:
+            request.refuse_version()
+        if request.self_contained:
+            raise ConfigError(f"--self-contained is for bundles and engines, got --format {request.format}")
+        request.refuse_load()
+
+    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+        """Replay what the system will run, and write its file."""
+        from ragbench.benchmark.lines import write_atomically
+        from ragbench.export import provenance
+        from ragbench.export.replay import Bench
+
+        name, out = request.format, request.place(arm, self.ending)
+        if out.is_dir():
+            raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{self.ending}'}")
+        settings, replay = arm.settings, None
+        refitted: list[str] = []
+        try:
+            bench = Bench.of(arm, context.progress, context.say)
+            settings, refitted = self.nearest(settings, bench, name)
+            if self.replayed is None:
+                raise ConfigError(f"the format {name} does not say what its system runs: add --force")
+            replay = bench.replay(self.replayed(settings, request.version))
+            if request.max_loss is not None:
+                replay.require(request.max_loss, name)
+        except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
+            if request.max_loss is not None:
+                raise
+            refitted.append(f"not replayed: {error}")
+        said_first = provenance.sentences(arm, context.evidence, context.caution)
+        origin = [*said_first[:1], f"{replay.sentence}." if replay else refitted[-1], *said_first[1:]]
+        text, missing = self.render(settings, origin, request.version)
+        write_atomically(out, text)
+        return Written(out, name, arm.name, context.evidence, context.caution, (*refitted, *missing), replay)
+
+    def nearest(self, settings: Settings, bench: Bench, name: str) -> tuple[Settings, list[str]]:
+        """The settings nearest to those of the arm that the system can run, with sentences on what was changed."""
+        return settings, []

@@ -11,9 +11,9 @@ from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
-from ragbench.extras.atlas.expected import SURE, Advice
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
+from ragbench.results.predictions import SURE, Prediction
 
 Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 
@@ -122,7 +122,7 @@ def _topics(found: Measurements) -> str:
     return "all topics" if split == "all" else f"the {split} topics"
 
 
-def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: Advice | None = None) -> str | None:
+def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: Prediction | None = None) -> str | None:
     """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
 
     `cost_open` is enough for an arm that is better, and only its time is not known. `advice` takes the place of `force`

@@ -14,16 +14,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import publish_folder, why_unreadable
 from ragbench.base.fingerprint import plain, short_digest
 from ragbench.boundary.json import read_json_file
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of, manifest_entry
-
-if TYPE_CHECKING:
-    from ragbench.extras.remote.artefact_store import RemoteStore
 
 Say = Callable[[str], None]
 Build = Callable[[Path], Mapping[str, Any] | None]
@@ -35,6 +32,26 @@ def fingerprint_of(kind: str, inputs: Any) -> str:
     return short_digest([kind, inputs])
 
 
+class SharedStore(Protocol):
+    """Artefacts and caches on another machine: what an entry point of the group `ragbench.stores` makes."""
+
+    def obtain(self, kind: str, fingerprint: str, draft: Path, build: Callable[[], Artefact]) -> Artefact | None:
+        """Fetch an artefact into the folder `draft` and return None, or build and share the one that it lacks."""
+        ...
+
+    def offer(self, artefact: Artefact) -> None:
+        """Share an artefact that this machine has."""
+        ...
+
+    def fetch_caches(self, folder: Path) -> None:
+        """Take what the caches of models in `folder` lack. IndexError_ when the store cannot be used."""
+        ...
+
+    def share_caches(self, folder: Path) -> None:
+        """Share what the caches of models in `folder` have. IndexError_ when the store cannot be used."""
+        ...
+
+
 @dataclass(frozen=True)
 class ArtefactStore:
     """A folder of artefacts. `say` gets a sentence when an artefact is damaged and built again.
@@ -44,7 +61,7 @@ class ArtefactStore:
 
     root: Path
     say: Say = lambda message: None
-    remote: RemoteStore | None = None
+    remote: SharedStore | None = None
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
@@ -117,7 +134,7 @@ class ArtefactStore:
             return {}, f"its manifest is unreadable ({why_unreadable(error)})"
 
     def _fetch_or_build(
-        self, remote: RemoteStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build
+        self, remote: SharedStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build
     ) -> Artefact:
         draft = folder.parent / f".{fingerprint}.tmp-fetched"
         built = remote.obtain(kind, fingerprint, draft, lambda: self._build(kind, fingerprint, folder, inputs, build))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import extras
+from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_memory import QueryMemory
@@ -78,7 +78,7 @@ _registered: dict[str, AnyPart] = {}
 
 def register(part: AnyPart) -> None:
     """Make a part known by its name. ConfigError when this package has a part of that name."""
-    if extras.module("parts", part.name) is not None:
+    if plugins.module("parts", part.name) is not None:
         raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
     _registered[part.name] = part
 
@@ -88,7 +88,7 @@ def find(name: str) -> AnyPart | None:
     if name in _registered:
         return _registered[name]
     kind, _, source = name.partition(":")
-    place = extras.module("parts", kind)
+    place = plugins.module("parts", kind)
     if place is None:
         return None
     module = importlib.import_module(place)

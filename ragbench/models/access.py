@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base.query_memory import QueryMemory
+from ragbench.models.functions import endpoint
 from ragbench.models.resolve import (
     CrossEncoderSpec,
     EncoderSpec,
@@ -80,12 +81,11 @@ class Models:
 
     def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
         """The model that writes text at the endpoint of a specification; its `kept` latest answers stay in memory."""
-        from ragbench.models.chat import CachedChatModel, EndpointModel, RememberingChatModel
+        from ragbench.models.chat import RememberingChatModel
 
         if (spec, kept) not in self._chats:
-            model: ChatModel = EndpointModel(spec)
-            if self.cache is not None:
-                model = CachedChatModel(spec, self.cache / "answers.sqlite")
+            place = self.cache / "answers.sqlite" if self.cache is not None else None
+            model: ChatModel = endpoint("text", spec.endpoint)(spec, place)
             self._chats[spec, kept] = RememberingChatModel(model, self.memory, kept) if kept else model
         return self._chats[spec, kept]
 

@@ -21,8 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import extensions
-from ragbench.base.errors import ModelError
+from ragbench.base import extensions, plugins
+from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.models.bundled import Kind
 from ragbench.models.texts import WORD_OR_SIGN, check_texts
@@ -46,7 +46,7 @@ def reranker(function: F) -> F:
 
 
 ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat")}
-"""The kinds of models behind endpoints, in `ragbench.extras.remote`: `endpoint` and `rerank_endpoint`."""
+"""The kinds of models behind endpoints, which an entry point of the group `ragbench.models` makes."""
 
 
 def is_endpoint(name: str, kind: Kind | None = None) -> bool:
@@ -54,6 +54,13 @@ def is_endpoint(name: str, kind: Kind | None = None) -> bool:
     known = ENDPOINTS[kind] if kind else tuple(chain.from_iterable(ENDPOINTS.values()))
     form, colon, model = name.partition(":")
     return form in known and bool(colon and model.strip())
+
+
+def endpoint(kind: str, name: str) -> Any:
+    """What makes a model of a kind behind an endpoint. ConfigError where no installed extra has it."""
+    if kind not in plugins.names("ragbench.models"):
+        raise ConfigError(f"{name[:80]} is a model behind an endpoint: install ragbench with ragbench/extras/remote")
+    return plugins.load("ragbench.models", kind, "the kind of a model")
 
 
 def cut_words(text: str, most: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from annotated_types import Ge
 
@@ -16,7 +16,7 @@ from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.models import CrossEncoder, Encoder, bundled, hub
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, find_model
-from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, is_endpoint
+from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, endpoint, is_endpoint
 from ragbench.models.parallel import threads_for
 from ragbench.models.prefixes import prefixes
 from ragbench.models.settings import Settings, read_settings
@@ -102,9 +102,7 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     if spec.adapter:
         return adapted(load_encoder(replace(spec, adapter=""), threads), spec)
     if is_endpoint(spec.name, "encoder"):
-        from ragbench.extras.remote.endpoint import EndpointEncoder
-
-        return EndpointEncoder(spec.name, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
+        return cast(Encoder, endpoint("encoder", spec.name)(spec))
     if (function := extensions.find("encoder", spec.name)) is not None:
         code = extensions.code_digest(function)
         return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
@@ -135,14 +133,9 @@ def load_cross_encoder(
 ) -> CrossEncoder:
     """The cross-encoder of a specification; as `load_encoder`. `chat` gives language models (None: without a cache)."""
     if is_list_reranker(spec):
-        from ragbench.extras.remote.rerank_endpoint import ListReranker, chat_spec
-        from ragbench.models.chat import EndpointModel
-
-        return ListReranker(spec.name, (chat or EndpointModel)(chat_spec(spec.name)), spec.max_length)
+        return cast(CrossEncoder, endpoint("list-reranker", spec.name)(spec, chat))
     if is_endpoint(spec.name, "cross-encoder"):
-        from ragbench.extras.remote.rerank_endpoint import EndpointCrossEncoder
-
-        return EndpointCrossEncoder(spec.name, spec.max_length)
+        return cast(CrossEncoder, endpoint("cross-encoder", spec.name)(spec))
     if (function := extensions.find("reranker", spec.name)) is not None:
         return FunctionCrossEncoder(spec.name, function, extensions.code_digest(function), spec.max_length)
     name, folder, settings = _resolve(spec.name, "cross-encoder")
@@ -171,9 +164,7 @@ def check_name(name: str, kind: Kind) -> None:
     """Raise ModelError for an unknown name; a name of the form `owner/model` is accepted without asking the hub."""
     if is_endpoint(name, kind):
         if kind == "cross-encoder":
-            from ragbench.extras.remote.rerank_endpoint import parts
-
-            parts(name)
+            endpoint("address", name)(name)
         return
     if hub.is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
         return

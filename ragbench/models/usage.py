@@ -1,4 +1,4 @@
-"""Counts the requests of this process to models behind endpoints, and repeats them while an endpoint is busy."""
+"""Counts the requests of this process to models behind endpoints: texts, tokens, seconds and, if known, their price."""
 
 from __future__ import annotations
 
@@ -7,59 +7,9 @@ import threading
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from tenacity import (
-    RetryError,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_random_exponential,
-)
-
-from ragbench.base.errors import BoundaryError
-from ragbench.extras.remote.http import Client, HttpError
-
-ATTEMPTS = 5
 PRICE, CHAT_PRICE = "RAGBENCH_USD_PER_MILLION_TOKENS", "RAGBENCH_USD_PER_MILLION_CHAT_TOKENS"
 CHAT = "chat:"
 """The beginning of the names of chat models."""
-_WAIT_S = 0.5
-"""Before the second attempt; doubled each time."""
-
-
-def attempts(within_s: float = float("inf"), answered: bool = False) -> Retrying:
-    """Attempts that are repeated after failures that may pass, with growing waits; none begins later than `within_s`.
-
-    With `answered`, only when a server answered that it is busy, not when nobody did.
-    """
-
-    def may_pass(error: BaseException) -> bool:
-        return isinstance(error, HttpError) and error.again and bool(error.status or not answered)
-
-    return Retrying(
-        stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(within_s),
-        wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
-        retry=retry_if_exception(may_pass),
-    )
-
-
-def ask(client: Client, address: str, body: Any, wanted: str) -> tuple[Any, int]:
-    """The JSON answer to a request, repeated after failures that may pass, and how many requests it took.
-
-    Raises BoundaryError with the reason; `wanted` names what an answer that is no JSON lacks.
-    """
-    try:
-        for attempt in attempts():
-            with attempt:
-                answer = client.send("POST", address, body)
-                return answer.json(), attempt.retry_state.attempt_number
-    except RetryError as error:
-        raise BoundaryError(f"{error.last_attempt.exception()}, {ATTEMPTS} times") from None
-    except HttpError as error:
-        raise BoundaryError(f"{error}: {error.body}" if error.body else str(error)) from None
-    except BoundaryError as error:
-        raise BoundaryError(f"an answer without {wanted}, {error}") from None
-    raise AssertionError("tenacity ends with an answer or an error")
 
 
 def tokens_of(counted: Any) -> int:

@@ -14,8 +14,8 @@ from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, own_mean
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
-from ragbench.extras.atlas import expected
 from ragbench.report import evidence
+from ragbench.results import predictions
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -112,7 +112,7 @@ def expected_sentences(results: Measurements) -> list[str]:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    advice = expected.of_run(results, unsure)
+    advice = predictions.of_run(results, unsure)
     return [
         each.sentence + ("; to export it anyway: ragbench export --on-expectation" if each.sure else "")
         for each in advice

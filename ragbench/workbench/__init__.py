@@ -7,9 +7,8 @@ results.summary()
 results.plot_pareto()
 """
 
-from ragbench.extras.fit.workbench import Tuning, tune
 from ragbench.workbench.experiment import Experiment
 from ragbench.workbench.own_stage import Own
 from ragbench.workbench.results import Results
 
-__all__ = ["Experiment", "Own", "Results", "Tuning", "tune"]
+__all__ = ["Experiment", "Own", "Results"]

@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console, locations
+from ragbench.base import console, locations, plugins
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import headroom as room
-from ragbench.extras.studio import link as studio_link
-from ragbench.extras.studio.link import StudioLink
 from ragbench.report import evidence, figures, pareto, tables
 from ragbench.results import measurements as files
 from ragbench.results import store, verdicts
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.export.write import Written
+    from ragbench.export.file_format import Written
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,9 @@ class Results(files.Measurements):
         return f"results in {console.short_path(self.folder)}{tracked}"
 
     @property
-    def studio(self) -> StudioLink:
+    def studio(self) -> Any:
         """The page of this run in the studio that shows these results, else the command that starts one."""
-        return studio_link.link(self.folder)
+        return plugins.required("studio_link", "studio()")(self.folder)
 
     @property
     def next_words(self) -> str:

@@ -13,11 +13,11 @@ from ragbench.extras.systems.stages.folder_boost import BoostFolder
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.stages.rank_v3 import RankCandidates
 from ragbench.extras.systems.stages.recall import RecallBySubstring
-from ragbench.extras.systems.xml_context import in_xml
 from ragbench.index.index import Index
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
+from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.diverse import KeepDiverse
 
 V3 = composition.compose(["+exp=lexical_v3"])

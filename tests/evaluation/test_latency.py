@@ -5,9 +5,9 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
+from ragbench.extras.remote.chat import EndpointModel
 from ragbench.models.access import Models
 from ragbench.models.cache import EmbeddingCache
-from ragbench.models.chat import EndpointModel
 from ragbench.models.shipped import ShippedVectors
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline

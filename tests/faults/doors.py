@@ -43,6 +43,7 @@ from ragbench.extras.engines.content import ChunkRow, DocumentRow
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found
 from ragbench.extras.engines.words import Terms
+from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
 from ragbench.extras.remote.live import anserini, command, http
 from ragbench.extras.remote.live.answers import Reading
@@ -56,7 +57,7 @@ from ragbench.extras.studio.app import Studio
 from ragbench.extras.studio.app import create_app as create_studio
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
-from ragbench.models.chat import ChatSpec, EndpointModel
+from ragbench.models.chat import ChatSpec
 from ragbench.models.folder import ModelFolder
 from ragbench.search.live import run_file
 from tests import anserini_index

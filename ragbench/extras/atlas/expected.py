@@ -7,54 +7,17 @@ kind where there are enough; the likelihood is that of the run's own topics. Bot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ragbench.base.errors import ResultsError
-from ragbench.base.numbers import counted, with_interval
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.meta import Expected, expect
 from ragbench.extras.atlas.tables import Atlas
 from ragbench.results.measurements import Measurements
-
-SURE = 0.9
-"""The least probability of being better that an export on expectation needs."""
+from ragbench.results.predictions import Prediction
 
 
-@dataclass(frozen=True)
-class Advice:
-    """What to expect of an arm beside its base: `known` says from how many collections of which topics.
-
-    `queries` is the kind of queries that the expectation holds for.
-    """
-
-    arm: str
-    base: str
-    topics: int
-    expected: Expected
-    known: str
-    elsewhere: str = ""
-    queries: str = "all kinds of queries"
-
-    @property
-    def sure(self) -> bool:
-        """Whether it is enough for an export."""
-        return self.expected.better >= SURE
-
-    @property
-    def sentence(self) -> str:
-        """The advice in words."""
-        found = self.expected
-        numbers = with_interval(found.effect, found.low, found.high)
-        verb, share = ("beats", found.better) if found.better >= 0.5 else ("is worse than", 1 - found.better)
-        own = f" and your {counted(self.topics, 'query')}" if self.topics else ""
-        return (
-            f"prediction from {self.known}{self.elsewhere}{own}: {self.arm} {verb} {self.base} with probability "
-            f"{share:.2f} ({numbers} {PRIMARY} on {self.queries})"
-        )
-
-
-def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str | None = None) -> list[Advice]:
+def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str | None = None) -> list[Prediction]:
     """The advice on arms of a run (default: all) against one of them (default: the first), where the atlas knows any.
 
     Empty for another language than the atlas speaks of, where the atlas cannot be read, and for one arm.
@@ -71,7 +34,7 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
     return advised
 
 
-def beforehand(change: str, base: str, questions: str) -> Advice | None:
+def beforehand(change: str, base: str, questions: str) -> Prediction | None:
     """What to expect of a change before anything is measured; None where too few collections know it."""
     try:
         atlas = Atlas.load()
@@ -80,10 +43,10 @@ def beforehand(change: str, base: str, questions: str) -> Advice | None:
     if (prior := atlas.prior(change, base, questions)) is None:
         return None
     known, said = prior
-    return Advice(change, base, 0, expect(known), said, queries=_kind(atlas, change, base, questions))
+    return _prediction(change, base, 0, expect(known), said, "", _kind(atlas, change, base, questions))
 
 
-def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Advice | None:
+def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Prediction | None:
     given = results.record.get("overrides", {})
     before, after = given.get(base, ()), given.get(arm, ())
     known_base, change = changes.name_of(before), changes.name_of(after)
@@ -101,7 +64,7 @@ def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Advice 
     ours, theirs = results.values(arm, PRIMARY), results.values(base, PRIMARY)
     gains = (ours - theirs).dropna().tolist()
     expected = expect(known, gains, atlas.typical_sd(change, known_base))
-    return Advice(arm, base, len(gains), expected, said, elsewhere, _kind(atlas, change, known_base, questions))
+    return _prediction(arm, base, len(gains), expected, said, elsewhere, _kind(atlas, change, known_base, questions))
 
 
 def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
@@ -110,3 +73,9 @@ def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
     if same is None or not same.enough:
         return "all kinds of queries"
     return "synthetic queries; user queries may differ" if questions == "derived" else "user queries"
+
+
+def _prediction(
+    arm: str, base: str, topics: int, found: Expected, known: str, elsewhere: str, queries: str
+) -> Prediction:
+    return Prediction(arm, base, topics, found.effect, found.low, found.high, found.better, known, elsewhere, queries)

@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.json import read_json
-from ragbench.boundary.paths import resolved
+from ragbench.boundary.paths import resolved, split_address
 from ragbench.extras.engines.bm25f import Posting, postings
 from ragbench.extras.engines.content import passage_key
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found, Vector, number, understood, unzipped
 from ragbench.extras.engines.words import query_terms
-from ragbench.extras.remote.http import Client, split_address
+from ragbench.extras.remote.http import Client
 
 if TYPE_CHECKING:
     from ragbench.extras.engines.content import DocumentRow

@@ -13,7 +13,6 @@ from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Document
 from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
-from ragbench.extras.engines.address import is_remote
 from ragbench.extras.engines.lance import LanceEngine
 from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.extras.engines.plan import cut_of, order_of
@@ -24,7 +23,9 @@ from ragbench.extras.engines.search import Engine, SearchEngine
 from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, SealedStore, settings_of
+from ragbench.extras.ship.refresh import Refresher
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.pipeline import Pipeline
@@ -49,6 +50,13 @@ def is_engine(place: str | Path) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
+
+
+def refresher() -> type[Refresher]:
+    """What takes changed documents into an engine."""
+    from ragbench.extras.engines.refreshing import EngineRefresher
+
+    return EngineRefresher
 
 
 def connect(place: str | Path, writable: bool = False) -> Engine:

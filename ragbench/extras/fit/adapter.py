@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.benchmark.questions import is_question
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evaluation.gains import ndcg
-from ragbench.extras.collect.topics.asked import is_question
 from ragbench.extras.fit import ranker, training
 from ragbench.models.adapter import KEY, Adapter, without_adapter
 from ragbench.search.engine.executor import Arm

@@ -3,7 +3,7 @@
     <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it there is no artefact
                                <NAME>.tar        the artefact's folder with its manifest
                                claim-<n>         a machine is building; only that machine renews the claim
-          caches/                                see `ragbench.extras.remote.shared_caches`
+          caches/<table>/<digest>.arrow          rows of the caches of models (`models.segments`), never changed
 
 `url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Neither renaming nor a common clock is
 needed: an archive has a unique name and is valid when `artefact.json` names it. A claim expires when it does not change
@@ -28,8 +28,12 @@ from ragbench.base.errors import ConfigError, IndexError_, redacted
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.json import read_json, read_json_file
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of
+from ragbench.models import segments
+from ragbench.models.cache import TABLES
+from ragbench.models.store import Store
 
 POINTER = "artefact.json"
+_CACHES = "caches"
 EXPIRY_SECONDS = 60.0
 
 Say = Callable[[str], None]
@@ -119,6 +123,27 @@ class RemoteStore:
             if not self._buckets:
                 self._files.makedirs(f"{self._root}/{name}".rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(f"{self._root}/{name}", content)
+
+    def fetch_caches(self, folder: Path) -> None:
+        """Fetch every segment that the caches in `folder` lack. IndexError_ when the store cannot be used."""
+        for table, store in _caches(folder):
+            there = [name for name in self.names(f"{_CACHES}/{table}") if name.endswith(segments.SUFFIX)]
+            if not there:
+                continue  # so that no empty file is made
+            for name in sorted(set(there) - segments.known_segments(store)):
+                if not segments.import_segment(store, name, self.get(f"{_CACHES}/{table}/{name}")):
+                    self.say(f"{self.url}/{_CACHES}/{table}/{name} is damaged or not yet complete; it is left out")
+            store.close()
+
+    def share_caches(self, folder: Path) -> None:
+        """Upload the segments of the caches in `folder` that it lacks. IndexError_ when the store cannot be used."""
+        for table, store in _caches(folder):
+            if not store.path.exists():
+                continue
+            for name, content, rows in segments.new_segments(store):
+                self.put(f"{_CACHES}/{table}/{name}", content)
+                segments.mark_shared(store, name, rows)
+            store.close()
 
     def _fetch(self, place: str, kind: str, fingerprint: str, draft: Path) -> bool:
         """Unpack the artefact; False when it is missing or damaged."""
@@ -230,3 +255,7 @@ class RemoteStore:
 
 def _as_tuple(protocol: str | tuple[str, ...]) -> tuple[str, ...]:
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _caches(folder: Path) -> Iterator[tuple[str, Store]]:
+    return ((table, Store(folder / f"{table}.sqlite", table)) for table in TABLES)

@@ -17,9 +17,11 @@ from typing import Any
 
 from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.base.progress import ticks
+from ragbench.extras.remote.chat import ask
 from ragbench.extras.remote.http import Client
 from ragbench.models import usage
 from ragbench.models.functions import FunctionEncoder
+from ragbench.models.resolve import EncoderSpec
 from ragbench.models.usage import Usage
 
 BATCH, TIMEOUT_S = 64, 60.0
@@ -72,7 +74,7 @@ class EndpointEncoder(FunctionEncoder):
         """The answer to a batch, and how many requests it took. Raises ModelError."""
         address = self.base + ("/embeddings" if self.kind == "openai" else "/api/embed")
         try:
-            return usage.ask(client, address, {"model": self.model, "input": list(batch)}, "embeddings")
+            return ask(client, address, {"model": self.model, "input": list(batch)}, "embeddings")
         except BoundaryError as error:
             raise self._failure(str(error)) from None
 
@@ -96,6 +98,11 @@ class EndpointEncoder(FunctionEncoder):
 
     def _failure(self, reason: str) -> ModelError:
         return ModelError(f"{self.name} at {self.base} gave no vectors ({reason}): check the server, its model and key")
+
+
+def of_spec(spec: EncoderSpec) -> EndpointEncoder:
+    """The encoder of a specification."""
+    return EndpointEncoder(spec.name, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
 
 
 def _length(vector: Any) -> int:

@@ -17,10 +17,10 @@ import weakref
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import SplitResult, urlsplit
 
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import MAX_DEPTH, read_json, size_in_words
+from ragbench.boundary.paths import PORTS, split_address
 
 if TYPE_CHECKING:
     import httpx
@@ -30,7 +30,6 @@ AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed later."""
 
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
-_PORTS = {"http": 80, "https": 443}
 _SHOWN = 80
 T = TypeVar("T")
 
@@ -58,26 +57,10 @@ class Answer:
         return read_json(self.content, max_depth=max_depth)
 
 
-def split_address(address: str) -> SplitResult:
-    """The parts of an address of HTTP. Raises BoundaryError for any other, and for one with a name or password."""
-    if any(ord(character) < 33 or character == "\x7f" or not character.isprintable() for character in address):
-        raise BoundaryError("an address has no blanks and no control characters")
-    try:
-        parts = urlsplit(address)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise BoundaryError("not an address: write http://HOST or https://HOST") from None
-    if parts.scheme not in _PORTS or not host:
-        raise BoundaryError("not an address: write http://HOST or https://HOST")
-    if "@" in parts.netloc:
-        raise BoundaryError("an address with a name or password in it: name the environment variable of a key instead")
-    return parts
-
-
 def origin(address: str) -> tuple[str, str, int]:
     """Scheme, host and port of an address. Raises BoundaryError for what is not an address."""
     parts = split_address(address)
-    return parts.scheme, str(parts.hostname), parts.port or _PORTS[parts.scheme]
+    return parts.scheme, str(parts.hostname), parts.port or PORTS[parts.scheme]
 
 
 class Client:

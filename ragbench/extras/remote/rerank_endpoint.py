@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.base.fingerprint import digest
-from ragbench.extras.remote.http import Client, split_address
+from ragbench.boundary.paths import split_address
+from ragbench.extras.remote.chat import EndpointModel, ask
+from ragbench.extras.remote.http import Client
 from ragbench.models import usage
 from ragbench.models.chat import ChatModel, ChatSpec
 from ragbench.models.functions import FunctionCrossEncoder, cut_words
+from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.models.texts import check_texts
 from ragbench.models.usage import Usage
 
@@ -72,7 +75,7 @@ class EndpointCrossEncoder(FunctionCrossEncoder):
         try:
             client = Client(self.address, headers, timeout_s=TIMEOUT_S)
             try:
-                answer, requests = usage.ask(client, self.address, self._request_body(query, texts), "scores")
+                answer, requests = ask(client, self.address, self._request_body(query, texts), "scores")
             finally:
                 client.close()
         except BoundaryError as error:
@@ -141,3 +144,13 @@ class ListReranker:
         ranks[order] = np.arange(len(texts))
         odds: NDArray[np.float32] = np.log((len(texts) - ranks) / (ranks + 1)).astype(np.float32)
         return odds
+
+
+def of_spec(spec: CrossEncoderSpec) -> EndpointCrossEncoder:
+    """The cross-encoder of a specification."""
+    return EndpointCrossEncoder(spec.name, spec.max_length)
+
+
+def list_reranker(spec: CrossEncoderSpec, chat: Callable[[ChatSpec], ChatModel] | None) -> ListReranker:
+    """The language model that orders passages; `chat` gives language models (None: without a cache)."""
+    return ListReranker(spec.name, (chat or EndpointModel)(chat_spec(spec.name)), spec.max_length)

@@ -37,6 +37,7 @@ from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
+from ragbench.export.file_format import Context, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.index.artefact import MANIFEST
 from ragbench.models import adapter, bundled
@@ -425,3 +426,31 @@ def _yaml(value: Any) -> str:
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=True))
+
+
+class BundleFormat:
+    """`--format ragbench`: the folder of a bundle."""
+
+    def check(self, request: Request) -> None:
+        """Raise ConfigError for options of other formats."""
+        request.refuse_version()
+        request.refuse_load()
+
+    def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
+        """Write the bundle."""
+        out = write(
+            arm,
+            arm.benchmark,
+            request.place(arm, ".bundle"),
+            evidence=context.evidence,
+            caution=context.caution,
+            include_index=request.include_index,
+            self_contained=request.self_contained,
+            progress=context.progress,
+            say=context.say,
+        )
+        cautions = [str(sentence) for sentence in read_record(out)["cautions"] if sentence != context.caution]
+        return Written(out, request.format, arm.name, context.evidence, context.caution, tuple(cautions))
+
+
+EXPORT = BundleFormat()

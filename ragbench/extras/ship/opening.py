@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
-from ragbench.extras.engines import opened
 from ragbench.extras.ship import bundle, generation
+from ragbench.extras.ship.address import engines
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, load_folder
 from ragbench.models.access import Models
 
@@ -28,10 +28,11 @@ def load(
     model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
     not a bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
     """
-    if opened.is_engine(folder):
+    if (opened := engines(folder)) is not None:
         if corpus is not None:
             raise ConfigError(f"{folder} is an engine, which has no corpus: leave corpus out")
-        return opened.load(folder, threads=threads, models=models)
+        found: LoadedBundle = opened.load(folder, threads=threads, models=models)
+        return found
     place = Path(folder).expanduser()
 
     def attempt() -> LoadedBundle:

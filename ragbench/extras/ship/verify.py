@@ -17,8 +17,8 @@ from ragbench.base.progress import steps
 from ragbench.config.arm_builder import Progress
 from ragbench.evaluation.intervals import p95_at_least, summary
 from ragbench.evaluation.latency import measure
-from ragbench.extras.engines import opened
 from ragbench.extras.ship import bundle, generation
+from ragbench.extras.ship.address import engines
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, documents_of, load_folder, settings_of
 from ragbench.index.artefact import damage_of
@@ -57,8 +57,8 @@ def verify(
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
-    if opened.is_engine(folder):
-        yield from _engine(folder, progress)
+    if (opened := engines(folder)) is not None:
+        yield from _engine(opened.load(folder), progress)
         return
     folder = Path(folder)
     record = bundle.read_record(folder)
@@ -86,9 +86,9 @@ def verify(
     yield _environment(record)
 
 
-def _engine(place: Path | str, progress: Progress | None) -> Iterator[Check]:
+def _engine(loaded: Any, progress: Progress | None) -> Iterator[Check]:
     """The checks of an engine: its content, its model, the golden queries."""
-    with opened.load(place) as loaded:
+    with loaded:
         damage = loaded.engine.damage()
         content = Check("content", "passes", "documents, vectors and words are as they were written")
         yield Check("content", "fails", f"{damage}: export it again") if damage else content

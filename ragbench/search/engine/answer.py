@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import CompressionStats, Hit, Query, QueryState
 from ragbench.corpus.words import readable
-from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
-from ragbench.extras.systems.stages.rank_v3 import FAILURES, RankCandidates
-from ragbench.extras.systems.xml_context import in_xml
 from ragbench.search.engine.explanation import explanation
 from ragbench.search.engine.hits import first_hits, hits
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.snippet import highlights, snippet
+from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.filters import FilterDocuments
+from ragbench.search.stages.stage import FAILURES, Fact, FallsBack
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -48,7 +47,7 @@ class Answer:
 
     @property
     def xml(self) -> str:
-        """The hits as one text for a language model (`ragbench.extras.systems.xml_context`)."""
+        """The hits as one text for a language model (`ragbench.search.engine.xml_context`)."""
         return in_xml(self.hits, self.filter_results)
 
     def _repr_html_(self) -> str:
@@ -78,8 +77,8 @@ def answer(
 ) -> Answer:
     """The guaranteed hits and the best `top_n` (at least 1) others; with `explain`, each has an explanation.
 
-    `filters` apply to this search only, `options` are its other options. When a pipeline of lexical search v3 fails,
-    the failure is noted and the documents that hold the query are the hits (seed 002, "Failure fallback"). Raises
+    `filters` apply to this search only, `options` are its other options. When a stage fails and another one has a
+    `fallback`, the failure is noted and the fallback gives the hits (seed 002, "Failure fallback"). Raises
     TimeoutError at the first stage that would begin after `deadline` (of `time.monotonic`), ConfigError for an option
     that the pipeline does not support.
     """
@@ -110,10 +109,10 @@ def answer(
     except (ConfigError, TimeoutError):
         raise
     except FAILURES as error:
-        ranks = pipeline.first(RankCandidates)
-        if ranks is None:
+        falls_back = next((stage for _, stage in pipeline if isinstance(stage, FallsBack)), None)
+        if falls_back is None:
             raise
-        final, explain = _fallback(passed[0], ranks, pipeline, index, error), False
+        final, explain = _fallback(passed[0], falls_back, pipeline, index, error), False
     top_hits = hits(final, index, top_n)
     applied = [filters, *(stage for _, stage in pipeline)]
     return Answer(
@@ -142,15 +141,13 @@ def _how_found(hit: Hit) -> Sequence[str]:
     return [f"{name} {place.rank}" for name, place in hit.explanation.sources.items()]
 
 
-def _fallback(
-    state: QueryState, ranks: RankCandidates, pipeline: Pipeline, index: Index, error: Exception
-) -> QueryState:
-    """The documents that hold the query, in their order, with the notes that it names; none if that fails, too."""
+def _fallback(state: QueryState, stage: FallsBack, pipeline: Pipeline, index: Index, error: Exception) -> QueryState:
+    """The hits of a stage's fallback, with those that other stages guarantee."""
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
-    states = [replace(state, fused=ranks.fallback(state, index)).with_note(note)]
-    for _, stage in pipeline:
-        if isinstance(stage, GuaranteeNotes):
-            states = stage(states, index)
+    states: Sequence[QueryState] = [replace(state, fused=stage.fallback(state, index)).with_note(note)]
+    for _, other in pipeline:
+        if Fact.GUARANTEED in other.provides:
+            states = other(states, index)
     return states[0]
 
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 from ragbench.base.bounds import Checked, Name
 from ragbench.base.errors import ConfigError
-from ragbench.extras.systems.stages.average import AverageScores
-from ragbench.extras.systems.stages.keywords import RerankByKeywords
+from ragbench.search.stages.average import AverageScores
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.keywords import RerankByKeywords
 from ragbench.search.stages.stage import Fact, Stage
 
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -10,19 +10,12 @@ from ragbench.base.bounds import Checked
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.corpus.metadata import Date
-from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
-from ragbench.extras.systems.stages.rank_v3 import RankCandidates
-from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.search.engine.modes import Mode, Stages, in_mode
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.diverse import KeepDiverse
 from ragbench.search.stages.expand_parents import ExpandToParents
-from ragbench.search.stages.expand_queries import ExpandQueries
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.hyde import SupposeAnswer
-from ragbench.search.stages.lexical import RetrieveLexical
 from ragbench.search.stages.stage import NOTHING, Fact, Stage
 
 if TYPE_CHECKING:
@@ -68,10 +61,10 @@ class SearchOptions(Checked):
 
 def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
     """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
-    kinds = {type(stage) for _, stage in pipeline}
-    for names, kind, what in _NEEDS:
+    supported = {option for _, stage in pipeline for option in getattr(stage, "options", ())}
+    for names, what in _NEEDS.items():
         asked = sorted(set(names) & set(options.given))
-        if asked and kind not in kinds:
+        if asked and not supported.issuperset(names):
             raise ConfigError(f"{' and '.join(asked)} cannot be used: this pipeline has no stage that {what}")
     stages = pipeline.stages
     if options.after is not None or options.before is not None:
@@ -79,29 +72,24 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
     elif options.mode is not None:
         stages = in_mode(pipeline.stages, pipeline.modes, options.mode)
     if options.return_all:
-        stages = tuple((name, _ALL[type(stage)](stage) if type(stage) in _ALL else stage) for name, stage in stages)
+        stages = tuple((name, _returning_all(stage)) for name, stage in stages)
     else:
         stages = _with_diverse_end(stages, top_n)
     return pipeline if stages == pipeline.stages else replace(pipeline, stages=stages)
 
 
-_NEEDS: Sequence[tuple[Sequence[str], type, str]] = (
-    (("hypothesis",), SupposeAnswer, "embeds one"),
-    (("phrasings", "salient_terms"), ExpandQueries, "expands queries"),
-    (
-        ("after", "before"),
-        GuaranteeNotes,
-        "guarantees notes; filters by date restrict any search",
-    ),
-)
-_ALL: Mapping[type, Callable[[Any], Stage]] = {
-    RecallBySubstring: lambda stage: replace(stage, limit=RETURN_ALL),
-    RankCandidates: lambda stage: replace(stage, depth=3 * RETURN_ALL),
-    KeepDiverse: lambda stage: replace(stage, top_k=RETURN_ALL),
-    RetrieveDense: lambda stage: replace(stage, depth=max(stage.depth, RETURN_ALL)),
-    RetrieveLexical: lambda stage: replace(stage, depth=max(stage.depth, RETURN_ALL)),
-    Cut: lambda stage: replace(stage, top_n=max(stage.top_n, RETURN_ALL)),
+_NEEDS: Mapping[tuple[str, ...], str] = {
+    ("hypothesis",): "embeds one",
+    ("phrasings", "salient_terms"): "expands queries",
+    ("after", "before"): "guarantees notes; filters by date restrict any search",
 }
+"""Options of a search by what supports them: a stage that has their names in its class variable `options`."""
+
+
+def _returning_all(stage: Any) -> Stage:
+    """A stage in a search for all hits: as its method `returning` makes it, where it has one."""
+    changed: Stage = stage.returning(RETURN_ALL) if hasattr(stage, "returning") else stage
+    return changed
 
 
 def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
@@ -110,8 +98,8 @@ def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
     for name, stage in stages:
         if isinstance(stage, FilterDocuments):
             kept.insert(0, (name, stage))
-        elif isinstance(stage, GuaranteeNotes):
-            kept.append((name, replace(stage, after=options.after, before=options.before)))
+        elif hasattr(stage, "of_time"):
+            kept.append((name, stage.of_time(options.after, options.before)))
         elif isinstance(stage, Cut):
             kept.append((name, stage))
     return tuple(kept)

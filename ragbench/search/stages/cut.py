@@ -38,5 +38,9 @@ class Cut(Checked):
         guaranteed = np.isin(ranking.chunks, list(state.guaranteed))
         return ranking.keep(guaranteed | (np.cumsum(~guaranteed) <= self.top_n))
 
+    def returning(self, n: int) -> Cut:
+        """The stage for a search that returns `n` hits."""
+        return replace(self, top_n=max(self.top_n, n))
+
     def describe(self) -> str:
         return f"keep {self.top_n}"

@@ -94,6 +94,10 @@ class RetrieveDense(Retriever):
         vectors.flags.writeable = False
         return vectors
 
+    def returning(self, n: int) -> RetrieveDense:
+        """The stage for a search that returns `n` hits."""
+        return replace(self, depth=max(self.depth, n))
+
     def describe(self) -> str:
         model = f" ({self.index.encoder.name})" if self.index else ""
         return f"retrieve {self.depth} by meaning{model}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -54,6 +54,10 @@ class KeepDiverse(Checked):
         keep = np.zeros(len(documents), dtype=np.bool_)
         keep[order[: self.top_k]] = True
         return keep
+
+    def returning(self, n: int) -> KeepDiverse:
+        """The stage for a search that returns `n` hits."""
+        return replace(self, top_k=n)
 
     def describe(self) -> str:
         return f"keep {self.top_k} of many documents"

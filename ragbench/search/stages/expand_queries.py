@@ -56,6 +56,7 @@ class ExpandQueries(ChatFields):
     max_chars: Count = 1000  # of the query
     cache_size: Count = 100
 
+    options: ClassVar[frozenset[str]] = frozenset({"phrasings", "salient_terms"})
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANDED})

@@ -32,6 +32,7 @@ class SupposeAnswer(ChatFields):
     text: Name | None = None  # one hypothesis for every query, as `ragbench search --hypothesis` sets it
     prompt: Prompt = PROMPT
 
+    options: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({Fact.HYPOTHESIS})

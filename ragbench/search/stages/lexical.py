@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -93,6 +93,10 @@ class RetrieveLexical(Retriever):
             return words.scores(self._text(state), chunks)
         documents, places = np.unique(index.chunks.document[chunks], return_inverse=True)
         return words.scores(self._text(state), documents)[places]
+
+    def returning(self, n: int) -> RetrieveLexical:
+        """The stage for a search that returns `n` hits."""
+        return replace(self, depth=max(self.depth, n))
 
     def describe(self) -> str:
         weights = {name: weight for name, weight in sorted(self.fields.items()) if weight}

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked
+from ragbench.base.errors import RagbenchError
 from ragbench.base.types import QueryState, Ranking
 
 if TYPE_CHECKING:
@@ -118,6 +119,19 @@ class Stage(Protocol):
 
     def describe(self) -> str:
         """The stage in a few words, for the sentence that a pipeline prints."""
+        ...
+
+
+FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
+"""The errors of a search after which it is answered by a fallback, where the pipeline has one."""
+
+
+@runtime_checkable
+class FallsBack(Protocol):
+    """A stage that answers when the pipeline fails."""
+
+    def fallback(self, state: QueryState, index: Index) -> Ranking:
+        """The hits of a query whose search failed; none if this fails, too."""
         ...
 
 

@@ -14,9 +14,9 @@ import pytest
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
 from ragbench.extras.atlas import changes, fetch, gather, records, tables
+from ragbench.extras.atlas import page as atlas_page
 from ragbench.extras.atlas import workbench as campaign
 from ragbench.extras.atlas.tables import QUESTIONS, Atlas, effects_of
-from ragbench.report import atlas_page
 from tests.made_atlas import made
 
 

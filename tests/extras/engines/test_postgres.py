@@ -25,8 +25,9 @@ from ragbench.config import composition
 from ragbench.experiment.run import run
 from ragbench.export import measured_arm
 from ragbench.export.write import write
-from ragbench.extras.engines import address, opened, postgres, postgres_schema, words
+from ragbench.extras.engines import opened, postgres, postgres_schema, words
 from ragbench.extras.engines.refreshing import EngineRefresher
+from ragbench.extras.ship import address
 from ragbench.extras.ship.verify import verify
 from tests.export.scores import scores_alike
 from tests.waiting import until

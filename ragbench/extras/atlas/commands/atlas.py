@@ -64,8 +64,8 @@ def _base(arguments: argparse.Namespace) -> str:
 
 
 def _screen(arguments: argparse.Namespace) -> int:
+    from ragbench.extras.atlas import page as atlas_page
     from ragbench.extras.atlas.tables import WORDS, Atlas
-    from ragbench.report import atlas_page
 
     atlas, base = Atlas.load(), _base(arguments)
     frame = atlas_page.known(atlas, base, arguments.questions)
@@ -91,8 +91,8 @@ def _screen(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ConfigError
     from ragbench.base.suggestions import did_you_mean
+    from ragbench.extras.atlas import page as atlas_page
     from ragbench.extras.atlas.tables import Atlas
-    from ragbench.report import atlas_page
 
     atlas, base = Atlas.load(), _base(arguments)
     names = atlas.changes(base)
@@ -170,8 +170,8 @@ def _said(found: Atlas, out: Path, arguments: argparse.Namespace) -> int:
 
 
 def _page(arguments: argparse.Namespace) -> int:
+    from ragbench.extras.atlas import page as atlas_page
     from ragbench.extras.atlas.tables import Atlas
-    from ragbench.report import atlas_page
 
     for path in atlas_page.write(Atlas.load(), arguments.out or Path("docs")):
         print(console.short_path(path))

@@ -117,17 +117,21 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.config.benchmark import derivation
+    from ragbench.base.build import build
+    from ragbench.config.benchmark import documents
+    from ragbench.extras.collect.topics.derive import DeriveSpec, choose
     from ragbench.extras.collect.topics.overview import overview
     from ragbench.extras.collect.topics.topics_file import write
 
-    made, documents = derivation(settings.config)
+    options = {key: value for key, value in settings.config["topics"].items() if key != "kind"}
+    found = documents(settings.config["data"])
+    made = choose(found.documents, build(DeriveSpec, options, "topics"), found.name)
     out = Path(arguments.out)
     write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
     if arguments.json:
         return _as_json(out, made)
     console.print_table(
-        overview(made), f"{counted(len(made.topics), 'derived topic')} from {counted(documents, 'document')}"
+        overview(made), f"{counted(len(made.topics), 'derived topic')} from {counted(len(found.documents), 'document')}"
     )
     _print_counts("not used", made.dropped)
     if settings.config["data"]["loader"] in ("vault", "git"):

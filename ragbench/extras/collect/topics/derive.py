@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, MinLen
 
 from ragbench.base.bounds import Checked, Count, Natural, Positive, Share
+from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
-from ragbench.base.types import Document
+from ragbench.base.types import Document, Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
 from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
@@ -85,6 +86,19 @@ def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
             section_qrels=made.section_qrels,
         )
     )
+
+
+def of_options(benchmark: Benchmark, options: Mapping[str, Any]) -> Benchmark:
+    """`derive` with the options of a configuration."""
+    return derive(benchmark, build(DeriveSpec, options, "topics"))
+
+
+def queries(documents: Sequence[Document], limit: int, name: str) -> list[Query]:
+    """At most `limit` derived queries, for which nothing is masked; none where the documents give none."""
+    try:
+        return [topic.query() for topic in choose(documents, DeriveSpec(limit=limit), name).topics]
+    except BenchmarkError:
+        return []
 
 
 def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> MadeTopics:

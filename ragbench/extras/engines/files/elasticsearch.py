@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragbench.config.settings import Settings
-from ragbench.export.file_format import FileFormat
 from ragbench.extras.engines import hybrid
 from ragbench.extras.engines.files import lucene
+from ragbench.extras.engines.formats import EngineFile
 from ragbench.extras.engines.hybrid import NAME, VECTOR, Hybrid
 from ragbench.search.stages.fuse import Fuse
 
@@ -93,6 +93,6 @@ def _retriever(plan: Hybrid) -> dict[str, Any]:
     }
 
 
-FORMAT = FileFormat(
-    ".elasticsearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST
+FORMAT = EngineFile(
+    ".elasticsearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest_of=NEAREST
 )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragbench.config.settings import Settings
-from ragbench.export.file_format import FileFormat
 from ragbench.extras.engines import hybrid
 from ragbench.extras.engines.files import lucene
+from ragbench.extras.engines.formats import EngineFile
 from ragbench.extras.engines.hybrid import NAME, VECTOR, Hybrid
 from ragbench.search.stages.fuse import Fuse
 
@@ -92,6 +92,6 @@ def _kinds(plan: Hybrid) -> list[str]:
     return [f"index.dense.kind = {kind}: {_SYSTEM} has no such structure, so {structure} is written"]
 
 
-FORMAT = FileFormat(
-    ".opensearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST
+FORMAT = EngineFile(
+    ".opensearch.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest_of=NEAREST
 )

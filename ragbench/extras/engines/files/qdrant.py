@@ -8,8 +8,8 @@ from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
-from ragbench.export.file_format import FileFormat
 from ragbench.extras.engines import hybrid
+from ragbench.extras.engines.formats import EngineFile
 from ragbench.extras.engines.hybrid import NAME, QUERY, VECTOR, Hybrid, with_one_window
 from ragbench.search.stages.fuse import Fuse
 
@@ -99,6 +99,6 @@ def _differences(plan: Hybrid) -> list[str]:
     return found
 
 
-FORMAT = FileFormat(
-    ".qdrant.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest=NEAREST, even=True
+FORMAT = EngineFile(
+    ".qdrant.json", render, lambda settings, version: replayed(settings), fusions=FUSIONS, nearest_of=NEAREST, even=True
 )

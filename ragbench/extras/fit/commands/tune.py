@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Search, confirm, write, log, print."""
     from ragbench.config.overrides import named_arms
-    from ragbench.workbench import tune
+    from ragbench.extras.fit.workbench import tune
 
     starts = [shlex.join(words) for words in named_arms(arguments.arm).values()]
     with console.progress(arguments.quiet or arguments.json) as progress:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import RagbenchError
-from ragbench.extras.engines.address import place
+from ragbench.extras.ship.address import engines, place
 
 if TYPE_CHECKING:
     from ragbench.extras.ship.refresh import Refreshed, Refresher
@@ -40,16 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
-    from ragbench.extras.engines import opened
-    from ragbench.extras.engines.refreshing import EngineRefresher
     from ragbench.extras.ship.refresh import Refresher
 
     with console.progress(arguments.quiet or arguments.json) as progress:
         more = {"threads": arguments.threads, "progress": progress, "say": console.say}
-        if opened.is_engine(arguments.bundle):
-            refresher: Refresher = EngineRefresher(arguments.bundle, arguments.corpus, **more)
-        else:
-            refresher = Refresher(arguments.bundle, arguments.corpus, **more)
+        opened = engines(arguments.bundle)
+        kind: type[Refresher] = Refresher if opened is None else opened.refresher()
+        refresher = kind(arguments.bundle, arguments.corpus, **more)
         found = refresher.refresh(arguments.allow_shrink)
         tell(found, arguments.json)
     if found.anything and not arguments.json and not arguments.watch:

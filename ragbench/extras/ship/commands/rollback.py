@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Go back, say what changed."""
     from ragbench.base.errors import BundleError
-    from ragbench.extras.engines import opened
+    from ragbench.extras.ship.address import engines
     from ragbench.extras.ship.commands.refresh import tell
     from ragbench.extras.ship.refresh import Refresher
 
-    if opened.is_engine(arguments.bundle):
+    if engines(arguments.bundle) is not None:
         raise BundleError(f"{arguments.bundle} is an engine, which keeps no earlier generation: put back a copy of it")
     refresher = Refresher(arguments.bundle, corpus=Path(), say=console.say)
     tell(refresher.rollback(arguments.to), arguments.json)

@@ -197,7 +197,7 @@ def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
 
 def _place(arguments: argparse.Namespace) -> Path | str:
     """The folder or file of what is served, or the address of an engine."""
-    from ragbench.extras.engines import address
+    from ragbench.extras.ship import address
 
     engine = getattr(arguments, "engine", None)
     if (arguments.bundle is None) == (engine is None):

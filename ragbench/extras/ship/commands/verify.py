@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.checks import show
-from ragbench.extras.engines.address import place
+from ragbench.extras.ship.address import place
 
 if TYPE_CHECKING:
     pass

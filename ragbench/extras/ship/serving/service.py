@@ -236,11 +236,9 @@ class SearchService:
 
     def engine_signature(self) -> tuple[tuple[str, int, int, int], ...]:
         """What a server says about its content, as `reload.signature` does of files; empty where it does not answer."""
-        from ragbench.extras.engines.opened import EngineBundle
-
-        opened = self._current.opened.bundle
+        engine = getattr(self._current.opened.bundle, "engine", None)
         try:
-            version = opened.engine.version() if isinstance(opened, EngineBundle) else ""
+            version = engine.version() if engine is not None else ""
         except RagbenchError:
             return ()
         return ((RECORD, crc32(version.encode()), 0, 0),) if version else ()

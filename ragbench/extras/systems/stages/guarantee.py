@@ -42,6 +42,7 @@ class GuaranteeNotes(Checked):
     before: Date | None = None  # a date, exclusive
     limit: Count = 100
 
+    options: ClassVar[frozenset[str]] = frozenset({"after", "before"})
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({Fact.GUARANTEED})
@@ -112,6 +113,10 @@ class GuaranteeNotes(Checked):
         note = f"{len(whole)} notes of the time asked for are the whole answer"
         ranking = Ranking.ordered(list(whole), scores)
         return _with_guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
+
+    def of_time(self, after: str | None, before: str | None) -> GuaranteeNotes:
+        """The stage that answers a search for the notes of a time."""
+        return replace(self, after=after, before=before)
 
     def describe(self) -> str:
         if self.after is not None or self.before is not None:

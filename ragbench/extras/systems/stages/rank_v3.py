@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count, Weight, one_of
-from ragbench.base.errors import RagbenchError
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import FAILURES, NOTHING, Fact
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 SOURCE = "lexical"
 FIELDS = ("title", "tags", "heading", "path", "body")
-FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
-"""The errors after which the fallback is used."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,10 @@ class RankCandidates(Checked):
         first = (next((c for c in each if allowed is None or allowed[c]), None) for each in chunks)
         hits = [chunk for chunk in first if chunk is not None]
         return Ranking.ordered(hits, 1.0 / np.arange(1, len(hits) + 1))
+
+    def returning(self, n: int) -> RankCandidates:
+        """The stage for a search that returns `n` hits."""
+        return replace(self, depth=3 * n)
 
     def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`lexical_matches` of a chunk."""

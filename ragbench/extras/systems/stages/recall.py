@@ -47,5 +47,9 @@ class RecallBySubstring(Checked):
         note = f"{len(found)} candidates hold a term, {by_path} of them in their path"
         return replace(state, candidates=found).with_note(note)
 
+    def returning(self, n: int) -> RecallBySubstring:
+        """The stage for a search that returns `n` hits."""
+        return replace(self, limit=n)
+
     def describe(self) -> str:
         return f"recall {self.limit} documents by substring"

@@ -10,7 +10,10 @@ file:/run/secrets/notes                      the file that holds it
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from ragbench.base import plugins
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.capabilities import Capability
 
 _KEPT = ("env:", "file:")
@@ -29,3 +32,14 @@ def place(text: str) -> Path | str:
 def need(text: str) -> Capability:
     """What it takes to ask an engine."""
     return Capability.SENDS if is_remote(text) and not text.startswith("lancedb://") else Capability.READS
+
+
+def engines(place: str | Path) -> Any:
+    """What opens engines, if this is the file or the address of one; None for the folder of a bundle.
+
+    Raises ConfigError for an address where no installed extra opens engines.
+    """
+    found = plugins.hook("engines")
+    if found is None and is_remote(str(place)):
+        raise ConfigError(f"{place} is an engine, which needs ragbench/extras/engines: install ragbench[all]")
+    return found if found is not None and found.is_engine(place) else None

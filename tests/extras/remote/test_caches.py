@@ -10,7 +10,6 @@ import pytest
 from ragbench.base.errors import IndexError_, ModelError
 from ragbench.config import composition
 from ragbench.experiment.run import run
-from ragbench.extras.remote import shared_caches
 from ragbench.extras.remote.artefact_store import RemoteStore
 from ragbench.models import segments
 from ragbench.models.cache import EmbeddingCache, ScoreCache
@@ -33,8 +32,8 @@ def test_one_machine_takes_in_what_another_computed(url: str, tmp_path: Path) ->
     here, there = tmp_path / "here", tmp_path / "there"
     embeddings(here, lamp=[1, 0], bulb=[0.5, 0.25])
     ScoreCache(here / "scores.sqlite").put_many(DIGEST, "a query", {"a passage": 1.5})
-    shared_caches.publish(RemoteStore(url), here)
-    shared_caches.fetch(RemoteStore(url), there)
+    RemoteStore(url).share_caches(here)
+    RemoteStore(url).fetch_caches(there)
     found = EmbeddingCache(there / "embeddings.sqlite").get_many(DIGEST, ["lamp", "bulb", "socket"])
     assert {text: vector.tolist() for text, vector in found.items()} == {"lamp": [1, 0], "bulb": [0.5, 0.25]}
     assert ScoreCache(there / "scores.sqlite").get_many(DIGEST, "a query", ["a passage"]) == {"a passage": 1.5}
@@ -46,16 +45,16 @@ def test_nothing_is_given_away_twice(tmp_path: Path) -> None:
     remote = RemoteStore(str(store))
     embeddings(here, lamp=[1, 0])
     for _ in range(2):
-        shared_caches.publish(remote, here)
+        remote.share_caches(here)
     assert len(files(store)) == 1
-    shared_caches.fetch(remote, there)
-    shared_caches.publish(remote, there)
+    remote.fetch_caches(there)
+    remote.share_caches(there)
     assert len(files(store)) == 1
     embeddings(there, bulb=[0, 1])
-    shared_caches.publish(remote, there)
+    remote.share_caches(there)
     assert len(files(store)) == 2
-    shared_caches.fetch(remote, here)
-    shared_caches.publish(remote, here)
+    remote.fetch_caches(here)
+    remote.share_caches(here)
     assert len(files(store)) == 2
     assert len(EmbeddingCache(here / "embeddings.sqlite")) == 2
 
@@ -81,15 +80,15 @@ def test_a_damaged_segment_is_passed_over_and_fetched_when_it_is_whole(tmp_path:
     said: list[str] = []
     remote = RemoteStore(str(tmp_path / "store"), said.append)
     embeddings(tmp_path / "here", lamp=[1, 0])
-    shared_caches.publish(remote, tmp_path / "here")
+    remote.share_caches(tmp_path / "here")
     (segment,) = (tmp_path / "store").rglob("*.arrow")
     whole = segment.read_bytes()
     segment.write_bytes(whole[:-10])
-    shared_caches.fetch(remote, tmp_path / "there")
+    remote.fetch_caches(tmp_path / "there")
     assert said == [f"{segment} is damaged or not yet complete; it is left out"]
     assert len(EmbeddingCache(tmp_path / "there" / "embeddings.sqlite")) == 0
     segment.write_bytes(whole)
-    shared_caches.fetch(remote, tmp_path / "there")
+    remote.fetch_caches(tmp_path / "there")
     assert len(EmbeddingCache(tmp_path / "there" / "embeddings.sqlite")) == 1
 
 
@@ -124,7 +123,7 @@ def test_a_store_that_goes_away_loses_no_result(
     def gone(*arguments: object) -> None:
         raise reason("artefacts.url cannot be used")
 
-    monkeypatch.setattr(shared_caches, "publish", gone)
+    monkeypatch.setattr(RemoteStore, "share_caches", gone)
     found = run(settings, benchmark_small, say=said.append)
     assert (found.folder / "experiment.json").is_file()
     assert said[-1] == "warning: the caches were not shared: artefacts.url cannot be used"

@@ -1,0 +1,113 @@
+"""The edge of the core: whatever is found by a name, in the core, in an extra, or in another package.
+
+Entry points name objects of several groups (`load`). In a checkout ours are read from pyproject.toml, so that they need
+no installation. Commands and parts of an index are found by the names of their modules (`module`), because reading
+entry points takes as long as all of `ragbench --help`. `ragbench/extras/NAME` may be missing, together with everything
+that it holds: the core never imports one. See docs/extending.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+from ragbench.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Group = Literal[
+    "ragbench.commands",
+    "ragbench.executions",
+    "ragbench.exports",
+    "ragbench.hooks",
+    "ragbench.models",
+    "ragbench.stores",
+]
+"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.executions.Execution`.
+`exports`: `ragbench.export.file_format.Format`. `hooks`: functions that the core calls where an extra has one, by the
+names in `ragbench.base.plugins.Hook`. `models`: make a model behind an endpoint of its specification, by scheme.
+`stores`: makes a store of artefacts from (URL, say), by scheme; `*` takes every other one."""
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- pathlib would slow `ragbench --help` down
+_CORE = {"commands": "commands", "parts": "index/parts"}
+
+
+def names(group: Group) -> tuple[str, ...]:
+    """The names of a group, ours first."""
+    return tuple(_points(group))
+
+
+def load(group: Group, name: str, option: str) -> Any:
+    """An object of a group. ConfigError for an unknown name, given by `option`, and for one that cannot be imported."""
+    point = _points(group).get(name)
+    if point is None:
+        raise ConfigError(f"{option} must be one of {', '.join(names(group))}, got {name}")
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{option} {name} cannot be used ({error}): install {point.module} again") from error
+
+
+def hook(name: str) -> Any:
+    """The function that an extra has under this name; None where no installed one has."""
+    return load("ragbench.hooks", name, "the hook") if name in _points("ragbench.hooks") else None
+
+
+def required(name: str, option: str) -> Any:
+    """The function that an extra has under this name. ConfigError, which names the option, where none has."""
+    found = hook(name)
+    if found is None:
+        raise ConfigError(f"{option} needs a part of ragbench that is not installed: install ragbench[all]")
+    return found
+
+
+@cache
+def module(kind: Literal["commands", "parts"], name: str) -> str | None:
+    """The dotted name of the module of a command or of a part of an index; None where no installed one has it."""
+    for folder in (_CORE[kind], *(f"extras/{extra}/{kind}" for extra in _extras())):
+        if name.isidentifier() and os.path.exists(f"{_PACKAGE}/{folder}/{name}.py"):  # noqa: PTH110
+            return f"ragbench.{folder.replace('/', '.')}.{name}"
+    return None
+
+
+@cache
+def _extras() -> tuple[str, ...]:
+    try:
+        return tuple(sorted(entry.name for entry in os.scandir(f"{_PACKAGE}/extras") if entry.is_dir()))
+    except FileNotFoundError:
+        return ()
+
+
+@cache
+def _points(group: Group) -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # late: slow
+
+    found: dict[str, EntryPoint] = {}
+    for point in (*_own(group), *entry_points(group=group)):
+        if point.name not in found and _is_there(point.module):
+            found[point.name] = point
+    return found
+
+
+def _own(group: Group) -> list[EntryPoint]:
+    import tomllib
+    from importlib.metadata import EntryPoint
+
+    from ragbench.base import locations
+
+    root = locations.checkout()
+    if root is None:
+        return []
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [EntryPoint(name, value, group) for name, value in project["entry-points"].get(group, {}).items()]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
