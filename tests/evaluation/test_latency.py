@@ -6,6 +6,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
 from ragbench.extras.remote.chat import EndpointModel
+from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.models.access import Models
 from ragbench.models.cache import EmbeddingCache
 from ragbench.models.shipped import ShippedVectors
@@ -13,7 +14,6 @@ from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.dense import RetrieveDense
-from ragbench.search.stages.expand_queries import ExpandQueries
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.lexical import RetrieveLexical
 

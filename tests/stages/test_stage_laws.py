@@ -31,11 +31,11 @@ from ragbench.base.types import Query, QueryState
 from ragbench.config import catalogue, composition
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
+from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm, execute
 from ragbench.search.engine.pipeline import start
-from ragbench.search.stages.expand_queries import ExpandQueries
 from ragbench.search.stages.stage import Retriever, Stage
 
 PACKAGE = str(Path(ragbench.__path__[0]))

@@ -24,7 +24,7 @@ _MOVED = {
     "ragbench.export.engines.live.": "ragbench.extras.engines.live.",
     **{
         f"ragbench.search.stages.{name}.": f"ragbench.extras.systems.stages.{name}."
-        for name in ["folder_boost", "graph_boost", "guarantee", "merge", "rank_v3", "recall"]
+        for name in ["expand_queries", "folder_boost", "graph_boost", "guarantee", "merge", "rank_v3", "recall"]
     },
     **{
         f"ragbench.search.stages.live.{name}": f"ragbench.extras.remote.live.stages.{name}"

@@ -12,8 +12,8 @@ from ragbench.base.numbers import interval, with_interval
 from ragbench.config.catalogue.names import ALIASES
 from ragbench.extras.atlas import changes, tables
 from ragbench.extras.atlas.changes import BASE
+from ragbench.extras.atlas.forest import Line, svg
 from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
-from ragbench.report.forest import Line, svg
 
 if TYPE_CHECKING:
     import pandas as pd

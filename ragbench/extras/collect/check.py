@@ -14,7 +14,7 @@ from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
 from ragbench.benchmark.masked import masks_of
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.similarity import near_duplicates
+from ragbench.extras.collect.similarity import near_duplicates
 
 Severity = Literal["error", "warning", "note"]
 _RANK = {"error": 0, "warning": 1, "note": 2}

@@ -13,11 +13,11 @@ from ragbench.base.numbers import counted
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.lines import read_rows
-from ragbench.benchmark.recognise import OTHERS
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import find_files
+from ragbench.extras.collect.recognise import OTHERS
 
 _WARNINGS = 4
 _SHARE = 0.05  # of the documents, from which a language is named

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.benchmark.questions import is_question
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evaluation.gains import ndcg
 from ragbench.extras.fit import ranker, training
+from ragbench.extras.fit.questions import is_question
 from ragbench.models.adapter import KEY, Adapter, without_adapter
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import fused

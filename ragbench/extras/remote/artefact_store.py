@@ -27,8 +27,8 @@ from typing import Any
 from ragbench.base.errors import ConfigError, IndexError_, redacted
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.json import read_json, read_json_file
+from ragbench.extras.remote import segments
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of
-from ragbench.models import segments
 from ragbench.models.cache import TABLES
 from ragbench.models.store import Store
 

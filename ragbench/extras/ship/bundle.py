@@ -39,11 +39,11 @@ from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export.file_format import Context, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
+from ragbench.extras.ship.licences import licence_of
 from ragbench.index.artefact import MANIFEST
 from ragbench.models import adapter, bundled
 from ragbench.models.draft import SOURCE
 from ragbench.models.functions import is_endpoint
-from ragbench.models.licences import licence_of
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
 from ragbench.search.ranking import trees

@@ -22,10 +22,9 @@ from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, tru
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.grants import needs_of_search
 from ragbench.config.settings import Settings
-from ragbench.extras.ship import bundle
+from ragbench.extras.ship import bundle, documents
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.generation import Generation
-from ragbench.index import documents
 from ragbench.index.artefact import Artefact
 from ragbench.index.artefacts import ArtefactStore, Build
 from ragbench.index.index import Index

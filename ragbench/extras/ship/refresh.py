@@ -25,11 +25,11 @@ from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.extras.ship import bundle
+from ragbench.extras.ship import documents as reading
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Change, Drift, Generation
 from ragbench.extras.ship.loaded_bundle import SealedStore, settings_of
-from ragbench.index import documents as reading
 from ragbench.index.artefact import damage_of
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable

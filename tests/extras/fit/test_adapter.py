@@ -15,12 +15,12 @@ import ragbench
 from ragbench.base import extensions, named_text
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.benchmark.benchmark import Topic
-from ragbench.benchmark.questions import is_question
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.extras.fit import adapter, before_rank
 from ragbench.extras.fit.adapter import AdapterSpec, Pairs, grow
+from ragbench.extras.fit.questions import is_question
 from ragbench.models import adapter as adapters
 from ragbench.models.adapter import KEY, AdaptedEncoder, Adapter
 from ragbench.models.resolve import EncoderSpec, load_encoder

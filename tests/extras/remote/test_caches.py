@@ -10,8 +10,8 @@ import pytest
 from ragbench.base.errors import IndexError_, ModelError
 from ragbench.config import composition
 from ragbench.experiment.run import run
+from ragbench.extras.remote import segments
 from ragbench.extras.remote.artefact_store import RemoteStore
-from ragbench.models import segments
 from ragbench.models.cache import EmbeddingCache, ScoreCache
 from ragbench.models.store import Store
 

@@ -150,7 +150,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     from ragbench.benchmark.load import builtin_judgments
     from ragbench.benchmark.native import TOPICS, write_topics
     from ragbench.benchmark.split import split
-    from ragbench.benchmark.written_splits import write_splits
+    from ragbench.extras.collect.written_splits import write_splits
 
     sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
     topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]
@@ -214,7 +214,7 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.benchmark.runs import read_run
     from ragbench.evaluation.levels import DOCUMENT, SECTION
-    from ragbench.evidence.completeness import completeness
+    from ragbench.extras.collect.completeness import completeness
     from ragbench.report.evidence import JUDGED
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import find

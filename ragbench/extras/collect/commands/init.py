@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
-    from ragbench.benchmark.recognise import judgments_of, recognise
     from ragbench.config import project
+    from ragbench.extras.collect.recognise import judgments_of, recognise
 
     file = Path(project.FILE)
     if file.exists() and not arguments.replace:

@@ -322,7 +322,7 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.evidence.arms import Arms
-    from ragbench.evidence.validity import validate
+    from ragbench.extras.collect.validity import validate
     from ragbench.results import measurements
     from ragbench.workbench.runs import find
 
@@ -357,7 +357,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from ragbench.evidence.arms import Arms
-    from ragbench.evidence.robustness import COLUMNS, losses
+    from ragbench.extras.collect.robustness import COLUMNS, losses
     from ragbench.extras.collect.topics.perturb import KINDS, SEPARATOR, with_variants
 
     if arguments.inputs:

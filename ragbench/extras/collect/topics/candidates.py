@@ -15,8 +15,8 @@ from ragbench.base.types import Document
 from ragbench.corpus.markdown import is_mdx
 from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.prose import Sentence, sentences
 from ragbench.corpus.sections import body_start, section_id
+from ragbench.extras.collect.topics.prose import Sentence, sentences
 
 Usual = Literal["description", "alias", "link", "question", "first_sentence"]
 Kind = Literal[Usual, "how_to", "faq", "symptom", "message"]

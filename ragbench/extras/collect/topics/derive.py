@@ -21,9 +21,9 @@ from ragbench.base.types import Document, Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
 from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
 from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import EVERY, KINDS, Candidate, Kind, candidates, n_words
 from ragbench.extras.collect.topics.proportion import interleave
 

@@ -21,9 +21,9 @@ from ragbench.base.fingerprint import shuffle_key, text_digest
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, area
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.similarity import near_duplicates
 from ragbench.benchmark.split import split
 from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.derive import MadeTopics
 from ragbench.extras.collect.topics.proportion import interleave
 from ragbench.extras.collect.topics.sections_found import Evidence, Passage

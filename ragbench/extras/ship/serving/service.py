@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
 from ragbench.extras.ship.serving.canary import CanarySpec, Draft, Drafted
 from ragbench.extras.ship.serving.current import CurrentBundle, OpenBundle, open_bundle
@@ -29,7 +30,6 @@ from ragbench.extras.ship.serving.messages import (
 from ragbench.extras.ship.serving.metrics import Metrics
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.extras.ship.serving.workers import Busy, Workers
-from ragbench.index import documents
 from ragbench.search.engine.answer import Answer
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 

@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.types import Document, Filters
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.index.documents import listed_document, rows_of_documents, stored_document
+from ragbench.extras.ship.documents import listed_document, rows_of_documents, stored_document
 from ragbench.index.index import Index
 
 

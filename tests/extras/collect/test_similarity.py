@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.benchmark.similarity import near_duplicates
+from ragbench.extras.collect.similarity import near_duplicates
 
 
 def test_worked_by_hand() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.types import ExpandedQuery
+from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.models.access import Models
-from ragbench.search.stages.expand_queries import ExpandQueries
 from tests.loopback import Loopback
 
 ANSWER = """<salient><term>lamps</term><term>DUSK</term><term>moon</term><term>x</term></salient>

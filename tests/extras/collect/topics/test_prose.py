@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ragbench.corpus.prose import sentences
+from ragbench.extras.collect.topics.prose import sentences
 
 TEXT = """# Keys
 

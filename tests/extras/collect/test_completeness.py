@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.evidence.completeness import completeness
+from ragbench.extras.collect.completeness import completeness
 
 
 def run(*items: str) -> dict[str, list[tuple[str, float]]]:

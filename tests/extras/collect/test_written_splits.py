@@ -9,8 +9,8 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.load import load_benchmark
-from ragbench.benchmark.written_splits import write_splits
 from ragbench.commands import cli
+from ragbench.extras.collect.written_splits import write_splits
 
 SIDES = {"a b": "train", "c": "test"}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.extras.ship.licences import _card, licence_of
 from ragbench.models import bundled
-from ragbench.models.licences import _card, licence_of
 
 
 def test_every_bundled_model_has_one() -> None:
