@@ -211,7 +211,7 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture
 def priced(monkeypatch: pytest.MonkeyPatch):
     """Translations of runs with made-up results lose nothing: there are no documents to replay them on."""
-    from ragbench.export import write
+    from ragbench.export import replay
     from ragbench.export.replay import Replay
 
     class Bench:
@@ -219,7 +219,7 @@ def priced(monkeypatch: pytest.MonkeyPatch):
             assert settings.pipeline
             return Replay(0.65, 0.65, 0.0, 0.0, 30, "by an arm of ragbench")
 
-    monkeypatch.setattr(write.Bench, "of", staticmethod(lambda *_: Bench()))
+    monkeypatch.setattr(replay.Bench, "of", staticmethod(lambda *_: Bench()))
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,10 @@ import pytest
 
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
+from tests import house
 
 ROOT = Path(__file__).resolve().parent.parent
+EXTRAS = sorted(name for name in house.read() if name.startswith("extras/"))
 OPTIONAL = (
     "ragbench.extras.studio",
     "ragbench.tracking",
@@ -52,18 +54,18 @@ def main(arguments):
     return 0
 """
 WITHOUT = """
-import importlib, pkgutil
+import importlib, pkgutil, sys
 import ragbench
-from ragbench.base import plugins
 from ragbench.commands import SUMMARY
 
-assert "studio" not in SUMMARY and "search" in SUMMARY
-assert plugins.names("ragbench.exports") == ("ragdocs", "librarian", "opensearch", "elasticsearch", "config")
-assert plugins.names("ragbench.executions") == ("joblib",)
+missing = sys.argv[1:]
+assert "search" in SUMMARY and not set(missing) & {"studio"} & set(SUMMARY)
 skipped = ("ragbench.__main__", "ragbench.extras.ship.langchain", "ragbench.extras.ship.llamaindex")
-for each in pkgutil.walk_packages(ragbench.__path__, "ragbench."):
-    if each.name not in skipped:
-        importlib.import_module(each.name)
+found = [each.name for each in pkgutil.walk_packages(ragbench.__path__, "ragbench.")]
+assert not [name for name in found for extra in missing if name.startswith(f"ragbench.extras.{extra}")]
+for name in found:
+    if name not in skipped:
+        importlib.import_module(name)
 """
 
 
@@ -99,26 +101,30 @@ def test_another_package_registers_like_our_parts(tmp_path: Path) -> None:
 
 
 def test_an_unknown_part_is_one_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"--format must be one of ragdocs, .*, got pdf"):
+    with pytest.raises(ConfigError, match=r"--format must be one of ragbench, .*, got pdf"):
         plugins.load("ragbench.exports", "pdf", "--format")
 
 
+NEEDED_BY = {name: {name, *(other for other, law in house.read().items() if name in law.imports)} for name in EXTRAS}
+
+
 @pytest.mark.slow
-def test_parts_can_be_deleted_and_the_rest_works(tmp_path: Path) -> None:
-    """A copy of the tree without the studio, an export format and Ray: all that is left imports, and its tests pass."""
+@pytest.mark.parametrize("extra", [*EXTRAS, "all"])
+def test_an_extra_can_be_deleted_and_the_rest_works(tmp_path: Path, extra: str) -> None:
+    """A copy of the tree without an extra and those that need it, or without all: what is left imports and measures."""
+    gone = EXTRAS if extra == "all" else sorted(NEEDED_BY[extra])
     for folder in ("ragbench", "conf", "corpus", "qrels", "tests"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "bench"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
-    for folder in ("ragbench/extras/studio", "tests/studio"):
-        shutil.rmtree(tmp_path / folder)
-    for file in ("commands/studio.py", "export/qdrant.py", "experiment/execution_ray.py"):
-        (tmp_path / "ragbench" / file).unlink()
+    for name in gone:
+        shutil.rmtree(tmp_path / "ragbench" / name)
+        shutil.rmtree(tmp_path / "tests" / name)
     here = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path)}
-    python("-c", WITHOUT, **here)
-    assert "studio" not in python("-m", "ragbench", "--help", **here).replace("workbench", "")
-    helps = (
-        "tests/test_cli.py::test_help_names_every_command",
-        "tests/test_cli.py::test_a_command_shows_its_sub_commands",
-    )
-    rest = (*helps, "tests/export/test_translation.py", "tests/engine/test_pipeline.py", "tests/stages/test_fuse.py")
+    python("-c", WITHOUT, *(name.removeprefix("extras/") for name in gone), **here)
+    python("-m", "ragbench", "list", "experiments", **here)
+    tea = tmp_path / "tests" / "data" / "tea"
+    data = ("data=vault", f"data.corpus={tea / 'vault'}", f"data.queries={tea / 'relevant.csv'}", "split=all")
+    shown = python("-m", "ragbench", "run", "exp=phase1", *data, "tracking.enabled=false", **here)
+    assert "next:" in shown
+    rest = ("tests/engine/test_pipeline.py", "tests/stages/test_fuse.py", "tests/evidence/test_statistics.py")
     python("-m", "pytest", "-q", "-x", "-p", "pytest_benchmark.plugin", *rest, **here)

@@ -28,7 +28,7 @@ from ragbench.config import composition
 from ragbench.config.own_stage import FunctionStage
 from ragbench.evaluation import measures
 from ragbench.extras.fit import fusion_methods
-from ragbench.extras.remote import endpoint
+from ragbench.extras.remote import chat, endpoint
 from ragbench.models import usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
@@ -350,7 +350,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{running.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "secret")
         monkeypatch.setenv("OLLAMA_HOST", running.url.removeprefix("http://"))
-        monkeypatch.setattr(usage, "_WAIT_S", 0.001)
+        monkeypatch.setattr(chat, "_WAIT_S", 0.001)
         usage.take_usage()
         yield running
 

@@ -33,7 +33,7 @@ def check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str
     _check_keys({key: node for key, node in config.items() if key not in added}, known.tree, "", known)
     for group, option in choices.items():
         _check_option(config.get(group), group, option, known)
-    stages = (*_stage_keys(known.tree), *added, SOURCES)
+    stages = (*_stage_keys(known.tree), *added, SOURCES, *known.absent)
     for entry in basics.order:
         _check_entry("", "order", entry, stages)
     if TARGET not in (value_at(config, ("index", "chunking")) or {}):

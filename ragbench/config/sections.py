@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
-from annotated_types import MinLen
+from annotated_types import Interval, MinLen
 
-from ragbench.base.bounds import Checked, Count, Holds, Name, Natural, Positive, Seed, Weight, one_of
+from ragbench.base.bounds import Checked, Count, Holds, Name, Natural, Positive, Seed, Share, Weight, one_of
 from ragbench.base.errors import without_secret
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.corpus.links import Dialect
@@ -79,6 +79,43 @@ class FieldWeights(Checked):
     """Switches P4 and P9: the weights of fields in BM25F."""
 
     fields: Mapping[str, Weight] = field(default_factory=dict)
+
+
+Usual = Literal["description", "alias", "link", "question", "first_sentence"]
+Kind = Literal[Usual, "how_to", "faq", "symptom", "message"]
+EVERY: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[Kind, ...] = get_args(Usual)
+"""The kinds of topics that are derived where none are named."""
+
+
+@dataclass(frozen=True)
+class DeriveSpec(Checked):
+    """Which topics to derive.
+
+    `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
+    `least_words`, `most_words`: of a query. `overlap`: the greatest share of a query's words, common ones aside, that
+    the answer also has elsewhere than in the source. `shares`: topics of a kind for one of another (default 1).
+    `train`: share of the topics for tuning. `kind`: `given` derives none and uses the topics of the data.
+    """
+
+    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
+    limit: Count = 300  # topics in all
+    per_document: Count = 3  # topics with the same answer, at most
+    least_words: Count = 2  # of a query
+    most_words: Count = 24
+    overlap: Share = 1.0  # the greatest share of telling words that the answer has outside the source
+    # how many topics of a kind for one of another, 1 when not named
+    shares: Mapping[Kind, Positive] = field(default_factory=dict)
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the topics that are for tuning
+    seed: Natural = 13
+    kind: Literal["given", "derived"] = "derived"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most_words < self.least_words:
+            raise self.refused(
+                "most_words", f"must be at least least_words ({self.least_words}), got {self.most_words}"
+            )
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
+from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
 from ragbench.index.building import Building
 from ragbench.index.index import Part, StoredPart, find, register
 
-NAMES = [module.name for module in pkgutil.iter_modules(parts.__path__)]
+NAMES = [each.name for package in (parts, of_systems) for each in pkgutil.iter_modules(package.__path__)]
 
 
 class Lengths:

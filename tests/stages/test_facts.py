@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 
+import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.search.stages import stage as module
 from ragbench.search.stages.stage import Fact
@@ -15,8 +16,11 @@ from ragbench.search.stages.stage import Fact
 
 def stages() -> list[type]:
     found = []
-    for each in pkgutil.iter_modules(ragbench.search.stages.__path__):
-        here = importlib.import_module(f"ragbench.search.stages.{each.name}")
+    packages = (ragbench.search.stages, ragbench.extras.systems.stages)
+    for name in [
+        f"{package.__name__}.{each.name}" for package in packages for each in pkgutil.iter_modules(package.__path__)
+    ]:
+        here = importlib.import_module(name)
         found += [
             value
             for value in vars(here).values()

@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, short_digest
@@ -257,8 +258,12 @@ def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeyp
 
 def classes() -> list[type]:
     # Arms that ask a search elsewhere have no index to obey laws over; tests/live has their tests.
-    names = [m.name for m in pkgutil.iter_modules(ragbench.search.stages.__path__) if m.name != "live"]
-    modules = [importlib.import_module(f"ragbench.search.stages.{name}") for name in names]
+    modules = [
+        importlib.import_module(f"{package.__name__}.{each.name}")
+        for package in (ragbench.search.stages, ragbench.extras.systems.stages)
+        for each in pkgutil.iter_modules(package.__path__)
+        if each.name != "live"
+    ]
     return [
         cls
         for module in modules

@@ -22,7 +22,7 @@ from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.loaders import LOADERS
-from ragbench.config.catalogue.fields import docstring
+from ragbench.config.catalogue.fields import docstring, is_installed
 from ragbench.config.catalogue.names import ALIASES, label, numbered
 from ragbench.config.catalogue.nodes import (
     Leaf,
@@ -56,7 +56,7 @@ __all__ += ["label", "numbered", "read"]
 _SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
 SPECS = {
-    "topics": "ragbench.extras.collect.topics.derive.DeriveSpec",
+    "topics": f"{_SECTIONS}.DeriveSpec",
     "links": f"{_SECTIONS}.LinksSpec",
     "p2": f"{_SECTIONS}.Headings",
     "p4": f"{_SECTIONS}.FieldWeights",
@@ -196,7 +196,8 @@ class Catalogue:
     @cached_property
     def experiments(self) -> tuple[Experiment, ...]:
         """Every preset by name."""
-        return tuple(map(self.experiment, self.choices["exp"]))
+        found = map(self.experiment, self.choices["exp"])
+        return tuple(each for each in found if all(o in self.choices[g] for g, o in each.choices.items()))
 
     def experiment(self, name: str) -> Experiment:
         """The preset of this name. Raises ConfigError for a file that cannot be read."""
@@ -212,7 +213,20 @@ class Catalogue:
             default = self._listed.get(group)
             if _ON in options or (isinstance(default, yaml.ScalarNode) and default.value == _OFF):
                 options.add(_OFF)
-        return {group: tuple(sorted(options)) for group, options in sorted(found.items())}
+        return {
+            group: tuple(name for name in sorted(options) if group == "exp" or self._is_there(group, name))
+            for group, options in sorted(found.items())
+        }
+
+    @cached_property
+    def absent(self) -> tuple[str, ...]:
+        """The stages that `order` may name although their classes, which belong to extras, are not installed."""
+        return tuple(group for group, options in self._together.items() if set(options) - set(self.choices[group]))
+
+    def _is_there(self, group: str, name: str) -> bool:
+        """Whether the class of an option is installed: an extra may be missing, and then its options are."""
+        declared = self._declaration(group, name)
+        return declared is None or all(map(is_installed, targets(node_of(declared.source, declared.node))))
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:

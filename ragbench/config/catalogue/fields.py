@@ -57,6 +57,12 @@ def fields_of(target: str) -> tuple[Field, ...]:
     return tuple(_named(module, name).values()) if module.startswith("ragbench.") else ()
 
 
+def is_installed(target: str) -> bool:
+    """Whether the module of a class is there; what is not a part of ragbench is taken to be."""
+    module = present_name(target).rpartition(".")[0]
+    return not module.startswith("ragbench.") or _path(module).is_file()
+
+
 def docstring(target: str) -> str:
     """The docstring of a class of ragbench; empty when it has none."""
     module, _, name = target.rpartition(".")

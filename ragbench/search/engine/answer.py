@@ -144,7 +144,7 @@ def _how_found(hit: Hit) -> Sequence[str]:
 def _fallback(state: QueryState, stage: FallsBack, pipeline: Pipeline, index: Index, error: Exception) -> QueryState:
     """The hits of a stage's fallback, with those that other stages guarantee."""
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
-    states: Sequence[QueryState] = [replace(state, fused=stage.fallback(state, index)).with_note(note)]
+    states: Sequence[QueryState] = [replace(state, fused=stage.when_failed(state, index)).with_note(note)]
     for _, other in pipeline:
         if Fact.GUARANTEED in other.provides:
             states = other(states, index)

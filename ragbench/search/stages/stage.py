@@ -130,7 +130,7 @@ FAILURES = (RagbenchError, OSError, ValueError, LookupError, ArithmeticError)
 class FallsBack(Protocol):
     """A stage that answers when the pipeline fails."""
 
-    def fallback(self, state: QueryState, index: Index) -> Ranking:
+    def when_failed(self, state: QueryState, index: Index) -> Ranking:
         """The hits of a query whose search failed; none if this fails, too."""
         ...
 

@@ -12,6 +12,7 @@ import pytest
 from tenacity import wait_fixed
 
 from ragbench.base.errors import ConfigError, ModelError
+from ragbench.extras.remote import chat
 from ragbench.extras.remote.chat import CachedChatModel, EndpointModel
 from ragbench.models import usage
 from ragbench.models.access import Models
@@ -57,7 +58,7 @@ def _answer(text: object) -> bytes:
 
 @pytest.fixture(autouse=True)
 def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "_WAIT_S", 0.001)
+    monkeypatch.setattr(chat, "_WAIT_S", 0.001)
     usage.take_usage()
 
 
@@ -160,7 +161,7 @@ def test_a_busy_server_is_asked_again_and_what_was_asked_is_counted(
 
 
 def test_it_is_not_asked_again_when_the_time_is_over(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "wait_random_exponential", lambda **options: wait_fixed(60))
+    monkeypatch.setattr(chat, "wait_random_exponential", lambda **options: wait_fixed(60))
     server.status = 503
     with pytest.raises(ModelError, match=r"status 503, 1 times"):
         EndpointModel(spec(server, timeout_s=5.0)).complete("Why?")

@@ -14,7 +14,7 @@ import ragbench
 from ragbench.base.errors import ModelError
 from ragbench.boundary.capabilities import Capability
 from ragbench.config import composition
-from ragbench.extras.remote import rerank_endpoint
+from ragbench.extras.remote import chat, rerank_endpoint
 from ragbench.models import usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, check_name, load_cross_encoder
@@ -56,7 +56,7 @@ class Server(Loopback):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(usage, "_WAIT_S", 0.001)
+    monkeypatch.setattr(chat, "_WAIT_S", 0.001)
     monkeypatch.delenv(rerank_endpoint.KEY, raising=False)
     usage.take_usage()
     with Server() as running:

@@ -119,7 +119,8 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
 def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.base.build import build
     from ragbench.config.benchmark import documents
-    from ragbench.extras.collect.topics.derive import DeriveSpec, choose
+    from ragbench.config.sections import DeriveSpec
+    from ragbench.extras.collect.topics.derive import choose
     from ragbench.extras.collect.topics.overview import overview
     from ragbench.extras.collect.topics.topics_file import write
 

@@ -9,20 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from ragbench.base.types import Document
+from ragbench.config.sections import KINDS, Kind
 from ragbench.corpus.markdown import is_mdx
 from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.sections import body_start, section_id
 from ragbench.extras.collect.topics.prose import Sentence, sentences
 
-Usual = Literal["description", "alias", "link", "question", "first_sentence"]
-Kind = Literal[Usual, "how_to", "faq", "symptom", "message"]
-EVERY: tuple[Kind, ...] = get_args(Kind)
-KINDS: tuple[Kind, ...] = get_args(Usual)
-"""The kinds that are derived where none are named."""
 Titles = Mapping[str, str]
 """The title of every document by docno."""
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
-from annotated_types import Interval, MinLen
-
-from ragbench.base.bounds import Checked, Count, Natural, Positive, Share
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
@@ -22,9 +19,10 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
 from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.split import split
+from ragbench.config.sections import EVERY, DeriveSpec
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.extras.collect.similarity import near_duplicates
-from ragbench.extras.collect.topics.candidates import EVERY, KINDS, Candidate, Kind, candidates, n_words
+from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words
 from ragbench.extras.collect.topics.proportion import interleave
 
 DERIVED = "derived"
@@ -32,36 +30,6 @@ _LEFT = 20  # words that an answer must keep
 _COMMON = 0.25  # a word in a larger share of the documents tells little
 _TELLING = {"alias": 1, "question": 2, "how_to": 2}  # words of a query that are not common; three of other kinds
 _LIKENESS = 0.7  # share of common words from which two queries count as one
-
-
-@dataclass(frozen=True)
-class DeriveSpec(Checked):
-    """Which topics to derive.
-
-    `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
-    `least_words`, `most_words`: of a query. `overlap`: the greatest share of a query's words, common ones aside, that
-    the answer also has elsewhere than in the source. `shares`: topics of a kind for one of another (default 1).
-    `train`: share of the topics for tuning. `kind`: `given` derives none and uses the topics of the data.
-    """
-
-    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
-    limit: Count = 300  # topics in all
-    per_document: Count = 3  # topics with the same answer, at most
-    least_words: Count = 2  # of a query
-    most_words: Count = 24
-    overlap: Share = 1.0  # the greatest share of telling words that the answer has outside the source
-    # how many topics of a kind for one of another, 1 when not named
-    shares: Mapping[Kind, Positive] = field(default_factory=dict)
-    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the topics that are for tuning
-    seed: Natural = 13
-    kind: Literal["given", "derived"] = "derived"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.most_words < self.least_words:
-            raise self.refused(
-                "most_words", f"must be at least least_words ({self.least_words}), got {self.most_words}"
-            )
 
 
 @dataclass(frozen=True)

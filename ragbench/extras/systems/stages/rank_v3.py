@@ -51,10 +51,10 @@ class RankCandidates(Checked):
             ranking = index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
         except FAILURES as error:
             note = f"ranked by place among the files that hold the query, because ranking failed: {error}"
-            state, ranking = state.with_note(note), self.fallback(state, index)
+            state, ranking = state.with_note(note), self.when_failed(state, index)
         return state.with_ranking(SOURCE, ranking)
 
-    def fallback(self, state: QueryState, index: Index) -> Ranking:
+    def when_failed(self, state: QueryState, index: Index) -> Ranking:
         """The documents that hold the query, or no hits when that search fails, too."""
         try:
             return self.by_place(state, index)
