@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
@@ -57,7 +58,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_module_holds_the_part_of_its_name(name: str, index) -> None:
-    part = importlib.import_module(f"ragbench.index.parts.{name}").PART
+    part = importlib.import_module(plugins.module("parts", name)).PART
     assert part.name == name
     assert find(name) is part
     assert getattr(index, name) is getattr(index, name)
