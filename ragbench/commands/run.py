@@ -27,12 +27,12 @@ EXAMPLES = """examples:
   ragbench run                                   is the recommended search better than the baseline?
   ragbench run data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
   ragbench run exp=phase3                       an experiment
-  ragbench run exp=phase3 p6=off dense.depth=50 the same with changes
+  ragbench run exp=phase3 p6=off dense.depth=50  the same with changes
   ragbench run -m exp=baseline,phase1,all       arms that share work, with verdicts against the first
   ragbench run -m p6=on,off fuse.k=20,60         every combination
   ragbench run -m exp=baseline,phase1 split=test   confirm on the test topics
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
-  ragbench run latency.enabled=false split=train baseline and recommended: quality only, on the training topics
+  ragbench run latency.enabled=false split=train  baseline and recommended: quality only, on the training topics
   ragbench run --time-again @1                   the times of the newest run anew, on a quieter machine
   ragbench run --confirm @1/recommended          one arm against the first, on queries not compared on before
   ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue

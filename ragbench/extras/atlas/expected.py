@@ -28,7 +28,7 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
     except ResultsError:
         return []
     advised = []
-    for arm in arms or results.arms:
+    for arm in results.arms if arms is None else arms:
         if arm != base and (found := _of_arm(atlas, results, base, arm)):
             advised.append(found)
     return advised

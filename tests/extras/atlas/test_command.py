@@ -11,7 +11,7 @@ import pytest
 from ragbench.commands.cli import main
 from ragbench.extras.atlas import gather
 from ragbench.extras.atlas.tables import Atlas
-from ragbench.report import screen
+from ragbench.report import evidence, screen
 from ragbench.results import measurements, store
 from tests.made_atlas import made
 
@@ -47,6 +47,14 @@ def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch
     monkeypatch.setattr(Atlas, "load", lambda: made([-0.05] * 12))
     assert "export it anyway" not in screen.expected_sentences(run)[0]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
+    assert screen.expected_sentences(run) == []
+
+
+def test_nothing_is_expected_of_an_arm_that_is_decided(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = measurements.load(store.latest(results))
+    monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
+    effects = evidence.effects(run)
+    monkeypatch.setattr(evidence, "effects", lambda results: effects.assign(verdict="adopt"))
     assert screen.expected_sentences(run) == []
 
 
