@@ -192,7 +192,11 @@ def test_an_arm_whose_plug_in_exits_fails_and_the_others_are_complete(vault_fold
 
     data = ["data=vault", f"data.corpus={vault_folder}", "topics=derived", *QUICK, f"paths.results={tmp_path}"]
     arms = {"words": [*data, "dense=null"], "leaves": [*data, "dense=null", leaves()]}
-    with pytest.raises(ArmsFailed, match=r"1 of 2 arms failed \('leaves': stage 'leaves' failed: SystemExit: 0"):
+    extensions.register("reranker", "fails", lambda query, passages: 1 / 0)
+    arms["fails"] = [*data, "dense=null", "p6=on", "p6.model=fails"]  # and in the forecast, before it runs
+    with pytest.raises(
+        ArmsFailed, match=r"2 of 3 arms failed \('leaves', 'fails': stage 'leaves' failed: SystemExit: 0"
+    ):
         Experiment.arms(arms).run()
     with pytest.raises(ModelError, match="encoder 'unequal' gives vectors of length 2 and of length 3"):
         Experiment.arms(

@@ -164,7 +164,7 @@ def resolved(path: Path) -> Path:
 def why_unreadable(error: Exception) -> str:
     """Why a file cannot be read, in words: the message of the system, or what is wrong with its content."""
     if isinstance(error, OSError):
-        return (error.strerror or "the system refuses").lower()
+        return _reason(error)
     if isinstance(error, BoundaryError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -176,8 +176,14 @@ def why_unreadable(error: Exception) -> str:
 
 def unusable(error: OSError) -> str:
     """What the system refuses, in a sentence with the remedy: a full disk, a missing permission."""
-    reason = (error.strerror or str(error)).lower()
-    return f"{error.filename or 'a file'} cannot be used ({reason}): check the path, its permissions and free space"
+    name = error.filename or "a file"
+    return f"{name} cannot be used ({_reason(error)}): check the path, its permissions and free space"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        return str(error.args[0][0][-1]).lower()  # the first of several files that could not be copied
+    return (error.strerror or str(error) or "the system refuses").lower()
 
 
 def digest(path: Path) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragbench.base.errors import RagbenchError
 from ragbench.base.progress import Step, in_words, report
 from ragbench.models.adapter import without_adapter
 from ragbench.models.bundled import DRAFT
@@ -98,7 +100,8 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             new = [text for text in _missing(encoder, texts) if text not in seen]
             seen.update(new)
             if new and vectors.encoder not in rates:
-                rates[vectors.encoder] = _seconds_each(vectors.encoder, encoder, new, keep)
+                with suppress(RagbenchError):  # as below
+                    rates[vectors.encoder] = _seconds_each(vectors.encoder, encoder, new, keep)
             rate = rates.get(vectors.encoder, 0.0)
             tried = tried and rate is not None
             chunks, missing = chunks + arm.index.chunks.n_retrievable, missing + len(new)
@@ -146,15 +149,20 @@ def _seconds_of_pairs(
             if spec not in rates and is_endpoint(spec.name):
                 rates[spec] = None
             elif spec not in rates:
-                model = arm.index.cross_encoder(spec)
-                plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
-                texts = [arm.index.chunks.text(number) for number in range(min(_AT_ONCE, len(arm.index.chunks)))]
-                plain.score(queries[0].text, texts[:1])
-                began = time.perf_counter()
-                plain.score(queries[0].text, texts)
-                rates[spec] = (time.perf_counter() - began) / max(1, len(texts))
-            seconds += (rates[spec] or 0.0) * int(getattr(stage, "depth", 10))
+                with suppress(RagbenchError):  # it fails again, and is reported, where its arm runs
+                    rates[spec] = _seconds_of_pair(spec, arm, queries[0].text)
+            seconds += (rates.get(spec) or 0.0) * int(getattr(stage, "depth", 10))
     return seconds
+
+
+def _seconds_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> float:
+    model = arm.index.cross_encoder(spec)
+    plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
+    texts = [arm.index.chunks.text(number) for number in range(min(_AT_ONCE, len(arm.index.chunks)))]
+    plain.score(query, texts[:1])
+    began = time.perf_counter()
+    plain.score(query, texts)
+    return (time.perf_counter() - began) / max(1, len(texts))
 
 
 def _timing(spec: LatencySpec, pairs: float) -> float:

@@ -214,7 +214,8 @@ def lucene() -> SimpleNamespace:
 def java_errors(error: type[RagbenchError], sentence: Callable[[str], str]) -> Iterator[None]:
     """Hold `LOCK` and raise a Java exception as `error`, with the text that `sentence` makes of its short form.
 
-    The short form is the exception's class and the file it names, if any: `CorruptIndexException in _0.doc`.
+    The short form is the exception's class and the file it names, if any, such as `CorruptIndexException in _0.doc`, or
+    what the system says: `FileSystemException: no space left on device`.
     """
     start_jvm()
     import jnius
@@ -228,7 +229,10 @@ def java_errors(error: type[RagbenchError], sentence: Callable[[str], str]) -> I
 
 def _short_form(exception: Any) -> str:
     kind = str(exception.classname or "JavaException").rpartition(".")[2]
-    named = re.search(r'path="([^"]+)"', str(exception.innermessage or ""))
+    message = str(exception.innermessage or "")
+    if kind in ("FileSystemException", "IOException") and message:  # such as `/a/b: No space left on device`
+        return f"{kind}: {message.rpartition(': ')[2][:80].lower()}"
+    named = re.search(r'path="([^"]+)"', message)
     return f"{kind} in {Path(named[1]).name}" if named else kind
 
 

@@ -102,6 +102,11 @@ def test_exceptions_of_java_become_ours() -> None:
         jvm.java_errors(IndexError_, lambda cause: f"it said {cause}"),
     ):
         jvm.java("java.lang.Integer").parseInt("seven")
+    with (  # what a full disk is, too
+        pytest.raises(IndexError_, match=r"^it said FileSystemException: not a directory$"),
+        jvm.java_errors(IndexError_, lambda cause: f"it said {cause}"),
+    ):
+        jvm.java("java.nio.file.Files").createFile(jvm.java("java.nio.file.Paths").get("/dev/null/x"))
 
 
 def test_other_threads_can_use_java_and_let_go_of_it() -> None:

@@ -185,7 +185,9 @@ def write(
         write_sealed(draft / RECORD, record)
         publish_folder(draft, out)
     except OSError as error:
-        raise BundleError(f"cannot write the bundle {out} ({error.strerror}): name another folder with --out") from None
+        raise BundleError(
+            f"cannot write the bundle {out} ({why_unreadable(error)}): name another folder with --out"
+        ) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return out
