@@ -176,7 +176,7 @@ def _renamed(progress: Progress | None) -> Progress | None:
     """Progress of a first answer, apart from that of the run."""
     if progress is None:
         return None
-    return lambda task, done, total: progress(f"first answer: {task}", done, total)
+    return lambda task, done, total: progress(f"preview: {task}", done, total)
 
 
 def _ends(low: float, high: float) -> str:

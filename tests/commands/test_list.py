@@ -39,6 +39,13 @@ def test_each_kind_as_table_and_as_json(kind: str, name: str, capsys: pytest.Cap
     assert name in {row.get("key", row.get("name")) for row in rows}
 
 
+def test_what_a_source_is_stands_below_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list"]) == 0
+    shown = capsys.readouterr().out
+    assert "Source 000, phase 1: P2" in shown and "Seed" not in shown
+    assert "sources 000 to 004 are the five design documents whose ideas are measured" in shown.splitlines()[-1]
+
+
 def test_runs_finished_and_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
