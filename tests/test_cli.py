@@ -2,8 +2,10 @@
 
 import argparse
 import importlib
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -185,6 +187,23 @@ def test_search_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert len(answer["hits"]) == 2
     assert {"dense", "lexical"} >= set(answer["hits"][0]["matches"])
     assert answer["hits"][0]["explanation"]["stages"]["fuse"]["rank"] == 1
+
+
+def test_a_note_gives_no_command_to_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    (tmp_path / "note.md").write_text(
+        "# Zebra \x1b]52;c;cm0=\x07 \x9b1m \x1b[1mcrossing\n\nzebra \x1b]0;title\x1b\\ text\n"
+    )
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    data = ("data=vault", f"data.corpus={tmp_path}", f"paths.results={tmp_path / 'results'}")
+    assert cli.main(["search", "zebra", "dense=null", "--quiet", *data]) == 0
+    assert sys.stdout is terminal
+    shown = terminal.getvalue()
+    assert "x1b]52;c;cm0=" in shown and "x1b]0;title" in shown
+    assert not re.search("\x1b[^\\[]|[\x07\x9b]", shown)
 
 
 @pytest.mark.slow

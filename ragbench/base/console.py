@@ -6,13 +6,14 @@ import argparse
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from ragbench.base import progress_views as views
 from ragbench.base.progress import Progress, shown
@@ -77,6 +78,39 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """`--json` and `--quiet`."""
     parser.add_argument("--json", action="store_true", help="print the answer as JSON on standard output")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
+
+
+_COMMANDS = re.compile("\x1b(?!\\[[0-9;?]*[A-Za-z])|[\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
+class _Terminal:
+    """A terminal that shows control characters as codes, except those of colours and positions, which we print too.
+
+    Notes, queries and names of arms come from others: `ESC ] 52` would write to the clipboard.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        self._stream.write(_COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def guarding_terminals() -> Iterator[None]:
+    """Pass no commands to terminals from texts that are printed inside the block."""
+    before = sys.stdout, sys.stderr
+    guarded = (cast("TextIO", _Terminal(stream)) if stream.isatty() else stream for stream in before)
+    sys.stdout, sys.stderr = guarded
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 def say(message: str) -> None:

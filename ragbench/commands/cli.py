@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import NoReturn
 
-from ragbench.base import processes
+from ragbench.base import console, processes
 from ragbench.base.errors import ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from ragbench.base.files import unusable
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.basicConfig(level=logging.INFO)
     typed = processes.TYPED.set(("ragbench", *words))
     try:
-        with trust() if parsed.trust else nullcontext():
+        with trust() if parsed.trust else nullcontext(), console.guarding_terminals():
             return int(module.main(parsed))
     except RagbenchError as error:
         if parsed.verbose:
