@@ -80,10 +80,9 @@ results.verdicts[["factor", "effect", "n", "mde"]].round(3)
 
 # %%
 from ragbench.extras.collect.pool import pool, write_pool
-from ragbench.benchmark.runs import read_run
 
 benchmark = Experiment.single(*vault).benchmark
-runs = {str(path): read_run(path) for path in sorted(results.folder.glob("arms/*/sections.trec"))}
+runs = {arm: results.run(arm, "sections.trec") for arm in results.arms}
 rows = pool(runs, benchmark.section_qrels, depth=3, by_topic=True)
 write_pool(place / "pool.csv", rows, benchmark)
 print(f"{len(rows)} pairs of question and section")

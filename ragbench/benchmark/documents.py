@@ -9,18 +9,22 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.lines import read_objects
+from ragbench.benchmark.loaders import FOLDERS
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
 from ragbench.corpus.words import is_untitled
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
 
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARKDOWN_SUFFIX = re.compile(r"\.(md|markdown)$", re.IGNORECASE)
@@ -44,6 +48,17 @@ class Form:
 def identifier(name: Any) -> str:
     """An id as a TREC file can hold it: white space and unprintable characters as `%XX`, outer blanks dropped."""
     return _NOT_IN_ID.sub(lambda m: quote(m[0].encode("utf-8", "surrogatepass")), str(name).strip())
+
+
+def file_names(benchmark: Benchmark) -> dict[str, str]:
+    """By docno, the path that stands for it in run files and judgments, where a folder of files was read.
+
+    Empty for other collections: their docnos are the ids that people know.
+    """
+    source = (benchmark.documents_source or {}).get("data", {})
+    if source.get("loader") not in FOLDERS:
+        return {}
+    return {document.docno: identifier(document.path) for document in benchmark.documents}
 
 
 def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], form: Form) -> Document:

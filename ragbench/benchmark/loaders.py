@@ -15,5 +15,7 @@ LOADERS: Mapping[str, str] = {
     "git": f"{_HERE}.repository.load_git",
 }
 """By the name of the kind; the function's parameters are the options of `data`."""
+FOLDERS = ("vault", "git")
+"""Loaders of folders of files, whose documents people name by path."""
 MEMORY = "memory"
 """The recorded loader of a benchmark that a script built in memory: nothing can read it again."""

@@ -36,6 +36,19 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
     return {qid: sorted(scored.items(), key=lambda item: -item[1]) for qid, scored in run.items()}
 
 
+def renamed(run: Run, names: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
+    """The run with other names of its documents, also of those of sections (`docno#anchor`)."""
+    return {qid: [(new_name(target, names), score) for target, score in hits] for qid, hits in run.items()}
+
+
+def new_name(target: str, names: Mapping[str, str]) -> str:
+    """Another name of a document, or of a section by that of its document; the same where there is none."""
+    if target in names:
+        return names[target]
+    docno, separator, anchor = target.rpartition("#")
+    return f"{names[docno]}#{anchor}" if separator and docno in names else target
+
+
 def trec_eval_order(hits: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     """The hits of a query in the order of trec_eval: by score in single precision, equal scores by descending id."""
     by_id = sorted(hits, key=lambda hit: hit[0], reverse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
 import time
 from collections import Counter
@@ -17,7 +19,9 @@ from ragbench.base.errors import BenchmarkError, ConfigError, LiveError, Ragbenc
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
+from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
+from ragbench.benchmark.runs import new_name, renamed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
@@ -308,9 +312,17 @@ def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
 
 def _write_judgments(planned: Plan, place: RunFolder) -> None:
     """Write what is judged of the topics in TREC form, for the tools that read it beside the run files."""
+    names = file_names(planned.benchmark)
     for name, qrels in ((DOCUMENTS, planned.benchmark.document_qrels), (SECTIONS, planned.benchmark.section_qrels)):
         judged = {topic.qid: qrels[topic.qid] for topic in planned.topics if topic.qid in qrels}
-        place.text(name, qrels_text(judged))
+        named = {
+            qid: {new_name(each, names): grade for each, grade in grades.items()} for qid, grades in judged.items()
+        }
+        place.text(name, qrels_text(named))
+    if names:
+        rows = io.StringIO(newline="")
+        csv.writer(rows, lineterminator="\n").writerows([("docno", "path"), *names.items()])
+        place.text(measurements.FILE_NAMES, rows.getvalue())
 
 
 _RUN_FILES = {
@@ -332,11 +344,12 @@ def _write_arm(
     """Measure what one arm found and write its files."""
     import pandas as pd
 
-    table = arm.index.chunks
+    table, names = arm.index.chunks, file_names(benchmark)
     frames = []
     for level in levels.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
-        place.text(_RUN_FILES[level.name], measurements.trec(level.run, "ragbench"))
+        named = level.run if level.name == levels.QUOTE else renamed(level.run, names)
+        place.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)

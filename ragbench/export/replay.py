@@ -12,7 +12,6 @@ from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.numbers import counted, interval
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.runs import read_run
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.gains import DEPTH, ndcg
@@ -97,7 +96,7 @@ class Bench:
 
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents beside that of the measured arm. Raises ResultsError when no topic can be compared."""
-        then = read_run(self.measured.folder / "run.trec")
+        then = self.measured.results.run(self.measured.name)
         before, after = ({**dict.fromkeys(run, ()), **each} for each in (then, run))
         values = []
         for each in (before, after):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels
-from ragbench.benchmark.runs import read_run, trec_eval_order
+from ragbench.benchmark.documents import file_names
+from ragbench.benchmark.runs import read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evaluation.measures import if_useful
@@ -126,7 +127,7 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
     Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run without a hit for any topic.
     """
     measures.check([measure])
-    given = read_run(source)
+    given = renamed(read_run(source), {path: docno for docno, path in file_names(benchmark).items()})
     topics = [topic.qid for topic in benchmark.select(split)]
     missing = sum(qid not in given for qid in topics)
     if missing == len(topics):

@@ -7,6 +7,7 @@
     <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv, halves.csv, areas.csv
     <folder>/topics.parquet         qid, split, type, text, need, area
     <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
+    <folder>/documents.csv          docno, path: where run files and judgments name documents by path
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
                        per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
                        latency.parquet, done.json
@@ -16,6 +17,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
+from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
 from ragbench.results import comparisons, store
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
 SOURCES = "sources.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
+FILE_NAMES = "documents.csv"
 HEADROOM = "headroom.parquet"
 OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
 VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
@@ -76,6 +80,19 @@ class Measurements:
     def arm_path(self, arm: str) -> Path:
         """The folder of an arm's files."""
         return store.arm_path(self.folder, arm)
+
+    def run(self, arm: str, file: str = DOCUMENTS) -> dict[str, list[tuple[str, float]]]:
+        """A run file of an arm, with the docnos of the documents that it names by path."""
+        return renamed(read_run(self.arm_path(arm) / file), self._docnos)
+
+    @cached_property
+    def _docnos(self) -> dict[str, str]:
+        """Docnos by path; empty where run files have docnos."""
+        path = self.folder / FILE_NAMES
+        if not path.is_file():
+            return {}
+        with path.open(encoding="utf-8", newline="") as file:
+            return {row["path"]: row["docno"] for row in csv.DictReader(file)}
 
     def config(self, arm: str) -> Mapping[str, Any]:
         """The configuration of an arm. Raises ResultsError when it cannot be read."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.runs import read_run
 from ragbench.evaluation import measures
 from ragbench.evidence.policy import Policy
 from ragbench.extras.collect.agreement import Agreement, agreement
@@ -18,7 +17,7 @@ from ragbench.extras.collect.judge import grades_of
 from ragbench.extras.collect.pool import read_pool
 from ragbench.extras.collect.ppi import prediction_powered_mean
 from ragbench.extras.collect.raters import kappa_interval, wilson
-from ragbench.results.measurements import DOCUMENTS, Measurements
+from ragbench.results.measurements import Measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +64,7 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     if unknown := [qid for qid in qids if qid not in known]:
         raise ResultsError(f"{model} grades topic {unknown[0]}, which '{benchmark.name}' does not have: name its run")
     policy = Policy.of(results.config(results.arms[0]))
-    runs = {arm: read_run(results.arm_path(arm) / DOCUMENTS) for arm in results.arms}
+    runs = {arm: results.run(arm) for arm in results.arms}
     sampled = [qid for qid in qids if qid in by_persons]
     others = [qid for qid in qids if qid not in by_persons]
     machine = _values(runs, _add_grades(benchmark, by_model, qids), policy.measure)

@@ -31,7 +31,6 @@ from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
-from ragbench.benchmark.runs import read_run
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
@@ -311,7 +310,7 @@ def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[Query
     Rankings that depend on more than the bundle are not compared.
     """
     topics = {topic.qid: topic for topic in benchmark.topics}
-    run = read_run(measured.folder / "run.trec")
+    run = measured.results.run(measured.name)
     qids = [topic.qid for topic in benchmark.select(str(measured.results.record["split"]))]
     states = arm.pipeline([topics[qid].query() for qid in qids], arm.index)
     found = document_run(states, arm.index.chunks)

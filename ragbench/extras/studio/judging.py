@@ -21,7 +21,6 @@ from pathlib import Path
 from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
-from ragbench.benchmark.runs import read_run
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
@@ -110,7 +109,7 @@ class Judging:
         """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
         found = self.runs.results(run)
         benchmark = measured_data.benchmark_of(found, judged_since=True)
-        listed = {arm: read_run(found.arm_path(arm) / measurements.SECTIONS) for arm in found.arms}
+        listed = {arm: found.run(arm, measurements.SECTIONS) for arm in found.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
         if not rows:
             raise BenchmarkError(f"the first {depth} hits of {run} are all judged: look deeper")

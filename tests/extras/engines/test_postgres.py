@@ -92,8 +92,8 @@ def test_the_schema_gives_the_measured_hits(loaded, notes: str, recommended, que
     assert loaded.replay.loss == pytest.approx(0, abs=0.005)
     assert "by the engine" in loaded.replay.sentence and "learned order" in loaded.replay.sentence
     assert any("learned order, which ragbench serve --engine puts on top, adds" in each for each in loaded.missing)
-    runs = (measured_arm.find(recommended.folder).folder / "run.trec").read_text().splitlines()
-    first = {row.split()[0]: row.split()[2] for row in reversed(runs)}
+    measured = measured_arm.find(recommended.folder)
+    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
     topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
     with ragbench.load(notes) as bundle:
         for text in questions:

@@ -51,8 +51,8 @@ def file(written, tmp_path: Path) -> Path:
 def test_the_file_gives_the_measured_hits(written, recommended, questions) -> None:
     """The engine's rankings, with the learned order on top, are those of the run."""
     assert written.replay.loss == pytest.approx(0, abs=0.005)
-    runs = (measured_arm.find(recommended.folder).folder / "run.trec").read_text().splitlines()
-    first = {row.split()[0]: row.split()[2] for row in reversed(runs)}
+    measured = measured_arm.find(recommended.folder)
+    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
     topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
     with ragbench.load(written.out) as bundle:
         for text in questions:

@@ -18,7 +18,6 @@ import yaml
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.load import load as load_benchmark
-from ragbench.benchmark.runs import read_run
 from ragbench.boundary.capabilities import trust
 from ragbench.boundary.sealed import write_sealed
 from ragbench.export import measured_arm
@@ -38,7 +37,7 @@ def docs(bundle_of) -> LoadedBundle:
 def test_round_trip_gives_the_ranking_of_the_run_for_every_query(
     preset: str, bundle_of, finished: Measurements, questions: list[str]
 ) -> None:
-    run = read_run(finished.folder / "arms" / preset / "run.trec")
+    run = finished.run(preset)
     with ragbench.load(bundle_of(preset)) as loaded:
         golden = loaded.golden()
         assert {each.query.text for each in golden} == set(questions)

@@ -212,7 +212,6 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 
 
 def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
-    from ragbench.benchmark.runs import read_run
     from ragbench.evaluation.levels import DOCUMENT, SECTION
     from ragbench.extras.collect.completeness import completeness
     from ragbench.report.evidence import JUDGED
@@ -227,7 +226,7 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
         if benchmark.section_qrels
         else (benchmark.document_qrels, measurements.DOCUMENTS)
     )
-    runs = {arm: read_run(measured.arm_path(arm) / file) for arm in measured.arms}
+    runs = {arm: measured.run(arm, file) for arm in measured.arms}
     levels = [level for level in (DOCUMENT, SECTION) if (measured.per_query["level"] == level).any()]
     table = measured.summary(("split",), level=DOCUMENT)[["arm", "split"]].reset_index(drop=True)
     for level in levels:

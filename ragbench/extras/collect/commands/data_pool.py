@@ -33,26 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the runs, collect the unjudged pairs, write them."""
-    from ragbench.benchmark.runs import read_run
+    from ragbench.benchmark.documents import file_names
+    from ragbench.benchmark.runs import read_run, renamed
     from ragbench.config.benchmark import load
     from ragbench.extras.collect import pool
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
-    runs: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    measured: list[measurements.Measurements] = []
-    for source in sources:
-        loaded = measurements.load(source) if source.is_dir() else None
-        measured += [loaded] if loaded else []
-        files = [loaded.arm_path(arm) / measurements.SECTIONS for arm in loaded.arms] if loaded else [source]
-        runs |= {f"{source.name}/{file.parent.name}/{file.name}": read_run(file) for file in files}
+    measured = [measurements.load(source) for source in sources if source.is_dir()]
     # The data are those of the runs; data= may name the same data with more judgments.
     named = not measured or measured_data.names_data(split_words(arguments.words)[1])
     config = settings.config if named else measured[0].config(measured[0].arms[0])
     benchmark = load(config)
     for each in measured:
         measured_data.require(each, benchmark, judged_since=True)
+    docnos = {path: docno for docno, path in file_names(benchmark).items()}
+    runs = {str(source): renamed(read_run(source), docnos) for source in sources if not source.is_dir()}
+    runs |= {f"{each.folder}/{arm}": each.run(arm, measurements.SECTIONS) for each in measured for arm in each.arms}
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import ragbench
-from ragbench.benchmark.runs import read_run
+from ragbench import Results
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.extras.fit import ranker
@@ -76,9 +76,9 @@ def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf:
 
 def served_as_in_the_run(bundle: Path, arms: Path) -> None:
     """Over HTTP every query gets the documents of the run with rank=mine, which are not those without it."""
-    (mine,) = (path for path in arms.iterdir() if "mine" in path.name)
-    (other,) = (path for path in arms.iterdir() if "off" in path.name)
-    run, without = read_run(mine / "run.trec"), read_run(other / "run.trec")
+    measured = Results.load(arms.parent)
+    (mine,), (other,) = ([arm for arm in measured.arms if word in arm] for word in ("mine", "off"))
+    run, without = measured.run(mine), measured.run(other)
     service = SearchService(bundle)
     with TestClient(create_app(service), base_url="http://localhost:8000") as client:
         for golden in ragbench.load(bundle).golden():

@@ -11,7 +11,6 @@ import pytest
 
 from ragbench.base.errors import ArmsFailed, ConfigError, LiveError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.benchmark.runs import read_run
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
@@ -52,8 +51,7 @@ def measured(*arms: Settings) -> measurements.Measurements:
 
 
 def found(results_: measurements.Measurements, arm: str) -> dict[str, list[str]]:
-    ranked = read_run(results_.arm_path(arm) / "run.trec")
-    return {qid: [name for name, _ in hits] for qid, hits in ranked.items()}
+    return {qid: [name for name, _ in hits] for qid, hits in results_.run(arm).items()}
 
 
 @pytest.fixture
