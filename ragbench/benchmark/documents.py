@@ -17,7 +17,7 @@ from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.lines import read_objects
 from ragbench.benchmark.loaders import FOLDERS
-from ragbench.corpus.links import resolve_links
+from ragbench.corpus.links import fold, resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import slug
@@ -167,7 +167,7 @@ class Names:
         for candidate in (identifier(text), self._by_path.get(text), identifier(_MARKDOWN_SUFFIX.sub("", text))):
             if candidate in self._documents:
                 return candidate
-        last = identifier(_MARKDOWN_SUFFIX.sub("", text)).casefold()
+        last = fold(identifier(_MARKDOWN_SUFFIX.sub("", text)))
         for table in (self._by_lower_case, self._by_file_name):
             if last in table:
                 return table[last]
@@ -208,11 +208,11 @@ class Names:
 
     @cached_property
     def _by_lower_case(self) -> dict[str, str]:
-        return _unique((docno.casefold(), docno) for docno in self._documents)
+        return _unique((fold(docno), docno) for docno in self._documents)
 
     @cached_property
     def _by_file_name(self) -> dict[str, str]:
-        return _unique((docno.rpartition("/")[2].casefold(), docno) for docno in self._documents)
+        return _unique((fold(docno.rpartition("/")[2]), docno) for docno in self._documents)
 
 
 def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -167,11 +167,11 @@ class _Names:
         last_parts: dict[str, list[str]] = {}
         aliases: dict[str, list[str]] = {}
         for document in documents:
-            key = _fold(unquote(document.docno))
+            key = fold(unquote(document.docno))
             folded.setdefault(key, []).append(document.docno)
             addresses.setdefault(_unnumbered(key), []).append(document.docno)
             last_parts.setdefault(key.rpartition("/")[2], []).append(document.docno)
-            for alias in dict.fromkeys(map(_fold, read_metadata(document.frontmatter).aliases)):
+            for alias in dict.fromkeys(map(fold, read_metadata(document.frontmatter).aliases)):
                 aliases.setdefault(alias, []).append(document.docno)
         return _Names(frozenset(document.docno for document in documents), folded, addresses, last_parts, aliases)
 
@@ -209,17 +209,17 @@ class _Names:
             for candidate in (name, _without_extension(name)):
                 if candidate in self.exact:
                     return candidate
-                if found := self.folded.get(_fold(candidate)):
+                if found := self.folded.get(fold(candidate)):
                     return found[0]
-                if len(found := self.addresses.get(_unnumbered(_fold(candidate)), [])) == 1:
+                if len(found := self.addresses.get(_unnumbered(fold(candidate)), [])) == 1:
                     return found[0]
         return None
 
     def _by_alias_or_ending(self, path: str) -> str | None:
         """The one document with this alias, else the one whose docno ends with the path."""
-        tail = _fold(_without_extension(path.strip("/")))
-        ending = [d for d in self.last_parts.get(tail.rpartition("/")[2], []) if _fold(unquote(d)).endswith(f"/{tail}")]
-        for found in (self.aliases.get(_fold(path), []), ending):
+        tail = fold(_without_extension(path.strip("/")))
+        ending = [d for d in self.last_parts.get(tail.rpartition("/")[2], []) if fold(unquote(d)).endswith(f"/{tail}")]
+        for found in (self.aliases.get(fold(path), []), ending):
             if len(found) > 1:
                 raise _AmbiguousError
             if found:
@@ -260,7 +260,8 @@ def _unnumbered(place: str) -> str:
     return "/".join(_NUMBER.sub("", part) for part in place.split("/"))
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
+    """Return a name in the form in which names are compared: composed letters, without case."""
     return unicodedata.normalize("NFC", name).casefold()
 
 

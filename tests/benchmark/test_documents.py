@@ -11,7 +11,7 @@ from ragbench.corpus.reader import read_vault
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
     root = tmp_path_factory.mktemp("v")
-    for path in ("a/Note One.md", "a/Twice.md", "b/Twice.md", "release.1.md", "lang/C#.md"):
+    for path in ("a/Note One.md", "a/Twice.md", "b/Twice.md", "release.1.md", "lang/C#.md", "a/U\u0308ber.md"):
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text("# Top\n\ntext\n\n## Part 1.2\n\nx\n\n## Same\n\nx\n\n# Other\n\n## Same\n\nx\n")
     return Names(read_vault(root).documents)
@@ -32,6 +32,8 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
         ("Twice", None),
         ("b/twice", "b/Twice"),
         ("C#", "lang/C#"),
+        ("a/\u00dcber.md", "a/U\u0308ber"),
+        ("\u00fcber", "a/U\u0308ber"),
         ("", None),
     ],
 )

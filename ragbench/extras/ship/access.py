@@ -157,10 +157,12 @@ class Session(Access):
     """Access of the browsers that opened an address with `token`, the secret of the session, and keep its cookie.
 
     `read_only`: nothing may be written. `commands`: forms may also name programs to start, and classes to import.
+    `encrypted`: browsers send the cookie only over TLS.
     """
 
     read_only: bool = False
     commands: bool = False
+    encrypted: bool = False
     token: str = field(default_factory=_new_token, repr=False)
 
     @property

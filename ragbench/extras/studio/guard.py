@@ -71,7 +71,8 @@ class Guard(guard.Guard):
     def _entrance(self, path: str, rest: str) -> Response:
         path = "/" + path.lstrip("/\\")  # two slashes would name another host
         answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-        answer.set_cookie(self._session.cookie, self._session.token, httponly=True, samesite="strict")
+        session = self._session
+        answer.set_cookie(session.cookie, session.token, secure=session.encrypted, httponly=True, samesite="strict")
         return answer
 
     def read(self, scope: Scope, body: bytes) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fastapi.testclient import TestClient
 from starlette.routing import Route
@@ -28,6 +30,16 @@ def test_only_who_brings_the_token_gets_in(stranger: TestClient, studio: Studio)
         each.strip().lower() for each in entered.headers["set-cookie"].split(";")
     }
     assert stranger.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_behind_a_proxy_the_cookie_is_sent_encrypted_only(studio: Studio, encrypted: bool) -> None:
+    session = replace(studio.access, encrypted=encrypted)
+    client = TestClient(
+        create_app(replace(studio, access=session)), base_url="http://127.0.0.1", follow_redirects=False
+    )
+    entered = client.get(f"/?token={session.token}")
+    assert ("secure" in entered.headers["set-cookie"].lower()) == encrypted
 
 
 def test_the_token_leads_to_no_other_host(stranger: TestClient, studio: Studio) -> None:
