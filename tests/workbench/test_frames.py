@@ -253,3 +253,47 @@ def test_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
     mlflow.set_tracking_uri(before)
     assert made.metrics["ndcg_at_10/mean"] == pytest.approx((1 / np.log2(3) + 1 + 0) / 3)
     assert made.metrics["mrr/mean"] == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+def test_objects_of_ranx_are_runs_and_have_its_values(made: Any) -> None:
+    ranx = pytest.importorskip("ranx")
+    frames, judged = made
+    grades = judged.astype({"label": int}).groupby("qid")
+    qrels = ranx.Qrels({qid: dict(zip(part["docno"], part["label"].tolist(), strict=True)) for qid, part in grades})
+    by_qid = {qid: dict(zip(part["docno"], part["score"], strict=True)) for qid, part in frames["mine"].groupby("qid")}
+    # ranx breaks ties in another way, so the run has none.
+    hits = by_qid.items()
+    run = ranx.Run({qid: {each: score - n / 1e3 for n, (each, score) in enumerate(of.items())} for qid, of in hits})
+    names = ["ndcg@10", "mrr", "recall@10"]
+    theirs = ranx.evaluate(qrels, run, names)
+    ours = ragbench.evaluate({"mine": run}, qrels, names).summary().iloc[0]
+    for name, measure in zip(names, ("nDCG@10", "RR", "R@10"), strict=True):
+        assert ours[measure] == pytest.approx(theirs[name], abs=1e-9)
+
+
+def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, tmp_path: Path) -> None:
+    evaluation = pytest.importorskip("llama_index.core.evaluation")
+    schema = pytest.importorskip("llama_index.core.schema")
+    base = pytest.importorskip("llama_index.core.retrievers").BaseRetriever
+    frames, judged = made
+    qids = list(dict.fromkeys(judged["qid"]))[:20]
+    relevant = {qid: list(part["docno"]) for qid, part in judged.groupby("qid")}
+    ranked = {qid: list(part.sort_values("score")["docno"][::-1][:10]) for qid, part in frames["mine"].groupby("qid")}
+
+    class Retriever(base):  # type: ignore[misc, valid-type]
+        def _retrieve(self, query: Any) -> list[Any]:
+            found = ranked.get(query.query_str.split()[-1], ["d0", "d1"])
+            return [schema.NodeWithScore(node=schema.TextNode(text=f"text of {each}", id_=each)) for each in found]
+
+    evaluator = evaluation.RetrieverEvaluator.from_metric_names(["mrr", "recall", "ndcg"], retriever=Retriever())
+    theirs = [evaluator.evaluate(f"question {qid}", relevant[qid]).metric_vals_dict for qid in qids]
+    benchmark = Benchmark.from_frames(
+        {f"d{number}": f"text of d{number}" for number in range(30)},
+        {qid: f"question {qid}" for qid in qids},
+        {qid: dict.fromkeys(relevant[qid], 1) for qid in qids},
+    )
+    around = ("measures=[nDCG@10,RR,R@10]", f"paths.results={tmp_path}")
+    results = Experiment.arms({"theirs": Retriever()}, benchmark, *around, quick=True).run(say=lambda sentence: None)
+    for measure, name in (("RR", "mrr"), ("R@10", "recall"), ("nDCG@10", "ndcg")):
+        assert results.values("theirs", measure).mean() == pytest.approx(np.mean([each[name] for each in theirs]))
