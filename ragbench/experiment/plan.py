@@ -1,68 +1,114 @@
-"""Describe what an experiment would do, and how long it takes here: nothing is indexed, searched, measured or kept."""
+"""The plan of an experiment: arms over the topics of a split, checked before anything is computed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.fingerprint import digest
+from ragbench.base.types import Query
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.settings import Settings
-from ragbench.experiment.forecast import Forecast, forecast
-from ragbench.experiment.run import arm_key, plan
-from ragbench.index.artefacts import Survey
-from ragbench.results import store
-from ragbench.search.engine.executor import Arm
-from ragbench.search.engine.tree import explain as explain_tree
-from ragbench.search.engine.tree import tree
+from ragbench.evaluation import measures
+from ragbench.results.measurements import Measurements
+from ragbench.results.store import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.evaluation.latency import Timing
+    from ragbench.index.artefact import Artefact
+    from ragbench.search.engine.executor import Arm
 
 
-def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> str:
-    """The prefix tree of the arms, the artefacts to build and to reuse, the finished arms, and what is timed.
+@dataclass(frozen=True)
+class Plan:
+    """Arms by name, each with its settings, over the topics of a split; the first settings decide what all share."""
 
-    `command` is the one that would run it: only the same command continues a stopped experiment.
+    command: str
+    benchmark: Benchmark
+    topics: Sequence[Topic]
+    arms: Mapping[str, tuple[Settings, Arm]]
+    started: float = field(default_factory=time.time)
+
+    @property
+    def settings(self) -> list[Settings]:
+        """The settings of every arm."""
+        return [each for each, _ in self.arms.values()]
+
+    @property
+    def shared(self) -> Settings:
+        """The settings that decide where and how to measure."""
+        return self.settings[0]
+
+    @cached_property
+    def queries(self) -> list[Query]:
+        """The topics as queries of the pipelines."""
+        return [topic.query() for topic in self.topics]
+
+    @property
+    def digest(self) -> str:
+        """The identity of an experiment: the arms, topics and measures, not how or where it runs."""
+        keys = [arm_key(arm) for _, arm in self.arms.values()]
+        some = [] if len(self.topics) == len(self.benchmark.select(self.shared.split)) else [t.qid for t in self.topics]
+        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys, *some])
+
+
+def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: Collection[str] | None = None) -> Plan:
+    """Make the arms, and check everything possible before computing. Raises ConfigError, BenchmarkError.
+
+    `only`: the ids of the queries to measure, of those of the split; all of them by default.
     """
-    shared = settings[0]
-    builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
-    planned = plan(settings, command, builder)
-    arms = [arm for _, arm in planned.arms.values()]
-    stopped = store.stopped(shared.results, planned.digest)
-    finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm_key(arm))]
-    remaining = [arm for arm in arms if arm.name not in finished]
-    queries = len(planned.topics)
-    lines = [explain_tree(tree(remaining), queries)] if remaining else []
-    if finished:
-        lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
-    lines += _artefacts(arms)
-    lines.append(f"embeddings and re-ranking scores computed before are found in {shared.cache_folder}")
-    lines.append(forecast(remaining, planned.queries, shared.latency).sentence)
-    spec = shared.latency
-    if spec.enabled:
-        sampled = min(spec.queries, queries)
-        lines.append(f"then every arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} to warm up")
-        lines += ["and starts cold in a fresh process"] if spec.cold_start else []
-        lines += [f"and is sent {spec.arrivals} queries at {rate:g} a second" for rate in spec.rates]
-    return "\n".join(lines)
+    repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
+    measures.check(settings[0].measures)
+    # By name, so that no table depends on the order in which they were written down.
+    topics = tuple(sorted(builder.benchmark.select(settings[0].split), key=lambda topic: topic.qid))
+    topics = topics if only is None else tuple(topic for topic in topics if topic.qid in only)
+    judged = {*builder.benchmark.document_qrels, *builder.benchmark.section_qrels}
+    if not settings[0].config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
+        raise BenchmarkError(
+            f"none of the {len(topics)} queries of '{builder.benchmark.name}' has a relevance judgment: correct the "
+            "answers, or add allow_unjudged=true to measure only times and to pool results for judging"
+        )
+    arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
+    return Plan(command, builder.benchmark, topics, arms)
 
 
-def expected(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> Forecast:
-    """How long a run of the settings will take here; the models are tried for some seconds."""
-    shared = settings[0]
-    builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
-    planned = plan(settings, command, builder)
-    return forecast([arm for _, arm in planned.arms.values()], planned.queries, shared.latency)
+@dataclass
+class Run:
+    """An experiment while its steps run: what each adds for those that follow.
+
+    `quality` has a row for every arm, query and measure. `timings` are by arm, empty without latency; `machine` is its
+    state while they were taken. `cold` has the times of a first query by arm. `record` becomes experiment.json.
+    """
+
+    plan: Plan
+    place: RunFolder
+    builder: ArmBuilder
+    conclude: Callable[[Measurements], None]
+    progress: Progress | None
+    say: Say
+    quality: pd.DataFrame | None = None
+    timings: Mapping[str, Timing] = field(default_factory=dict)
+    machine: Mapping[str, Any] | None = None
+    cold: Mapping[str, dict[str, float]] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+    measurements: Measurements | None = None
 
 
-def _artefacts(arms: Sequence[Arm]) -> list[str]:
-    """A line for every artefact: whether it is found or must be built, and which arms read it."""
-    readers: dict[tuple[str, str], list[str]] = {}
-    missing: dict[tuple[str, str], bool] = {}
-    for arm in arms:
-        for artefact in arm.index.artefacts(arm.pipeline.needs):
-            key = artefact.kind, artefact.fingerprint
-            readers.setdefault(key, []).append(arm.name)
-            missing[key] = artefact.built
-    lines = [f"{len(missing)} artefacts, {sum(missing.values())} to build"]
-    for key, names in sorted(readers.items()):
-        who = "all arms" if len(names) == len(arms) else ", ".join(names)
-        lines.append(f"  {key[0]} {key[1]}: {'to build' if missing[key] else 'found'}, for {who}")
-    return lines
+def arm_key(arm: Arm) -> str:
+    """The identity of what an arm measures, whatever its folder."""
+    return digest([arm.name, arm.pipeline.fingerprint, arm.index.spec, arm.index.collection])
+
+
+def artefacts(arm: Arm) -> list[Artefact]:
+    """The artefacts that the arm reads; its index may hold more for other arms."""
+    return arm.index.artefacts(arm.pipeline.needs)

@@ -214,15 +214,15 @@ class Experiment:
 
     def plan(self) -> str:
         """The tree of shared work, artefacts to build and to reuse, and what is timed, as text; computes nothing."""
-        from ragbench.experiment import plan
+        from ragbench.experiment import forecast
 
-        return plan.explain(self.settings_to_measure, self.benchmark, self.command)
+        return forecast.explain(self.settings_to_measure, self.benchmark, self.command)
 
     def expected(self) -> Forecast:
         """How long `run` will take here; tries the models for some seconds: `.sentence`, `.seconds`."""
-        from ragbench.experiment import plan
+        from ragbench.experiment import forecast
 
-        return plan.expected(self.settings_to_measure, self.benchmark, self.command)
+        return forecast.expected(self.settings_to_measure, self.benchmark, self.command)
 
     def run(self, progress: Progress | None = None, say: Say = console.say) -> Results:
         """Measure quality, then time; write the files, the report, then MLflow where tracking is on.

@@ -20,7 +20,6 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.progress import Progress
 from ragbench.base.progress_views import Nothing, Pipe
 from ragbench.commands import cli
-from ragbench.experiment import provisional
 from ragbench.models import onnx
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
@@ -93,7 +92,6 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> SlowMachine:
     monkeypatch.setattr(onnx.OnnxEncoder, "dim", 8)
     monkeypatch.setattr(onnx.OnnxCrossEncoder, "logits", logit)
     monkeypatch.setattr(console, "_viewed", viewed)
-    monkeypatch.setattr(provisional, "WORTH", 0.0)  # every run shows a first answer
     return machine
 
 

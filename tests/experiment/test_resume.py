@@ -13,7 +13,7 @@ import pytest
 from ragbench.benchmark.load import load
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.experiment import plan
+from ragbench.experiment import forecast
 from ragbench.experiment.ablate import plan as planned
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
@@ -72,7 +72,7 @@ def explain(words) -> Callable[[Path], str]:
     def said(results: Path) -> str:
         base = composition.compose([*words, f"paths.results={results}"])
         settings = planned(base, composition.compose).settings
-        return plan.explain(settings, load(base.config["data"]), "ablate")
+        return forecast.explain(settings, load(base.config["data"]), "ablate")
 
     return said
 
