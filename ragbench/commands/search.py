@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   ragbench search "what changed" exp=lexical_v3 --after 2026-01-01
   ragbench search "clock skew" exp=librarian_hybrid --mode rerank
   ragbench search "notes about [[clocks]]" exp=lexical_v3 --xml     as one text for a language model
+  ragbench search "rotate a key" --max-tokens 2000                  cited passages within a token budget
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """
@@ -42,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="return everything that is found, up to 100 hits")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
     parser.add_argument("--xml", action="store_true", help="print the hits as one text for a language model")
+    parser.add_argument(
+        "--max-tokens", type=int, metavar="N", help="print the passages that fit into N tokens, as cited markdown"
+    )
     console.add_arms(parser)
     console.add_overrides(parser)
     console.add_output(parser)
@@ -53,10 +57,16 @@ def main(arguments: argparse.Namespace) -> int:
 
     from ragbench.config import composition
     from ragbench.config.overrides import named_arms
+    from ragbench.search.engine.context import DEPTH, check_budget
     from ragbench.search.engine.request import SearchOptions
 
     if arguments.top < 1:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")
+    if arguments.max_tokens is not None:
+        check_budget(arguments.max_tokens)
+        if arguments.json or arguments.xml or arguments.explain:
+            raise ConfigError("--max-tokens prints markdown: remove --json, --xml and --explain")
+        arguments.top = max(arguments.top, DEPTH)
     if not arguments.query.strip():
         raise ConfigError("the query is empty: say what to search for")
     with as_options():
@@ -80,13 +90,17 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.search.engine.answer import answer, as_mapping, show
 
     benchmark = load(settings[0].config["data"], topics=False)
-    with console.progress(arguments.quiet or arguments.json or arguments.xml) as progress:
+    with console.progress(arguments.quiet or arguments.json or arguments.xml or arguments.max_tokens) as progress:
         answers = {}
         for arm in ArmBuilder.of(settings[0], benchmark, progress, console.say).arms(settings):
             arm.index.prepare(arm.pipeline.needs)
             answers[arm.name] = answer(
                 arguments.query, arm.pipeline, arm.index, arguments.top, options=options, explain=True
             )
+    if arguments.max_tokens is not None:
+        contexts = {name: each.context(arguments.max_tokens).text for name, each in answers.items()}
+        print("\n\n".join(f"{name}:\n{text}" if named else text for name, text in contexts.items()))
+        return 0
     if arguments.xml:
         print("\n".join(each.xml for each in answers.values()))
         return 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ragbench.base import wheels
 from ragbench.base.build import build
@@ -30,6 +30,7 @@ from ragbench.index.artefacts import ArtefactStore, Build
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.context import DEPTH, Context, check_budget
 from ragbench.search.engine.pipeline import Pipeline, clean
 from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
@@ -89,20 +90,22 @@ class LoadedBundle:
         """The name of the arm it was made of."""
         return str(self.record["name"])
 
-    def search(
-        self,
-        text: str,
-        top_n: int = 10,
-        *,
-        filters: Mapping[str, Any] | FilterDocuments | None = None,
-        options: SearchOptions | None = None,
-        explain: bool = False,
-        deadline: float | None = None,
-        **more: Any,
-    ) -> list[Hit]:
-        """The hits of `answer`."""
-        asked = self.answer(text, top_n, filters=filters, options=options, explain=explain, deadline=deadline, **more)
-        return list(asked.hits)
+    @overload
+    def search(self, text: str, top_n: int = 10, *, max_tokens: None = None, **more: Any) -> list[Hit]: ...
+
+    @overload
+    def search(self, text: str, top_n: int = 10, *, max_tokens: int, **more: Any) -> Context: ...
+
+    def search(self, text: str, top_n: int = 10, *, max_tokens: int | None = None, **more: Any) -> list[Hit] | Context:
+        """Return the hits of `answer`, which takes `more`; with `max_tokens`, passages that fit into that many tokens.
+
+        Passages are chosen from the first 50 hits or `top_n`, whichever is more. For example,
+        `bundle.search("rotate a key", max_tokens=2000).text` is cited markdown for a language model.
+        """
+        if max_tokens is None:
+            return list(self.answer(text, top_n, **more).hits)
+        check_budget(max_tokens)
+        return self.answer(text, max(top_n, DEPTH), **more).context(max_tokens)
 
     def answer(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import CompressionStats, Hit, Query, QueryState
 from ragbench.corpus.words import readable
+from ragbench.search.engine.context import Context, context
 from ragbench.search.engine.explanation import explanation
 from ragbench.search.engine.hits import first_hits, hits
 from ragbench.search.engine.pipeline import Pipeline, start
@@ -49,6 +50,10 @@ class Answer:
     def xml(self) -> str:
         """The hits as one text for a language model (`ragbench.search.engine.xml_context`)."""
         return in_xml(self.hits, self.filter_results)
+
+    def context(self, max_tokens: int) -> Context:
+        """The passages of the hits that fit into `max_tokens`, cut and cited (`ragbench.search.engine.context`)."""
+        return context(self.query, self.hits, max_tokens)
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -77,6 +77,16 @@ def test_contexts_come_with_their_hits(bundle_of) -> None:
         assert hit.text in hit.context
 
 
+def test_a_search_within_a_token_budget_gives_cited_passages(docs: LoadedBundle) -> None:
+    found = docs.search("how do programs prove their identity", max_tokens=300)
+    assert 0 < found.tokens <= 300 and found.text.startswith("[1] ")
+    for passage in found.passages:
+        document = docs.document(passage.docno, (passage.start_line, passage.end_line))
+        assert document is not None and passage.text in document.text
+    with pytest.raises(ConfigError, match="max_tokens must be between 1 and 100,000, got 0"):
+        docs.search("x", max_tokens=0)
+
+
 def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
     everything = docs.search("how do programs prove their identity", top_n=50)
     before = docs.search("how do programs prove their identity", top_n=50, filters={"modified_before": "1990-01-01"})

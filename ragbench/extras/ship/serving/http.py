@@ -108,7 +108,7 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
         """The best hits for a query."""
         answer = await service.search(request, session_of(asking))
         asking.state.stage_ms = answer.stage_ms
-        return _json(answer)
+        return _json(answer.model_copy(update={"hits": []}) if request.format == "markdown" else answer)
 
     search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
     app.post("/search", response_model=SearchAnswer, responses=_REFUSALS)(search)

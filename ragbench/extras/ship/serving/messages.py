@@ -9,15 +9,19 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ragbench.base.build import build
+from ragbench.base.errors import ConfigError
 from ragbench.base.types import Hit, ListedDocument, StoredDocument
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.extras.ship.serving import examples
 from ragbench.extras.ship.serving.limits import Limits
+from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
 from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
 
 _INT64 = 2**63 - 1
+DEFAULT_BUDGET = 2_000
+"""Tokens of a search result in markdown."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Date = Annotated[str, Field(min_length=1, max_length=40, examples=["2026-01-31"])]
@@ -76,9 +80,19 @@ class SearchRequest(Message):
     mode: Mode | None = Field(None, description="search by words, by meaning, by both, or re-rank meaning by words")
     return_all: bool = Field(False, description="return all that is found, up to 100 hits")
     explain: bool = Field(False, description="say of every hit why it is where it is")
-    format: Literal["json", "xml"] = Field(
-        "json", description="xml: also `context`, the hits as one text for a language model"
+    format: Literal["json", "xml", "markdown"] = Field(
+        "json", description="xml: also `context`, all hits as XML; markdown: only `context`, cited passages, no hits"
     )
+    max_tokens: int | None = Field(
+        None, ge=1, le=MAX_BUDGET, description="`context` contains the cited passages that fit into this many tokens"
+    )
+
+    @property
+    def budget(self) -> int | None:
+        """The token budget of the context in markdown, None without one. Raises ConfigError for one of XML."""
+        if self.format == "xml" and self.max_tokens is not None:
+            raise ConfigError("max_tokens cannot be used with format=xml: use format=markdown")
+        return self.max_tokens or (DEFAULT_BUDGET if self.format == "markdown" else None)
 
     def options(self) -> SearchOptions:
         """The options of the search. Raises ConfigError for bad values."""
@@ -115,7 +129,8 @@ class SearchAnswer(Message):
 
     `total` counts all hits, `filters_applied` are the conditions that documents had to meet. `notes` say in words what
     the steps of the pipeline decided. `context` has the hits as XML for a language model, where the request has
-    `format=xml`: `filterResults` with `matchType`, `searchResults` with `modified`. `bundle` names the
+    `format=xml`: `filterResults` with `matchType`, `searchResults` with `modified`; or, with `max_tokens` or
+    `format=markdown`, passages as markdown, each below a citation such as `[1] path#heading:12-40`. `bundle` names the
     configuration and `version` the content that answered.
     `stage_ms` are the milliseconds of each step, `took_ms` those of all steps without time in the queue.
     """

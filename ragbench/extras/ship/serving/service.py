@@ -31,6 +31,7 @@ from ragbench.extras.ship.serving.metrics import Metrics
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.extras.ship.serving.workers import Busy, Workers
 from ragbench.search.engine.answer import Answer
+from ragbench.search.engine.context import DEPTH, context
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 
 LOG = logging.getLogger("ragbench.extras.ship.serving")
@@ -158,17 +159,21 @@ class SearchService:
         with self._current.lease() as opened:
             started = time.perf_counter()
             more: dict[str, Any] = {"filters": filters, "options": options, "deadline": deadline}
-            answer = opened.bundle.answer(request.query, request.top_n, explain=request.explain, **more)
+            budget = request.budget
+            depth = max(request.top_n, DEPTH) if budget else request.top_n
+            answer = opened.bundle.answer(request.query, depth, explain=request.explain, **more)
             drafted = self._drafted(request, answer, opened.version, {**more, "explain": request.explain})
+            hits = list(drafted.hits if drafted else answer.hits)
+            markdown = context(answer.query, hits, budget).text if budget else None
             took = time.perf_counter() - started
             self.metrics.search_seconds.observe(took)
             said = SearchAnswer.model_construct(
-                hits=list(drafted.hits if drafted else answer.hits),
+                hits=hits if options.return_all else hits[: answer.filter_results + request.top_n],
                 filter_results=answer.filter_results,
                 total=answer.total,
                 filters_applied=answer.filters_applied,
                 notes=list(answer.notes),
-                context=answer.xml if request.format == "xml" else None,
+                context=answer.xml if request.format == "xml" else markdown,
                 bundle=opened.bundle.name,
                 version=opened.version,
                 stage_ms=answer.stage_ms,

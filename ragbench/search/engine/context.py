@@ -1,0 +1,212 @@
+"""Hits as cited markdown within a token budget, for language models.
+
+Most of the budget goes to whole passages, best expected gain per token first; the rest to the sentences of further hits
+that match the query best. Tokens are approximated without a model: up to six characters of a word, or one sign, are one
+token. On the built-in documentation that is within 12% of the bundled encoder's tokenizer for nine of ten documents.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import Hit
+from ragbench.search.engine.snippet import highlights
+
+DEPTH = 50
+"""Hits from which passages are chosen."""
+MAX_BUDGET = 100_000
+
+_TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
+_WHOLE = 0.75  # share of the budget for whole passages; it and the next three were chosen on the train queries
+_EXTRACT = 50  # tokens of the sentences that represent a hit
+_RANK_OFFSET, _LENGTH_POWER = 2, 0.25  # expected gain per token: 1 / (rank + offset) / length ** power
+_LONGEST_SENTENCE = 3 * _EXTRACT
+_SMALLEST = 8
+_PIECE = re.compile(
+    r"^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?^[ ]{0,3}(?P=fence)[`~]*[ \t]*$|.*)"  # a code block, to its end
+    r"|^[ \t]*(?:[-*+|>]|\d+[.)]|\#{1,6}[ ])[^\n]*"  # a list item, a table row, a heading
+    r"|[^\n].*?(?:[.!?](?=\s)|(?=\n[ \t]*(?:\n|[-*+|>#`~]|\d+[.)]))|\Z)",  # a sentence
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Cited text: `number` is that of its citation, `start` and `end` are offsets into the text of the document."""
+
+    number: int
+    docno: str
+    path: str
+    heading: str
+    start: int
+    end: int
+    start_line: int
+    end_line: int
+    text: str
+
+    @property
+    def citation(self) -> str:
+        """`[1] path#heading:12-40`, lines from 1, both included."""
+        return f"[{self.number}] {_place(self.path, self.heading)}:{self.start_line}-{self.end_line}"
+
+
+@dataclass(frozen=True)
+class Context:
+    """Passages within a token budget, in the order of their best hits; `tokens` counts citations, too."""
+
+    passages: tuple[Passage, ...]
+    tokens: int
+
+    @property
+    def text(self) -> str:
+        """The passages as markdown, each below its citation."""
+        return "\n\n".join(f"{passage.citation}\n{passage.text}" for passage in self.passages)
+
+
+@dataclass
+class _Part:
+    """A contiguous part of a document that was chosen, with the rank of its best hit."""
+
+    hit: Hit
+    rank: int
+    start: int
+    text: str
+    start_line: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def end_line(self) -> int:
+        return self.start_line + self.text.rstrip().count("\n")
+
+
+@lru_cache(4096)  # searches return the same hits again
+def count_tokens(text: str) -> int:
+    """Approximate the number of tokens of a text; the sum over texts that white space separates is exact."""
+    return len(_TOKEN.findall(text))
+
+
+def check_budget(max_tokens: int) -> None:
+    """Raise ConfigError unless a token budget is between 1 and 100,000."""
+    if not 1 <= max_tokens <= MAX_BUDGET:
+        raise ConfigError(f"max_tokens must be between 1 and {MAX_BUDGET:,}, got {max_tokens}")
+
+
+def context(query: str, hits: Sequence[Hit], max_tokens: int) -> Context:
+    """Choose and cut passages of hits, best first, so that with their citations they fit into `max_tokens`.
+
+    Sentences and code blocks stay whole, neighbouring hits become one passage, and no text is repeated. The context is
+    empty if nothing fits. Raises ConfigError unless `max_tokens` is between 1 and 100,000.
+    """
+    check_budget(max_tokens)
+    distinct = {" ".join(hit.text.split()): hit for hit in reversed(hits[:DEPTH])}
+    wanted = sorted(filter(lambda hit: hit.text.strip(), distinct.values()), key=lambda hit: hit.rank)
+    parts, rest, spent = [], [], 0
+    costs = {hit.rank: _overhead(hit) + count_tokens(hit.text) for hit in wanted}
+    for hit in sorted(wanted, key=lambda hit: ((hit.rank + _RANK_OFFSET) * costs[hit.rank] ** _LENGTH_POWER, hit.rank)):
+        if spent + costs[hit.rank] <= _WHOLE * max_tokens:
+            spent += costs[hit.rank]
+            parts.append(_Part(hit, hit.rank, hit.start, hit.text, hit.start_line))
+        else:
+            rest.append(hit)
+    limit = int(_WHOLE * max_tokens) - spent
+    for hit in sorted(rest, key=lambda hit: hit.rank):
+        room = max_tokens - spent - _overhead(hit)
+        if room < _SMALLEST:
+            continue
+        part = _extract(query, hit, min(room, max(_EXTRACT, limit - _overhead(hit))), room)
+        if part is not None:
+            spent += _overhead(hit) + count_tokens(part.text)
+            parts.append(part)
+        limit = 0
+    passages = tuple(
+        Passage(
+            number,
+            part.hit.docno,
+            part.hit.path,
+            _heading(part.hit),
+            part.start,
+            part.end,
+            part.start_line,
+            part.end_line,
+            part.text.rstrip(),
+        )
+        for number, part in enumerate(sorted(_merged(parts), key=lambda part: part.rank), start=1)
+    )
+    return Context(passages, sum(count_tokens(f"{passage.citation}\n{passage.text}") for passage in passages))
+
+
+def pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of sentences, list items, table rows and whole code blocks of a markdown text, in order."""
+    for piece in _PIECE.finditer(text):
+        if piece[0].strip():
+            yield piece.span()
+
+
+def _extract(query: str, hit: Hit, target: int, room: int) -> _Part | None:
+    """The consecutive pieces of a hit, of about `target` tokens, with the most distinct matches of the query.
+
+    None if no piece fits into `room`.
+    """
+    spans = [(start, end) for start, end in pieces(hit.text) if not hit.text.startswith("#", start)]
+    sizes = [len(_TOKEN.findall(hit.text, start, end)) for start, end in spans]
+    joined = [len(_TOKEN.findall(hit.text, before, end)) for (_, before), (_, end) in pairwise([(0, 0), *spans])]
+    words: list[set[str]] = [set() for _ in spans]
+    starts = [start for start, _ in spans]
+    for match in highlights(query).finditer(hit.text):
+        if (at := bisect_right(starts, match.start()) - 1) >= 0:
+            words[at].add(match[0].lower()[:5])
+    best: tuple[int, int, int] | None = None
+    for first in range(len(spans)):
+        last, size, covered = first, sizes[first], set(words[first])
+        if size > min(room, max(target, _LONGEST_SENTENCE)):
+            continue
+        while last + 1 < len(spans) and size + joined[last + 1] <= target:
+            last += 1
+            size += joined[last]
+            covered |= words[last]
+        if best is None or len(covered) > best[0]:
+            best = len(covered), first, last
+    if best is None:
+        return None
+    start, end = spans[best[1]][0], spans[best[2]][1]
+    return _Part(hit, hit.rank, hit.start + start, hit.text[start:end], hit.start_line + hit.text.count("\n", 0, start))
+
+
+def _merged(parts: Iterable[_Part]) -> list[_Part]:
+    """The parts, those of one document that overlap or only white space separates as one."""
+    merged: list[_Part] = []
+    for part in sorted(parts, key=lambda part: (part.hit.docno, part.start, part.end)):
+        before = merged[-1] if merged else None
+        if before is None or before.hit.docno != part.hit.docno or part.start > before.end + 2 or not part.hit.end:
+            merged.append(part)
+            continue
+        gap = part.start - before.end
+        if gap > 0:  # white space: that of the file, or the end of a chunk that was stripped
+            lines = part.start_line - before.end_line
+            before.text = before.text.rstrip() + ("\n" * lines or " " * gap) + part.text
+        elif part.end > before.end:
+            before.text += part.text[-gap:] if gap else part.text
+        before.rank = min(before.rank, part.rank)
+    return merged
+
+
+def _heading(hit: Hit) -> str:
+    return hit.header_path[-1] if hit.header_path else ""
+
+
+def _place(path: str, heading: str) -> str:
+    return f"{path}#{heading}" if heading else path
+
+
+def _overhead(hit: Hit) -> int:
+    """The tokens of a citation, at most: three numbers of up to six digits and their signs."""
+    return count_tokens(_place(hit.path, _heading(hit))) + 7

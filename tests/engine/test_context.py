@@ -1,0 +1,85 @@
+"""Contexts within a token budget: what is chosen, how it is cut and how it is cited."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragbench.base.errors import ConfigError
+from ragbench.base.types import DocumentMetadata, Hit
+from ragbench.search.engine.context import context, count_tokens, pieces
+
+FENCE = "```sh\nkeyctl rotate a\nkeyctl list. Done\n```"
+PROSE = "# Keys\n\nKeys are long. Rotate a key each month.\nThen log in.\n\n- first item\n- second item"
+TEXT = f"{PROSE}\n\n{FENCE}\n\nThe end."
+
+
+def hit(rank: int, text: str, start: int = 0, line: int = 1, path: str = "a.md", headings: tuple[str, ...] = ("Keys",)):
+    end = start + len(text)
+    metadata = DocumentMetadata.__new__(DocumentMetadata)
+    lines = line, line + text.count("\n")
+    return Hit(
+        rank,
+        1 / rank,
+        f"{path}#{rank}",
+        path,
+        path,
+        "A",
+        headings,
+        1,
+        start,
+        end,
+        *lines,
+        text,
+        None,
+        (),
+        False,
+        metadata,
+    )
+
+
+def test_tokens_are_counted_as_the_docs_state() -> None:
+    assert count_tokens("") == 0
+    assert count_tokens("rotating a key.") == 5  # rotati, ng, a, key, .
+
+
+def test_pieces_are_sentences_items_and_whole_code_blocks() -> None:
+    assert [TEXT[start:end] for start, end in pieces(TEXT)] == [
+        *("# Keys", "Keys are long.", " Rotate a key each month.", "Then log in."),
+        *("- first item", "- second item", FENCE, "The end."),
+    ]
+    unclosed = "Text.\n\n~~~\ncode. more\n\nmore"
+    assert [unclosed[start:end] for start, end in pieces(unclosed)] == ["Text.", unclosed[7:]]
+
+
+def test_a_hit_that_fits_is_whole_and_cited() -> None:
+    made = context("key", [hit(1, TEXT, line=3)], 2000)
+    assert made.text == f"[1] a.md#Keys:3-16\n{TEXT}"
+    assert made.tokens == count_tokens(made.text)
+
+
+def test_a_hit_that_does_not_fit_gives_its_best_sentences() -> None:
+    (passage,) = context("rotate month", [hit(1, TEXT, line=3)], 30).passages
+    assert "Rotate a key each month." in passage.text and FENCE not in passage.text
+    assert passage.text == TEXT[passage.start : passage.end].rstrip()
+    assert (passage.start_line, passage.end_line) == (5, 8)
+
+
+def test_neighbours_are_one_passage_and_nothing_is_repeated() -> None:
+    whole = "One two.\n\nThree four.\n\nFive six."
+    hits = [hit(2, whole[10:21], 10, 3), hit(1, whole[:8]), hit(3, whole[12:], 12, 3), hit(4, whole[:8], path="b.md")]
+    (passage,) = context("one", hits, 500).passages
+    assert passage.text == whole and passage.citation == "[1] a.md#Keys:1-5"
+
+
+@pytest.mark.parametrize("budget", [1, 12, 25, 60, 100, 400])
+def test_the_budget_is_never_exceeded(budget: int) -> None:
+    hits = [hit(rank, TEXT.replace("month", f"week {rank}"), path=f"{rank}.md") for rank in range(1, 9)]
+    made = context("rotate", hits, budget)
+    assert count_tokens(made.text) <= budget
+    assert bool(made.passages) == (budget > 12)
+
+
+@pytest.mark.parametrize("budget", [0, -1, 10**9])
+def test_impossible_budgets_are_rejected(budget: int) -> None:
+    with pytest.raises(ConfigError, match="max_tokens must be between 1 and 100,000, got"):
+        context("a", [], budget)
