@@ -345,6 +345,8 @@ def _counts(row: Row) -> Cell:
 
 
 def _cost(row: Row) -> Cell:
+    if math.isnan(row["latency_ms"]):  # of a run file among configurations with latency
+        return Cell(plain(math.nan, 0))
     whole = round(row["latency_ms"]) + 0.0  # no negative zero
     return Cell(signed(whole, 0), "no budget" if math.isnan(row["budget_ms"]) else f"of {row['budget_ms']:.0f} allowed")
 

@@ -331,12 +331,14 @@ def test_an_object_is_timed_as_a_pipeline_is(measured, search: Search) -> None:
 
     timing = ["latency.enabled=true", "latency.queries=4", "latency.rounds=1", "latency.warmup=1"]
     timing += ["latency.cold_start=false"]
-    results = measured({"baseline": ["exp=lexical_only"], "mine": counted}, *timing)
+    recorded = {"t1": {"index": 1.0}}
+    results = measured({"baseline": ["exp=lexical_only"], "mine": counted, "old": recorded}, *timing)
+    assert "could not be made" not in results.report().read_text(encoding="utf-8")
     texts = set(results.topics["text"])
     assert len([query for query in asked if query not in texts]) >= 4  # reworded, so that nothing is remembered
     assert len(results.latency[(results.latency["arm"] == "mine") & (results.latency["stage"] == "live")]) == 1
     assert END_TO_END not in results.verdicts["reason"].iloc[0]
-    assert results.verdicts["latency_ms"].notna().all()
+    assert results.verdicts["latency_ms"].notna().tolist() == [True, False]
 
     def known(query: str, k: int) -> list[str]:
         return {text: ["a"] for text in texts}[query] and [search(query, 1)[0][0]]
@@ -425,3 +427,22 @@ def test_objects_of_one_name_stay_apart(measured, benchmark_small: Benchmark, se
     results = first.run(say=lambda sentence: None)
     assert ranked(results, "mine") == ranked(measured({"mine": search}), "mine")
     assert repr(first) == "Experiment(mine; quality only)"
+
+
+def test_a_repeated_cell_is_the_same_comparison(measured, search: Search) -> None:
+    def defined(most: int) -> Search:
+        def mine(query: str, k: int) -> list[tuple[str, float]]:
+            return search(query, k)[:most]
+
+        return mine
+
+    first, again, other = (measured({"all": search, "mine": defined(most)}) for most in (3, 3, 2))
+    assert first.comparison == again.comparison
+    assert other.comparison == first.comparison + 1
+
+
+def test_an_object_can_be_searched(benchmark_small: Benchmark, search: Search, tmp_path: Path) -> None:
+    around = [f"paths.results={tmp_path}", "tracking.enabled=false"]
+    answer = Experiment.arms({"mine": search}, benchmark_small, *around).search("how do keys rotate", top=3)
+    expected = [docno for docno, _ in search("how do keys rotate", 3)]
+    assert [hit.docno for hit in answer.hits] == expected
