@@ -147,10 +147,12 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
         answer.status_code = 503 if service.leaving else 200
         return answer
 
-    @app.get("/health")
-    async def health() -> Health:
-        """What is being searched, and how."""
-        return service.health()
+    @app.get("/health", response_model=Health, responses={503: {"model": Health, "description": "Searches fail."}})
+    async def health() -> Response:
+        """What is being searched, and how; 503 while golden queries fail."""
+        answer = _json(found := service.health())
+        answer.status_code = 200 if found.status == "ok" else 503
+        return answer
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:

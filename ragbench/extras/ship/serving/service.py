@@ -7,12 +7,15 @@ import logging
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.boundary.capabilities import Capability
+from ragbench.config.grants import needs_of_search
 from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
 from ragbench.extras.ship.serving.canary import CanarySpec, Draft, Drafted
@@ -37,6 +40,8 @@ from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pi
 LOG = logging.getLogger("ragbench.extras.ship.serving")
 
 T = TypeVar("T")
+_CHECK_S = 10.0
+"""Seconds between golden queries for `health`."""
 
 
 class Refused(Exception):
@@ -71,6 +76,9 @@ class SearchService:
         self.folder = folder
         self.leaving = False
         """Whether the service was told to end and only answers requests that still come."""
+        self.failing = False
+        """Whether the latest golden query ended in an error."""
+        self._checked = -_CHECK_S
         self._log = log
         self._mode = mode
         self.limits = limits or Limits()
@@ -220,12 +228,30 @@ class SearchService:
                 raise Refused(404, "there is no such document: the list of documents has the ids there are")
             return DocumentAnswer.model_construct(document=found, version=opened.version)
 
+    def _replay(self) -> None:
+        """In a worker: run a golden query, unless the search sends queries to a server."""
+        try:
+            with self._current.lease() as opened:
+                sends = any(need is Capability.SENDS for need, _ in needs_of_search(opened.bundle.settings).values())
+                for golden in () if sends else opened.bundle.golden()[:1]:
+                    opened.bundle.answer(golden.query.text, 1)
+        except Exception:
+            if not self.failing:
+                LOG.exception("a golden query failed")
+            self.failing = True
+        else:
+            self.failing = False
+
     def health(self) -> Health:
-        """What is being searched now."""
+        """Return what is being searched now; a golden query is queued for the next call if the last is 10 s old."""
+        if time.monotonic() - self._checked >= _CHECK_S:
+            self._checked = time.monotonic()
+            with suppress(Busy):
+                self._workers.submit(self._replay)
         opened = self._current.opened
         chunks = opened.bundle.index.chunks
         return Health(
-            status="ok",
+            status="failing" if self.failing else "ok",
             bundle=opened.bundle.name,
             version=opened.version,
             documents=chunks.n_documents,

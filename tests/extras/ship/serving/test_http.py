@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 import ragbench
 from ragbench.extras.ship.access import Access
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.service import SearchService
 
@@ -154,6 +156,30 @@ def test_health_names_no_place(service, ask, small_bundle: Path) -> None:
     assert response.json()["documents"] == 19
     assert response.json()["status"] == "ok"
     assert str(small_bundle.parent) not in response.text
+
+
+def test_health_fails_while_a_golden_query_fails(make_service, ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, states = make_service(), []
+
+    def broken(*given: object, **options: object) -> None:
+        raise RuntimeError("disk")
+
+    async def talk(client):
+        for patched in (True, False):
+            with monkeypatch.context() as patch:
+                if patched:
+                    patch.setattr(LoadedBundle, "answer", broken)
+                monkeypatch.setattr(service, "_checked", -1e9)
+                await client.get("/health")
+                for _ in range(500):
+                    if service.failing == patched:
+                        break
+                    await asyncio.sleep(0.01)
+                states.append((response := await client.get("/health")).status_code)
+                states.append(response.json()["status"])
+
+    ask(service, talk)
+    assert states == [503, "failing", 200, "ok"]
 
 
 def test_the_front_door_says_what_can_be_asked(service, ask) -> None:
