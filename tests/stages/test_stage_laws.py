@@ -188,7 +188,12 @@ def bare() -> Models:
     return Models(threads=1)
 
 
-@pytest.mark.parametrize("case", [*CASES, *ASKING], ids=lambda case: f"{id_of(case)}{':asks' * (case in ASKING)}")
+@pytest.mark.parametrize(
+    "case",
+    # The cross-encoder reads everything three times.
+    [pytest.param(case, marks=[pytest.mark.slow] * (id_of(case) == "p6=on")) for case in (*CASES, *ASKING)],
+    ids=lambda case: f"{id_of(case)}{':asks' * (case in ASKING)}",
+)
 def test_a_query_that_is_forgotten_takes_the_same_work_again(case, make_index, bare, monkeypatch) -> None:
     """The functions that run are counted: what anything but `QueryMemory` kept of the first ask would be missing."""
     overrides, group = case

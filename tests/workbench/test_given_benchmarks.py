@@ -62,7 +62,9 @@ def loaded(request: pytest.FixtureRequest) -> Benchmark:
     return small
 
 
-@pytest.mark.parametrize("loaded", ["vault", "beir", "memory"], indirect=True)
+@pytest.mark.parametrize(
+    "loaded", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("vault", "beir")), "memory"], indirect=True
+)
 def test_a_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, around: list[str]) -> None:
     results = Experiment.single(*around, "p10=on", benchmark=loaded).run()
     (arm,) = results.arms
