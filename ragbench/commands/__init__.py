@@ -81,7 +81,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "config": "print the composed configuration and the pipeline as a sentence",
         "terms": "the terms of the collection that are nearest to a text (P1)",
     },
-    "report": {"reference": "measure the presets and ablations into REFERENCE.md"},
     "serve": {"mcp": "answer searches of editors and agents over MCP from a bundle"},
     "track": {"ui": "open MLflow on the store the runs were written to"},
 }
@@ -96,7 +95,6 @@ OLD: Mapping[str, tuple[str, ...]] = {
     "learn-weights": ("fit", "weights"),
     "mcp": ("serve", "mcp"),
     "pool": ("data", "pool"),
-    "reference": ("report", "reference"),
     "ui": ("track", "ui"),
     "vocabulary": ("list", "terms"),
 }

@@ -9,13 +9,12 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
-from ragbench.commands import cli
-from ragbench.commands.report_reference import every_preset
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.experiment import ablate
 from ragbench.experiment.run import run
-from ragbench.report.reference import effects, updated, with_presets
+from tools import measure_reference
+from tools.measure_reference import effects, every_preset, updated, with_presets
 
 HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
 LEFT_OUT = pd.DataFrame(
@@ -45,7 +44,7 @@ def test_effects_are_refused_without_the_ablations_or_the_marks(
     page = tmp_path / "page.md"
     for text, more in (("<!-- effects -->\n<!-- end of effects -->\n", ["--no-ablations"]), ("no marks\n", [])):
         page.write_text(text, encoding="utf-8")
-        assert cli.main(["reference", "--effects", str(page), *more]) == 2
+        assert measure_reference.main(["--effects", str(page), *more]) == 2
         assert "--effects needs a page with <!-- effects -->" in capsys.readouterr().err
 
 
@@ -65,7 +64,7 @@ def test_a_page_that_names_a_preset_which_is_not_measured_is_refused_first(
 ) -> None:
     page = tmp_path / "README.md"
     page.write_text("<!-- presets: baseline phase1 -->\n<!-- end of presets -->\n", encoding="utf-8")
-    assert cli.main(["reference", "--presets", "baseline,all", "--no-ablations", "--readme", str(page)]) == 2
+    assert measure_reference.main(["--presets", "baseline,all", "--no-ablations", "--readme", str(page)]) == 2
     assert "has a table of preset 'phase1', which --presets leaves out: add it" in capsys.readouterr().err
 
 
@@ -173,6 +172,6 @@ def test_a_file_of_other_topics_is_refused_before_anything_is_measured(
     file = tmp_path / "REFERENCE.md"
     file.write_text(BEFORE, encoding="utf-8")
     words = ["--presets", "baseline", "--update", "--out", str(file), f"paths.results={tmp_path}/runs"]
-    assert cli.main(["report", "reference", *words]) == 2
+    assert measure_reference.main([*words]) == 2
     assert "of other topics (made (9 topics); now builtin (521 documents" in capsys.readouterr().err
     assert file.read_text("utf-8") == BEFORE and not (tmp_path / "runs").exists()
