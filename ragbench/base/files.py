@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,6 +32,15 @@ def draft_of(path: Path) -> Path:
     return path.with_name(f".{name}.{os.getpid()}-{_machine()}{uuid.uuid4().hex[:6]}")
 
 
+def temporary_folder(name: str) -> Path:
+    """Make a folder for temporary files; the next call removes those of processes that were killed."""
+    root = Path(tempfile.gettempdir())
+    remove_abandoned(root)
+    folder = draft_of(root / name)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
 @cache
 def _machine() -> str:
     """Return digits of the host and its boot, or of a container: only there a process id means something."""
@@ -39,11 +49,14 @@ def _machine() -> str:
     return hashlib.sha256(f"{platform.node()} {namespace}".encode()).hexdigest()[:6]
 
 
-def remove_abandoned(folder: Path) -> None:
-    """Remove the drafts in a folder whose processes were killed on this machine."""
-    for path in folder.glob(f".*.*-{_machine()}??????"):
+def remove_abandoned(folder: Path, alone: bool = False) -> None:
+    """Remove the drafts in a folder whose processes were killed on this machine, and the journals of databases.
+
+    `alone`: only this process uses the folder, so all drafts in and below it are removed.
+    """
+    for path in folder.rglob(".*.*-????????????") if alone else folder.glob(f".*.*-{_machine()}??????*"):
         writer = path.name.rpartition(".")[2].partition("-")[0]
-        if writer.isdigit() and not _is_running(int(writer)):
+        if alone or (writer.isdigit() and not _is_running(int(writer))):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -142,15 +155,6 @@ def file_version(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns
-
-
-def remove_drafts(folder: Path) -> None:
-    """Remove the drafts of killed processes from a folder that only this process uses."""
-    for path in folder.rglob(".*.*-????????????"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def resolved(path: Path) -> Path:

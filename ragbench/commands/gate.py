@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--margin",
         type=float,
         metavar="X",
-        help="the loss that must be ruled out (default: half of statistics.smallest_effect; 0: only no sure loss)",
+        help="the loss that must be ruled out (default: half of statistics.smallest_effect; 0: no significant loss)",
     )
     parser.add_argument("--drop", type=float, dest="margin", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(

@@ -30,10 +30,10 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 class Limits(Checked):
     """Limits of the gate; those that are None follow from the policy of the baseline.
 
-    `measure`: of documents. `margin`: the loss at a level that must be ruled out, half of `smallest_effect` when None;
-    0: no sure loss. `latency_tolerance`: how much higher p95 may be, as a share of the baseline's. `confidence`: how
-    sure a loss, or its absence, must be (0.5 to 1). `changed_data`: whether documents, queries or judgments may have
-    changed between the runs.
+    `measure`: of documents. `margin`: the loss at a level that must be excluded, half of `smallest_effect` when None;
+    0: no significant loss. `latency_tolerance`: how much higher p95 may be, as a share of the baseline's. `confidence`:
+    of the intervals that show a loss, or its absence (0.5 to 1). `changed_data`: whether documents, queries or
+    judgments may have changed between the runs.
     """
 
     measure: str | None = None
@@ -104,16 +104,18 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
 
 
 def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
-    """Whether a level rules out a loss of `margin` (0: is not surely worse), and what is to be said about it."""
+    """Return whether a level excludes a loss of `margin` (0: is not significantly worse), and a sentence about it."""
     name, bound = level.name, level.at_least()
     if margin and level.not_worse(margin):
         smaller = f", smaller than the margin of {margin:g}" if level.worse else ""
-        return "passes", f"{name}s: a sure loss of {-level.comparison.difference:.3f}{smaller}" if smaller else ""
+        loss = f"{name}s: a significant loss of {-level.comparison.difference:.3f}{smaller}"
+        return "passes", loss if smaller else ""
     if level.worse:
-        return "fails", f"{name}s: a sure loss, not shown to be smaller than the margin of {margin:g}" if margin else ""
+        loss = f"{name}s: a significant loss, not shown to be smaller than the margin of {margin:g}"
+        return "fails", loss if margin else ""
     if not margin:
         return "passes", ""
-    could = "" if np.isnan(bound) else f": they could lose {-bound:.3f}"
+    could = "" if np.isnan(bound) else f": the loss may be up to {-bound:.3f}"
     return "not checked", f"{name}s are not shown to lose less than {margin:g}{could}{_more_topics(level, margin)}"
 
 
@@ -124,7 +126,7 @@ def _more_topics(level: Level, margin: float) -> str:
     if np.isnan(level.at_least()) or room <= 0:
         return ""
     needed = found.n * ((found.difference - level.at_least()) / room) ** 2
-    return f"; about {max(1, int(np.ceil(needed - found.n))):,} more topics such as these would show it"
+    return f"; about {max(1, int(np.ceil(needed - found.n))):,} more queries of this kind would show it"
 
 
 def _latency(judged: JudgedContrast) -> Check:

@@ -149,7 +149,7 @@ def writing(
         with errors_as_results_error(path):
             who = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             files.write_text(path / _RUNNING, json.dumps(who), durable=False)
-            files.remove_drafts(path)
+            files.remove_abandoned(path, alone=True)
             write_sealed(
                 path / PLAN,
                 {

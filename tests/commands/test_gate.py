@@ -84,7 +84,7 @@ def test_a_pinned_run_is_what_later_runs_are_compared_with(
     assert written == '# ours\nseed: 13\ngate: "runs/0/arms/arm"\narms:\n  one: exp=baseline\n'
     capsys.readouterr()
     assert cli.main(["gate", str(folders[1]), str(folders[2]), *words, "--margin", "0.05"]) == 0
-    assert "a sure loss of 0.030, smaller than the margin" in capsys.readouterr().out
+    assert "a significant loss of 0.030, smaller than the margin" in capsys.readouterr().out
     assert cli.main(["gate", *words, "--candidate", str(folders[1]), "--margin", "0.05"]) == 0
     assert cli.main(["gate", *words, "--candidate", str(folders[2]), "--margin", "0.05"]) == 1
     assert cli.main(["gate", "--pin", str(folders[2]), *words]) == 0

@@ -44,7 +44,7 @@ def test_a_loss_beyond_chance_fails_and_a_gain_passes(arm) -> None:
 
 def test_a_sure_loss_below_the_margin_passes_and_is_said(arm) -> None:
     checks = gate(arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES]), Limits(margin=0.15))
-    assert "documents: a sure loss of 0.100, smaller than the margin of 0.15" in checks[1].said
+    assert "documents: a significant loss of 0.100, smaller than the margin of 0.15" in checks[1].said
 
 
 def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
@@ -53,10 +53,10 @@ def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
     checks = gate(old, new)
     assert (checks[1].outcome, checks[1].undecided) == ("not checked", True)
     assert checks[1].said.startswith("open: documents -0.003 [")
-    assert "documents are not shown to lose less than 0.01: they could lose 0.035" in checks[1].said
+    assert "documents are not shown to lose less than 0.01: the loss may be up to 0.035" in checks[1].said
     # The bound lies .0321 below the effect, and must not lie .00667: 30 * (.0321 / .00667)^2 = 698 topics.
-    assert "about 668 more topics such as these would show it" in checks[1].said
-    assert outcomes(old, new, Limits(margin=0))["quality"] == "passes"  # no sure loss
+    assert "about 668 more queries of this kind would show it" in checks[1].said
+    assert outcomes(old, new, Limits(margin=0))["quality"] == "passes"  # no significant loss
     passed = gate(old, new, Limits(margin=0.04))[1]
     assert (passed.outcome, passed.said[:33]) == ("passes", "no loss of 0.04, a gain is open: ")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.files import temporary_folder
 from ragbench.base.types import Document
 from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
@@ -112,7 +112,7 @@ def load(
 
 def over(engine: Engine, models: Models, order: bool = True, owned: bool = True) -> EngineBundle:
     """A bundle over an engine that is open; `owned`: it is closed with the bundle."""
-    folder = Path(tempfile.mkdtemp(prefix="ragbench-engine-"))
+    folder = temporary_folder("ragbench-engine")
     try:
         unpack(engine.files(), folder)
         record = bundle.read_record(folder)

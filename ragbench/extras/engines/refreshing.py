@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from pathlib import Path
 
+from ragbench.base.files import temporary_folder
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.extras.engines import content, opened
 from ragbench.extras.engines.words import Terms
@@ -27,7 +27,7 @@ class EngineRefresher(Refresher):
         say: Say = print,
     ) -> None:
         self._engine = opened.connect(place, writable=True)
-        folder = Path(tempfile.mkdtemp(prefix="ragbench-engine-"))
+        folder = temporary_folder("ragbench-engine")
         self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._unpacked = self._engine.version()
         opened.unpack(self._engine.files(), folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.base.files import sha256
+from ragbench.base.files import sha256, temporary_folder
 from ragbench.base.numbers import interval
 from ragbench.boundary.capabilities import trust
 from ragbench.boundary.sealed import read_sealed, write_sealed
@@ -96,7 +95,7 @@ def shipment(
         settings, said = bench.nearest(settings, NEAREST)
         missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {said}")
     plan = Plan.of(settings, format)
-    place = Path(tempfile.mkdtemp(prefix="ragbench-export-"))
+    place = temporary_folder("ragbench-export")
     try:
         folder = bundle.write(
             measured,

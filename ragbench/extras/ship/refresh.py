@@ -113,14 +113,14 @@ class Refresher:
             self._open()
         before = generations.current(self.folder, self._record)
         last = self._index(before, SealedStore(self.folder / bundle.INDEX))
-        digests = before.digests or _digests(last.chunks)
+        digests = before.digests or digests_of(last.chunks)
         documents, kept = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
             raise CorpusError(
                 f"{self.corpus} has {counted(len(documents), 'document')} and {len(digests)} are served, so the bundle "
                 "does not change: restore the folder, or add --allow-shrink"
             )
-        found = Refreshed(before, *_differences(digests, {document.docno: document.digest for document in documents}))
+        found = Refreshed(before, *differences(digests, {document.docno: document.digest for document in documents}))
         if not found.anything and kept == before.kept:
             last.close()
             return found
@@ -163,11 +163,11 @@ class Refresher:
             for each in artefacts:
                 if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
                     raise BundleError(f"{each.folder} is damaged ({reason}): the bundle stays as it is")
-            then = earlier.digests or _digests(index.chunks)
+            then = earlier.digests or digests_of(index.chunks)
             made = replace(earlier, number=now.number + 1, made=_now(), digests=then)
             self._publish(now, made, earlier)
             index.close()
-            return Refreshed(made, *_differences(now.digests, then))
+            return Refreshed(made, *differences(now.digests, then))
 
     def _open(self) -> None:
         identity = files.file_version(self.folder / bundle.RECORD)
@@ -295,10 +295,10 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def _differences(
+def differences(
     before: Mapping[str, str], now: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The docnos that are added, changed and deleted, by the digests of their files."""
+    """Return the docnos that are added, changed and deleted, by the digests of their files."""
     changed = (docno for docno in now.keys() & before.keys() if now[docno] != before[docno])
     return tuple(sorted(now.keys() - before.keys())), tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys()))
 
@@ -310,7 +310,8 @@ def _corpus(given: Path | None, data: Mapping[str, Any]) -> Path:
     return place.expanduser()
 
 
-def _digests(table: ChunkTable) -> dict[str, str]:
+def digests_of(table: ChunkTable) -> dict[str, str]:
+    """Return the digest of every document's file, by docno."""
     return dict(zip(table.docnos, table.document_column("digest"), strict=True))
 
 
@@ -351,7 +352,7 @@ def _agreement(
     measured: Sequence[Golden], now: Sequence[Golden], before: ChunkTable, after: ChunkTable
 ) -> tuple[float, tuple[Change, ...]]:
     """The mean agreement of the golden queries, and the changed ones with the reason for every lost hit."""
-    digests, present = _digests(before), _digests(after)
+    digests, present = digests_of(before), digests_of(after)
     changes, shares = [], []
     for then, found in zip(measured, now, strict=True):
         had, has = ({name.rpartition("#")[0]: name for name in reversed(each.ids[:_TOP])} for each in (then, found))

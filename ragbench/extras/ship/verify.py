@@ -21,8 +21,11 @@ from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.address import engines
 from ragbench.extras.ship.bundle import Golden
+from ragbench.extras.ship.generation import Generation
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, documents_of, load_folder, settings_of
+from ragbench.extras.ship.refresh import differences, digests_of
 from ragbench.index.artefact import damage_of
+from ragbench.index.chunks import ChunkTable
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.results import environment
 from ragbench.search.engine.executor import Arm
@@ -189,10 +192,17 @@ def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Che
             if not serves.number
             else f"they have changed since the refresh ({len(benchmark.documents)} now, {before} then): refresh again",
         )
-    origin = (
-        f"of generation {serves.number}, refreshed since the measurement" if serves.number else "that were measured"
-    )
+    origin = f"of generation {serves.number}{_since(folder, record, serves)}" if serves.number else "that were measured"
     return Check("documents", "passes", f"{len(benchmark.documents)} documents are those {origin}")
+
+
+def _since(folder: Path, record: Mapping[str, Any], serves: Generation) -> str:
+    """Return how many documents differ from the measured ones, if the bundle contains the measured index."""
+    table = folder / bundle.INDEX / "chunks" / str(record["artefacts"]["chunks"])
+    if not table.is_dir():
+        return "; how many have changed since the measurement is not known: this bundle has no index of it"
+    added, changed, deleted = map(len, differences(digests_of(ChunkTable(table)), serves.digests))
+    return f": {added} added, {changed} changed, {deleted} deleted since the measurement"
 
 
 def _index(loaded: LoadedBundle) -> Check:

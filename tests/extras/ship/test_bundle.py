@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 import yaml
 
 from ragbench.base.errors import BundleError, ResultsError
-from ragbench.base.files import draft_of, sha256
+from ragbench.base.files import draft_of, sha256, temporary_folder
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
@@ -77,14 +78,26 @@ def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path],
     left, others = draft.replace(own, f".{ended.pid}-"), draft.replace(own, f".{os.getppid()}-")
     for name in (left, others, f".new.{ended.pid}"):  # the third may be a folder of the user
         (tmp_path / name).mkdir()
+    (tmp_path / f"{left}-journal").touch()  # of a SQLite export
     write(tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others, f".new.{ended.pid}", "new"])
+
+
+def test_a_temporary_folder_of_a_killed_process_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    first = temporary_folder("ragbench-engine")
+    left = first.rename(tmp_path / first.name.replace(f".{os.getpid()}-", f".{ended.pid}-"))
+    (left / "config.yaml").touch()
+    second = temporary_folder("ragbench-engine")
+    assert list(tmp_path.iterdir()) == [second] and second.stat().st_mode & 0o777 == 0o700
 
 
 def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:
     folder = bundle_of("baseline")
     text = "".join(path.read_text() for path in folder.iterdir() if path.is_file())
-    assert "secret" not in text
+    assert "tracking.example.org" not in text
     config = yaml.safe_load((folder / bundle.CONFIG).read_text())
     assert set(config["paths"].values()) == {None}
     assert config["tracking"]["uri"] is None
