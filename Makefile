@@ -41,11 +41,11 @@ run: .venv/runs
 lab: .venv/lab
 	$(BIN)/jupyter lab $(LAB) notebooks
 
-# Tests start many processes: compiled modules are kept, also where PYTHONDONTWRITEBYTECODE is set (840 against 640 CPU-s).
+# Tests start many processes: compiled modules are kept, also where PYTHONDONTWRITEBYTECODE is set.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Three processes, a file of tests to each in turn: tests also wait. The last lines have the CPU time of all of them.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
+# Two processes, a file of tests to each in turn. The last lines have the CPU time of all of them.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: .venv/installed
 	$(PYTEST)

@@ -63,6 +63,7 @@ def leaves(node: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{key}", value
 
 
+@pytest.mark.slow
 def test_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -> None:
     params = {arm: data.params for arm, data in logged(compared).items()}
     configs = {

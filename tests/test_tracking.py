@@ -357,6 +357,7 @@ sys.exit(tracking.log(target, root / "runs" / sys.argv[2], print) is None)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(single, tmp_path: Path) -> None:
     names = ["one", "two"]
     for name in names:

@@ -60,9 +60,8 @@ def numbers(places: list[Path]) -> list[int]:
 @pytest.fixture(
     params=[
         "index.build.workers=1",
-        "index.build.workers=2",
-        pytest.param("execution=joblib", marks=pytest.mark.slow),
-        pytest.param("execution=ray", marks=pytest.mark.slow),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("execution=joblib", "execution=ray")),
+        pytest.param("index.build.workers=2", marks=pytest.mark.slow),
     ]
 )
 def sharding(request: pytest.FixtureRequest) -> Sharding:

@@ -14,6 +14,7 @@ from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_en
 TEXTS = ["Segments are sealed after seven days.", "A token expires.", "word " * 400]
 
 
+@pytest.mark.slow
 def test_agrees_with_sentence_transformers_in_batches(minilm: Encoder, files_of: Callable[[str], Path]) -> None:
     from sentence_transformers import SentenceTransformer
 

@@ -182,6 +182,7 @@ def test_runs_that_cannot_be_compared_are_refused(made: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
+@pytest.mark.slow
 def test_a_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path: Path) -> None:
     benchmark = Benchmark.from_frames(*frames, name="tea")
     texts = dict(frames[0][["docno", "text"]].itertuples(index=False))

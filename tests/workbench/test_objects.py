@@ -153,6 +153,7 @@ def test_every_kind_of_object_gives_the_hits_that_its_function_finds(
     assert measurements.load(results.folder).config("pairs")["live"]["retriever"] == "pairs"
 
 
+@pytest.mark.slow
 def test_real_objects_of_langchain_and_llamaindex_are_arms(
     measured, search: Search, benchmark_small: Benchmark
 ) -> None:

@@ -32,7 +32,9 @@ from tests.export.scores import by_chunk, scores_alike
 
 SYSTEMS = ("qdrant", "opensearch", "elasticsearch", "lancedb")
 WRITES = pytest.mark.parametrize("server", ("qdrant", "opensearch", "lancedb"), indirect=True)
-SERVERS = pytest.mark.parametrize("server", SYSTEMS[:3], indirect=True)
+SERVERS = pytest.mark.parametrize(
+    "server", [*SYSTEMS[:2], pytest.param("elasticsearch", marks=pytest.mark.slow)], indirect=True
+)
 """Elasticsearch is written to as OpenSearch is."""
 
 

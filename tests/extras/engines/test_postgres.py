@@ -147,6 +147,7 @@ def test_content_that_was_changed_is_found(own: str) -> None:
     assert {check.part: check.outcome for check in verify(own)}["content"] == "fails"
 
 
+@pytest.mark.slow
 def test_one_changed_note_is_taken_in(own: str, handbook_folder: Path, tmp_path: Path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")

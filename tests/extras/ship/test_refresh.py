@@ -129,6 +129,7 @@ def test_a_broken_file_keeps_its_version_before_and_is_named(make, copied: Path,
     assert (mended.changed, mended.generation.kept) == (("caching",), ())
 
 
+@pytest.mark.slow
 def test_another_bundle_in_its_place_is_brought_up_to_date(make, copied: Path, notes: Path, tmp_path: Path) -> None:
     following = Path(shutil.copytree(copied, tmp_path / "following"))
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
@@ -191,6 +192,7 @@ def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes
     assert answers(copied) == before
 
 
+@pytest.mark.slow
 def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path) -> None:
     refresher = make()
     for number in range(4):
@@ -201,6 +203,7 @@ def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path
     assert answers(copied)
 
 
+@pytest.mark.slow
 def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path) -> None:
     record = read_sealed(copied / bundle.RECORD)
     here = record["models"][0]["numerics"]
@@ -320,6 +323,7 @@ def _killed(*given: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_generation_that_was_not_kept_is_not_gone_back_to(make, copied: Path, notes: Path) -> None:
     for text in ("one", "two"):
         (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")

@@ -36,7 +36,14 @@ QUESTIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(QUESTIONS))
+# Each of them is a bundle, asked by six ways.
+SLOW = ("lexical_v3", "librarian_rerank")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in sorted(QUESTIONS)],
+)
 def asked(request: pytest.FixtureRequest, bundle_of) -> Iterator[tuple[SearchService, LoadedBundle, str]]:
     service = SearchService(bundle_of(request.param))
     with load(bundle_of(request.param)) as loaded:

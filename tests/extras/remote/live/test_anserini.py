@@ -120,6 +120,7 @@ def test_hits_and_scores_are_those_of_lucene_searcher(index: Path) -> None:
     assert not {"pyserini.search", "torch"} & (set(sys.modules) - before)
 
 
+@pytest.mark.slow
 def test_a_beir_collection_is_measured_with_an_index_of_it(found, index: Path) -> None:
     run_ = found(f"source=pyserini:{index}")
     assert {qid: hits[0][0] for qid, hits in run_.items()} == {qid: docno for qid, (_, docno) in QUESTIONS.items()}
