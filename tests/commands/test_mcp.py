@@ -40,13 +40,7 @@ def test_an_agent_searches(small_bundle: Path) -> None:
             return tools, found
 
     tools, found = asyncio.run(session())
-    assert [tool.name for tool in tools.tools] == [
-        "search",
-        "search_with_hypothesis",
-        "get_document",
-        "list_documents",
-        "health",
-    ]
+    assert [tool.name for tool in tools.tools] == ["search", "read", "outline", "related", "search_with_hypothesis"]
     assert {result.structured_content["hits"][0]["docno"] for result in found} == {"api-reference"}
     with ragbench.load(small_bundle) as loaded:
         expected = as_mapping(loaded.answer("getUserById", 1))["hits"]

@@ -6,8 +6,8 @@ import argparse
 
 DESCRIPTION = """Answer searches of editors and agents over MCP from a bundle, on standard input and output.
 
-Gives them the tools `search`, `get_document`, `list_documents` and `health`. Over HTTP, with tokens, the same
-is at /mcp of `ragbench serve`. SIGHUP, or --watch, loads the bundle again in the background: replace its
+Offers the tools `search`, `read`, `outline` and `related`. Over HTTP, with tokens, the same is
+at /mcp of `ragbench serve`. SIGHUP, or --watch, loads the bundle again in the background: replace its
 folder by renaming, never write into it."""
 EXAMPLES = """examples:
   ragbench serve mcp bundle

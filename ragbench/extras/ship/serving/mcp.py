@@ -1,4 +1,4 @@
-"""The service over MCP: tools to search, to read and to list documents, the resource `ragbench://metrics`."""
+"""The service over MCP: tools to search and read, documents as resources, the resource `ragbench://metrics`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 import anyio
 from mcp import MCPError, types
@@ -15,114 +16,113 @@ from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from pydantic import BaseModel, ValidationError
 
-from ragbench.extras.ship.serving.messages import (
-    DocumentAnswer,
-    DocumentList,
-    DocumentRequest,
-    Health,
-    ListRequest,
-    Nothing,
-    SearchAnswer,
-    first_sentence,
-    hypothesis_request_type,
-    request_type,
-)
+from ragbench.corpus.reader import docno_of
+from ragbench.extras.ship.serving import tools
+from ragbench.extras.ship.serving.messages import DocumentRequest, ListRequest, Nothing, first_sentence
 from ragbench.extras.ship.serving.search_log import new_session, session_of
 from ragbench.extras.ship.serving.service import LOG, Refused, SearchService
 
 METRICS = "ragbench://metrics"
+DOCUMENTS = "docs:///"
+_PAGE = 500
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool: its request and its answer as models of messages, and the function that answers in a session."""
+    """A tool: its parameters, and the function that answers a call in a session. Hidden tools are those of 0.1."""
 
     name: str
-    title: str
     description: str
-    request_model: type[BaseModel]
-    answer_model: type[BaseModel]
-    call: Callable[[Any, str], Awaitable[BaseModel]]
+    parameters: type[BaseModel]
+    call: Callable[[dict[str, Any], str], Awaitable[types.CallToolResult]]
+    hidden: bool = False
 
     def describe(self) -> types.Tool:
-        """The tool as clients see it."""
+        """The tool as clients see it, without what a model does not need to call it."""
+        schema = self.parameters.model_json_schema()
+        for described in (schema, *schema["properties"].values()):
+            described.pop("title", None)
+        schema.pop("description", None)
         return types.Tool(
             name=self.name,
-            title=self.title,
             description=self.description,
-            input_schema=self.request_model.model_json_schema(),
-            output_schema=self.answer_model.model_json_schema(mode="serialization"),
+            input_schema=schema,
             annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
         )
 
 
-def create_server(service: SearchService) -> Server[Any]:
-    """An MCP server whose tools have the same requests and answers as the HTTP service."""
-    request = request_type(service.limits)
-    about = service.health()
-    session = new_session()
-    offered = [
-        _Tool(
+def _tools(service: SearchService) -> list[_Tool]:
+    """The tools: first those that are listed."""
+    agents = tools.AgentTools(service)
+
+    def searching(name: str, description: str, model: type[tools.SearchTool] | type[tools.HypothesisTool]) -> _Tool:
+        async def search(arguments: dict[str, Any], session: str) -> types.CallToolResult:
+            request = tools.search_request(service, arguments, model)
+            answer = await service.search(request, session)
+            text = types.TextContent(type="text", text=tools.search_text(request, answer))
+            structured = None if request.format == "markdown" else answer.model_dump(mode="json")
+            return types.CallToolResult(content=[text], structured_content=structured)
+
+        return _Tool(name, description, model, search)
+
+    def text(name: str, description: str, model: type[BaseModel], call: Callable[[Any, str], Awaitable[str]]) -> _Tool:
+        async def answer(arguments: dict[str, Any], session: str) -> types.CallToolResult:
+            found = await call(model.model_validate(arguments), session)
+            return types.CallToolResult(content=[types.TextContent(type="text", text=found)])
+
+        return _Tool(name, description, model, answer)
+
+    def earlier(name: str, model: type[BaseModel], call: Callable[[Any, str], Awaitable[BaseModel]]) -> _Tool:
+        async def answer(arguments: dict[str, Any], session: str) -> types.CallToolResult:
+            return _answer_result(await call(model.model_validate(arguments), session))
+
+        return _Tool(name, "", model, answer, hidden=True)
+
+    documents = service.health().documents
+    return [
+        searching(
             "search",
-            "Search the documentation",
-            f"Search {about.documents} documents. Answers with passages, best first, each with its document, headings, "
-            "lines and what is known about the document.",
-            request,
-            SearchAnswer,
-            service.search,
+            f"Search {documents} documents. Returns the best passages that fit into max_tokens, each below its "
+            "citation `[n] path#heading:lines`.",
+            tools.SearchTool,
         ),
-        _Tool(
+        text("read", "Read a document, or a part of it.", tools.ReadTool, agents.read),
+        text(
+            "outline",
+            "List the headings of a document, or the contents of a folder.",
+            tools.OutlineTool,
+            agents.outline,
+        ),
+        text("related", "List the links of a document, and similar documents.", tools.RelatedTool, agents.related),
+        searching(
             "search_with_hypothesis",
-            "Search by a supposed answer",
-            "Like `search`, but embeds the passage `hypothesis`, which might answer the query, in place of the query "
-            "(HyDE). Refused where the pipeline embeds none.",
-            hypothesis_request_type(service.limits),
-            SearchAnswer,
-            service.search,
+            "Search with a hypothetical answer (HyDE), if the pipeline supports it.",
+            tools.HypothesisTool,
         ),
-        _Tool(
-            "get_document",
-            "Read a document",
-            "Read a document that a hit names by its `docno`, whole or some lines of its file.",
-            DocumentRequest,
-            DocumentAnswer,
-            service.get_document,
-        ),
-        _Tool(
-            "list_documents",
-            "List documents",
-            "List documents by the beginning of their ids (folders) and by what is known about them.",
-            ListRequest,
-            DocumentList,
-            lambda wanted, _: service.list_documents(wanted),
-        ),
-        _Tool(
-            "health",
-            "What is being searched",
-            "Says how many documents can be found and by which steps hits are ranked.",
-            Nothing,
-            Health,
-            lambda _, __: _at_once(service.health()),
-        ),
+        earlier("get_document", DocumentRequest, service.get_document),
+        earlier("list_documents", ListRequest, lambda wanted, _: service.list_documents(wanted)),
+        earlier("health", Nothing, lambda _, __: _at_once(service.health())),
     ]
-    tools = {tool.name: tool for tool in offered}
+
+
+def create_server(service: SearchService) -> Server[Any]:
+    """An MCP server with tools for agents, and the documents as resources."""
+    session = new_session()
+    offered = {tool.name: tool for tool in _tools(service)}
 
     def session_name(request: Any) -> str:
         return session if request is None else session_of(request)
 
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.describe() for tool in offered])
+        return types.ListToolsResult(tools=[tool.describe() for tool in offered.values() if not tool.hidden])
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in tools:
-            raise MCPError(types.INVALID_PARAMS, f"there is no such tool: the tools are {', '.join(tools)}")
-        tool = tools[params.name]
+        if params.name not in offered:
+            listed = ", ".join(tool.name for tool in offered.values() if not tool.hidden)
+            raise MCPError(types.INVALID_PARAMS, f"there is no such tool: the tools are {listed}")
         try:
-            return _answer_result(
-                await tool.call(
-                    tool.request_model.model_validate(params.arguments or {}), session_name(context.request)
-                )
-            )
+            return await offered[params.name].call(params.arguments or {}, session_name(context.request))
         except ValidationError as error:
             return _error_result(first_sentence(error.errors()))
         except Refused as refusal:
@@ -131,29 +131,52 @@ def create_server(service: SearchService) -> Server[Any]:
             LOG.exception("a tool failed")
             return _error_result("the request failed; the log of the service says why")
 
-    async def list_resources(_: Any, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        described = "Counters and times in Prometheus' text form."
+    async def list_resources(_: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        after = params.cursor or "" if params else ""
+        page = await _refusing(service.list_documents(ListRequest.model_validate({"after": after, "limit": _PAGE})))
+        metrics = types.Resource(
+            uri=METRICS, name="metrics", description="Counters and times for Prometheus.", mime_type="text/plain"
+        )
+        documents = [
+            types.Resource(
+                uri=f"{DOCUMENTS}{quote(each.path)}", name=each.path, title=each.title, mime_type="text/markdown"
+            )
+            for each in page.documents
+        ]
         return types.ListResourcesResult(
-            resources=[types.Resource(uri=METRICS, name="metrics", description=described, mime_type="text/plain")]
+            resources=[*documents, *([] if page.next else [metrics])], next_cursor=page.next
         )
 
-    async def read_resource(_: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        if str(params.uri) != METRICS:
-            raise MCPError(types.INVALID_PARAMS, f"there is no such resource: the only one is {METRICS}")
-        text = service.metrics.text().decode()
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=METRICS, text=text, mime_type="text/plain")]
-        )
+    async def read_resource(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri, mime_type = str(params.uri), "text/markdown"
+        if uri == METRICS:
+            text, mime_type = service.metrics.text().decode(), "text/plain"
+        elif uri.startswith(DOCUMENTS):
+            wanted = DocumentRequest.model_validate(
+                {"docno": docno_of(unquote(uri.removeprefix(DOCUMENTS)))[:2000] or " "}
+            )
+            text = (await _refusing(service.get_document(wanted, session_name(context.request)))).document.text
+        else:
+            raise MCPError(types.INVALID_PARAMS, f"there is no such resource: addresses begin with {DOCUMENTS}")
+        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=mime_type)])
 
     return Server(
         "ragbench",
         version=version("ragbench"),
-        instructions=f"Search a documentation of {about.documents} documents with the tool `search`.",
+        instructions=tools.INSTRUCTIONS.format(documents=service.health().documents),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
         on_read_resource=read_resource,
     )
+
+
+async def _refusing(answer: Awaitable[T]) -> T:
+    """The answer; MCPError with the sentence of a refusal."""
+    try:
+        return await answer
+    except Refused as refusal:
+        raise MCPError(types.INVALID_PARAMS, refusal.sentence) from None
 
 
 def run(service: SearchService) -> None:
@@ -182,8 +205,8 @@ async def _at_once(answer: BaseModel) -> BaseModel:
 
 
 def _answer_result(answer: BaseModel) -> types.CallToolResult:
-    """The answer as structured content, and as text: JSON, or the XML that the request asked for."""
-    text = types.TextContent(type="text", text=getattr(answer, "context", None) or answer.model_dump_json())
+    """The answer as structured content, and as JSON text."""
+    text = types.TextContent(type="text", text=answer.model_dump_json())
     return types.CallToolResult(content=[text], structured_content=answer.model_dump(mode="json"))
 
 

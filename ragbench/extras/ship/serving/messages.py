@@ -116,14 +116,6 @@ def request_type(limits: Limits) -> type[SearchRequest]:
     )
 
 
-def hypothesis_request_type(limits: Limits) -> type[SearchRequest]:
-    """The class of requests of a service in which the hypothesis is required."""
-    described = SearchRequest.model_fields["hypothesis"].description
-    text = Annotated[str, Field(min_length=1, max_length=limits.max_query)]
-    wanted = (text, Field(description=described))
-    return create_model("HypothesisRequest", __base__=request_type(limits), __doc__="A search.", hypothesis=wanted)
-
-
 class SearchAnswer(Message):
     """Hits: first the notes that the query names, `filter_results` of them, then the hits of the search, best first.
 

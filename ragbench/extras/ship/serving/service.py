@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.types import ListedDocument
 from ragbench.boundary.capabilities import Capability
 from ragbench.config.grants import needs_of_search
 from ragbench.extras.ship import documents
@@ -121,6 +122,15 @@ class SearchService:
     async def list_documents(self, request: ListRequest) -> DocumentList:
         """The documents that meet the conditions. Raises Refused as `search` does."""
         return await self._in_queue(lambda _: self._list(request))
+
+    async def all_documents(self, prefix: str = "") -> list[ListedDocument]:
+        """Return all documents whose ids begin with `prefix`, sorted by id. Raises Refused as `search` does."""
+
+        def listed(_: float) -> list[ListedDocument]:
+            with self._current.lease() as opened:
+                return opened.bundle.documents(prefix)
+
+        return await self._in_queue(listed)
 
     async def get_document(self, request: DocumentRequest, session: str = "") -> DocumentAnswer:
         """A document or lines of it. Raises Refused as `search` does, and 404 where there is no such document."""

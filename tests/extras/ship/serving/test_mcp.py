@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import threading
 from contextlib import asynccontextmanager
 
@@ -16,8 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from ragbench.extras.ship.access import Access, Tokens
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.mcp import METRICS, create_server
-from ragbench.extras.ship.serving.messages import SearchAnswer
+from ragbench.extras.ship.serving.messages import SearchAnswer, SearchFilters
 from ragbench.extras.ship.serving.service import SearchService
+from ragbench.search.engine.context import count_tokens
 from ragbench.search.engine.request import SearchOptions
 
 
@@ -50,26 +52,74 @@ def talk(request, service):
     return run
 
 
-def test_tools_are_described_by_the_schemas_of_the_service(talk, service) -> None:
-    tools = {tool.name: tool for tool in talk(lambda client: client.list_tools()).tools}
-    assert set(tools) == {"search", "search_with_hypothesis", "get_document", "list_documents", "health"}
-    properties = tools["search"].input_schema["properties"]
-    options = {field.name for field in dataclasses.fields(SearchOptions)}
-    assert set(properties) == {"query", "top_n", "filters", "explain", "format", *options}
-    assert properties["top_n"]["maximum"] == service.limits.max_top
-    supposed = tools["search_with_hypothesis"].input_schema
-    assert set(supposed["properties"]) == set(properties) and supposed["required"] == ["query", "hypothesis"]
+def test_tools_are_small_and_offer_every_option(talk, service) -> None:
+    listed = talk(lambda client: client.list_tools())
+    tools = {tool.name: tool for tool in listed.tools}
+    assert list(tools) == ["search", "read", "outline", "related", "search_with_hypothesis"]
+    assert len(listed.model_dump_json(by_alias=True, exclude_none=True)) <= 6000
+    assert list(tools["search"].input_schema["properties"]) == ["query", "max_tokens", "options"]
+    described = tools["search"].input_schema["properties"]["options"]["description"]
+    options = {field.name for field in dataclasses.fields(SearchOptions)} - {"hypothesis"}
+    assert all(name in described for name in {"top_n", "explain", "format", *options, *SearchFilters.model_fields})
+    assert tools["search_with_hypothesis"].input_schema["required"] == ["query", "hypothesis"]
     assert tools["search"].annotations.read_only_hint
     assert "19 documents" in tools["search"].description
 
 
+def test_an_agent_searches_reads_and_cites(talk, service) -> None:
+    async def conversation(client):
+        assert "path#heading:lines" in client.instructions
+        found = await client.call_tool("search", {"query": "how do programs prove their identity", "max_tokens": 300})
+        assert found.structured_content is None
+        text = found.content[0].text
+        citation, _, passage = text.split("\n\n[2]")[0].partition("\n")
+        assert re.fullmatch(r"\[1\] authentication\.md#.+:\d+-\d+", citation) and count_tokens(text) <= 300
+        read = (await client.call_tool("read", {"path": citation})).content[0].text
+        assert passage in read and read.startswith("authentication.md:")
+        outline = (await client.call_tool("outline", {"path": "authentication.md"})).content[0].text
+        assert citation.partition("#")[2].rpartition(":")[0] in outline
+        contents = (await client.call_tool("outline", {})).content[0].text
+        assert contents.startswith("all: 19 documents") and "authentication.md (" in contents
+        related = (await client.call_tool("related", {"path": "authentication.md"})).content[0].text
+        assert "similar: " in related and "authentication.md (" not in related.partition("\n")[2]
+        (cut,) = (await client.call_tool("read", {"path": "authentication.md", "max_tokens": 60})).content
+        assert count_tokens(cut.text) <= 60 and "continue with lines" in cut.text
+        resource = await client.read_resource("docs:///authentication.md")
+        assert passage in resource.contents[0].text
+
+    talk(conversation)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        *(("search", {"query": "a", "max_tokens": n}, "max_tokens: input should be") for n in (0, -1, 10**9)),
+        ("search", {"query": "programs", "max_tokens": 1}, "No passage fits into 1 tokens"),
+        ("search", {"query": "a", "options": {"top_n": 0}}, "top_n: input should be greater"),
+        ("search", {"query": "a", "options": {"colour": "red"}}, "colour: extra inputs are not permitted"),
+        ("read", {"path": "../../etc/passwd"}, "there is no document '../../etc/passwd'"),
+        ("read", {"path": "authentication.md", "lines": "900-990"}, "lines must be between"),
+        ("read", {"path": "authentication.md", "heading": "None such"}, "there is no heading 'None such'"),
+        ("outline", {"path": "nowhere"}, "there is no document or folder 'nowhere'"),
+    ],
+)
+def test_hostile_arguments_get_a_sentence(service, tool: str, arguments: dict, said: str) -> None:
+    async def session():
+        async with Client(create_server(service)) as client:
+            return await client.call_tool(tool, arguments)
+
+    assert said in asyncio.run(session()).content[0].text
+
+
 def test_search_answers_as_over_http(talk, post) -> None:
     asked = {"query": "how do programs prove their identity", "top_n": 3, "filters": {"min_bytes": 10}}
-    result = talk(lambda client: client.call_tool("search", asked))
-    assert not result.is_error
-    assert result.structured_content["hits"] == post(asked).json()["hits"]
-    SearchAnswer.model_validate_json(result.content[0].text)
-    assert json.loads(result.content[0].text) == result.structured_content
+    options = {name: value for name, value in asked.items() if name != "query"} | {"format": "json"}
+    for arguments in (asked, {"query": asked["query"], "options": options}):  # as in 0.1, and now
+        result = talk(lambda client, arguments=arguments: client.call_tool("search", arguments))
+        assert not result.is_error
+        assert result.structured_content["hits"] == post(asked).json()["hits"]
+        SearchAnswer.model_validate_json(result.content[0].text)
+        assert json.loads(result.content[0].text) == result.structured_content
 
 
 def test_a_model_may_read_the_answer_as_xml(talk, post) -> None:
@@ -107,7 +157,8 @@ def test_a_tool_of_its_own_takes_a_hypothesis(talk) -> None:
 
 def test_health_and_metrics(talk) -> None:
     assert talk(lambda client: client.call_tool("health", {})).structured_content["documents"] == 19
-    assert [str(each.uri) for each in talk(lambda client: client.list_resources()).resources] == [METRICS]
+    resources = [str(each.uri) for each in talk(lambda client: client.list_resources()).resources]
+    assert len(resources) == 20 and resources[-1] == METRICS and "docs:///authentication.md" in resources
     assert "ragbench_documents 19.0" in talk(lambda client: client.read_resource(METRICS)).contents[0].text
 
 
