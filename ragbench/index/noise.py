@@ -1,7 +1,7 @@
 """How near the best chunk is to queries that have nothing to do with the collection: what a cosine must exceed.
 
 Cosines of unrelated texts are 0.1 with one encoder and 0.8 with another, and the best of many chunks is nearer than
-that of few. The best cosines of everyday questions give the scale on which that of a query says something.
+that of few. The best cosines of everyday questions and of letters without meaning give the scale.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragbench.index.dense import DenseIndex
     from ragbench.models import Encoder
 
-VERSION = 1
+VERSION = 2
 _BEST = "best.npy"
 _LEAST_DEVIATION = 1e-3  # of a collection to which all everyday questions are equally near
 
@@ -32,24 +32,41 @@ calories in a slice of cake; how do volcanoes erupt; the rules of chess for begi
 grow tomatoes on a balcony; fix a flat bicycle tyre; when was the printing press invented; how to tie a bow tie
 """
 QUESTIONS = tuple(question.strip() for question in EVERYDAY.split(";"))
+MEANINGLESS = (
+    "xkqj vzt;asdf jkl;wqpz mrt;hjkl;aaaa bbb;xxyyzz;zxcvb;dfgh rty;qpwo eiru;blah blah;foo bar;jjjj;lkjh fdsa;vbnm;"
+    "tgb yhn ujm;!!! ???"
+).split(";")
+_TO_DEVIATION = 1.4826  # of a normal distribution: standard deviation / median absolute deviation
 
 
 def build_noise(folder: Path, dense: DenseIndex, encoder: Encoder) -> None:
-    """Write the best cosine of every everyday question, float32 (32,); empty for a collection without chunks."""
-    found = dense.search(encoder.encode_queries(QUESTIONS), 1)
+    """Write the best cosines of everyday questions, then of letters, float32 (48,); empty without chunks."""
+    found = dense.search(encoder.encode_queries([*QUESTIONS, *MEANINGLESS]), 1)
     np.save(folder / _BEST, np.array([r.scores[0] for r in found if len(r)], dtype=np.float32), allow_pickle=False)
 
 
 class Noise:
-    """The best cosines of everyday questions, as their mean and standard deviation."""
+    """The best cosines of everyday questions, as their mean and standard deviation, and of all meaningless queries."""
 
     def __init__(self, folder: Path, dense: DenseIndex) -> None:
         """Open the artefact in `folder`."""
         best: NDArray[np.float32] = np.load(folder / _BEST, allow_pickle=False)
-        self.mean, self.deviation = (float(best.mean()), float(best.std())) if len(best) else (0.0, 0.0)
+        everyday = best[: len(QUESTIONS)]
+        self.mean, self.deviation = (float(everyday.mean()), float(everyday.std())) if len(best) else (0.0, 0.0)
+        self._middle = float(np.median(best)) if len(best) else 0.0
+        self._spread = _TO_DEVIATION * float(np.median(np.abs(best - self._middle))) if len(best) else 0.0
         self._dense = dense
 
     def deviations(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
-        """By how many standard deviations the best cosine of a unit vector (dim,) with n > 0 chunks is above noise."""
-        best = float((self._dense.vectors[chunks] @ query).max())
-        return (best - self.mean) / max(self.deviation, _LEAST_DEVIATION)
+        """By how many deviations the best cosine of a unit vector with n > 0 chunks is above everyday questions."""
+        return (self._best(query, chunks) - self.mean) / max(self.deviation, _LEAST_DEVIATION)
+
+    def robust_deviations(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
+        """The same above the median of everyday questions and letters, in median absolute deviations scaled to sigma.
+
+        A collection that answers a few of the questions moves neither number much.
+        """
+        return (self._best(query, chunks) - self._middle) / max(self._spread, _LEAST_DEVIATION)
+
+    def _best(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
+        return float((self._dense.vectors[chunks] @ query).max())
