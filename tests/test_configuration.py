@@ -194,7 +194,7 @@ def test_an_experiment_begins_with_another(conf: Path) -> None:
     assert composed["fuse"]["weights"] | {"code": 0, "graph": 0, "documents": 0} == (
         {"dense": 0.8, "lexical": 3, "code": 0, "graph": 0, "documents": 0}
     )
-    assert (composed["recency"]["bias"], composed["p8"]["limit"]["max_per_doc"]) == (0.3, 2)
+    assert composed["recency"]["bias"] == 0.3 and composed["p8"]["limit"] is None  # MMR in its place, seed 001
 
 
 def test_options_of_ones_own(conf: Path) -> None:

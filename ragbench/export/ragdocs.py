@@ -76,19 +76,27 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("Classify", "navigational"): 1.5,
     ("Classify", "exploratory"): 1.3,
     ("Classify", "override"): None,
+    ("Classify", "signals"): "seed",
     ("ExpandTerms", "top_k"): 3,
     ("ExpandTerms", "threshold"): 0.5,
     ("ExpandTerms", "sources"): ["dense"],
     ("FollowLinks", "factor"): 0.5,
     ("FollowLinks", "hops"): 1,
+    ("FollowLinks", "seeds"): 1000,  # every candidate
+    ("FollowLinks", "new_only"): False,
+    ("FollowLinks", "share"): 1.0,
     ("RetrieveCode", "language"): None,
     ("RetrieveCode", "route"): "always",
     ("RetrieveCode", "min_match"): 0.0,
     ("Calibrate", "threshold"): 0.035,  # keys for the two exist, but the loader does not read them
     ("Calibrate", "steepness"): 150.0,
+    ("Calibrate", "lists"): 0,  # the formula takes every score as it is
     ("BoostRecent", "tiers"): [[7.0, 1.2], [30.0, 1.1]],
     ("BoostRecent", "now"): None,
     ("WeighByDecisiveness", "sources"): ["dense", "lexical"],
+    ("WeighByDecisiveness", "measure"): "variance",
+    ("WeighByDecisiveness", "threshold"): 0.1,
+    ("BoostCommunity", "include_seeds"): False,
     ("DropNearCopies", "unit"): "character",
     ("Diversify", "candidates"): 50,
     ("Diversify", "scale"): "score",
@@ -141,11 +149,23 @@ def replayed(settings: Settings, version: str | None = None) -> Settings:
     own = composition.compose(["+exp=ragdocs"]).config
     always = {"graph": own["graph"]} if read.stage(FollowLinks) is None else {}
     if read.stage(Calibrate) is None:
-        always["calibration"] = {"_target_": f"{Calibrate.__module__}.Calibrate", "threshold": 0.035, "steepness": 150}
+        always["calibration"] = _fixed_node(Calibrate)
     if read.stage(DropEqualTexts) is None:
         always["p8.content_hash"] = {"_target_": f"{DropEqualTexts.__module__}.DropEqualTexts"}
-    without = (Diversify,) if read.stage(LimitPerDocument) else ()
+    if read.stage(RetrieveLexical) is None:
+        always["lexical"] = {} if _has_source(read) else _fixed_node(RetrieveLexical)
+    without = (LimitPerDocument,) if read.stage(Diversify) else ()
     return read.replayed(_ORDER, _fixed(read), always, without)
+
+
+def _fixed_node(cls: type[Any]) -> dict[str, Any]:
+    """A stage as the system always has it."""
+    own = {name: value for (kind, name), value in _FIXED.items() if kind == cls.__name__}
+    return {"_target_": f"{cls.__module__}.{cls.__name__}", **own}
+
+
+def _has_source(read: Reading) -> bool:
+    return any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode))
 
 
 def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -153,20 +173,21 @@ def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
     reranker = str(read.value(Rerank, "model", _RERANKER))
     packed = bundled.find(reranker)
     chunker = read.index_value("chunker")
-    expands = read.stage(ExpandTerms) is not None
+    expands, diversifies = read.stage(ExpandTerms) is not None, read.stage(Diversify) is not None
+    limit = read.value(LimitPerDocument, "max_per_doc", 0)
     tables: dict[str, dict[str, Any]] = {
         "search": {
             "semantic_weight": _weight(read, weights, RetrieveDense, "dense"),
-            "keyword_weight": _weight(read, weights, RetrieveLexical, "lexical"),
+            "keyword_weight": _weight(read, weights, RetrieveLexical, "lexical") if _has_source(read) else 1.0,
             "recency_bias": float(read.value(BoostRecent, "bias", 0.0)),
             "rrf_k_constant": round(float(read.value(Fuse, "k", 60))),
             "min_confidence": float(read.value(FilterByConfidence, "threshold", 0.0)),
-            "max_chunks_per_doc": int(read.value(LimitPerDocument, "max_per_doc", 0)),
+            "max_chunks_per_doc": 0 if diversifies else int(limit),
             "dedup_enabled": read.stage(DropParaphrases) is not None,
             "dedup_similarity_threshold": float(read.value(DropParaphrases, "threshold", 0.85)),
             "ngram_dedup_enabled": read.stage(DropNearCopies) is not None,
             "ngram_dedup_threshold": float(read.value(DropNearCopies, "threshold", 0.7)),
-            "mmr_enabled": read.stage(Diversify) is not None,
+            "mmr_enabled": diversifies,
             "mmr_lambda": float(read.value(Diversify, "lambda_", 0.7)),
             "rerank_enabled": read.stage(Rerank) is not None,
             "rerank_model": packed.aliases[0] if packed and packed.aliases else reranker,
@@ -180,7 +201,7 @@ def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]
             "community_detection_enabled": read.stage(BoostCommunity) is not None,
             "community_boost_factor": float(read.value(BoostCommunity, "factor", 1.1)),
             "dynamic_weights_enabled": read.stage(WeighByDecisiveness) is not None,
-            "variance_threshold": 0.1,  # of a variance; p4 measures something else, which is listed as not expressed
+            "variance_threshold": _variance_threshold(read),
             "min_weight_factor": float(read.value(WeighByDecisiveness, "min_factor", 0.5)),
             "hyde_enabled": read.stage(SupposeAnswer) is not None,
         },
@@ -266,6 +287,14 @@ def _raw_floor(read: Reading) -> float | None:
     return round(min(max(floor, 0.0), 1.0), 6)
 
 
+def _variance_threshold(read: Reading) -> float:
+    """The threshold where it is one of variances, else that of the system: decisiveness is listed as not expressed."""
+    weighs = read.stage(WeighByDecisiveness)
+    if weighs is None or weighs.measure != "variance":
+        return 0.1
+    return float(read.value(WeighByDecisiveness, "threshold", 0.1))
+
+
 def _rounded_k(read: Reading) -> list[str]:
     fuse = read.stage(Fuse)
     if fuse is None or float(fuse.k).is_integer():
@@ -318,8 +347,8 @@ def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:
 def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quantised: bool) -> list[str]:
     """A sentence for everything that the system always does and this configuration does not, or does in another way."""
     sentences = []
-    if not any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode)):
-        sentences.append(f"no source of this configuration exists in {_SYSTEM}: with this file it finds nothing")
+    if not _has_source(read):
+        sentences.append(f"no source of this configuration exists in {_SYSTEM}: with this file it searches keywords")
     if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
         sentences.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings, with other sizes for parents")
     if read.stage(FollowLinks) is None:
@@ -334,7 +363,7 @@ def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quan
     if read.stage(DropEqualTexts) is None:
         sentences.append(f"p8.content_hash is off: {_SYSTEM} always drops equal texts")
     if read.stage(Diversify) is not None and read.stage(LimitPerDocument) is not None:
-        sentences.append(f"p11 and p8.limit are both on: {_SYSTEM} applies max_chunks_per_doc only without MMR")
+        sentences.append(f"p11 and p8.limit are both on: {_SYSTEM} limits chunks per document only without MMR")
     if read.stage(Rerank) is not None and quantised:
         sentences.append(f"p6.model was measured with int8 weights in ONNX form: {_SYSTEM} loads the PyTorch weights")
     if read.stage(RetrieveDense) is not None:

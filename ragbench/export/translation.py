@@ -34,7 +34,6 @@ _NEUTRAL: Fixed = {
     ("Fuse", "norms"): {},
     ("Fuse", "least"): {"dense": -1.0},
     ("Fuse", "missing"): "lowest",
-    ("Fuse", "sources"): (),
     ("index", "encoder.adapter"): "",
     ("index", "passage.title"): False,
     ("index", "passage.path"): False,
@@ -161,7 +160,9 @@ def _part(key: str) -> str:
 
 
 def _parameters(stage: Any) -> dict[str, Any]:
-    return {field.name: plain(getattr(stage, field.name)) for field in dataclasses.fields(stage)}
+    """The parameters of a stage, without those that the pipeline fills in."""
+    fields = (field for field in dataclasses.fields(stage) if "made by" not in field.metadata)
+    return {field.name: plain(getattr(stage, field.name)) for field in fields}
 
 
 def _json(value: Any) -> str:

@@ -5,13 +5,21 @@ A criterion that honest code does not meet stays here as an expected failure wit
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.types import CompressionStats
 from ragbench.config import composition
+from ragbench.corpus.links import collection_digest
+from ragbench.corpus.reader import read_vault
+from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.index import Index
+from ragbench.models.access import Models
 from ragbench.search.engine.answer import answer
+from tests.notes import write_vault
 
 PHASE1, PHASE2, PHASE3, PHASE4 = (f"+exp=phase{n}" for n in (1, 2, 3, 4))
 
@@ -189,6 +197,31 @@ def test_auth_finds_authentication_in_the_whole_of_phase_2(handbook) -> None:
     # found by vectors alone, and nearer to them than everyday questions come: 2/61 = 0.0328, a confidence of 0.557
     assert "authentication" in handbook.docnos("auth", PHASE2)
     assert [handbook.docnos(text, PHASE2) for text in ("zzz qqq", "sourdough bread recipe")] == [[], []]
+
+
+THRESHOLD = [f"{system}phase{n}" for system in ("", "ragdocs_") for n in (1, 2, 3, 4)] + ["all", "ragdocs_full"]
+FAST = ("p6=off", "p13=off")  # neither adds nor drops a hit
+
+
+@pytest.mark.parametrize("preset", THRESHOLD)
+def test_auth_finds_authentication_and_nonsense_nothing_in_every_preset_of_the_seeds(handbook, preset: str) -> None:
+    words = (f"+exp={preset}", *FAST)
+    assert "authentication" in handbook.docnos("auth", *words)
+    assert [handbook.docnos(text, *words) for text in ("zzz qqq", "qwerty asdf")] == [[], []]
+
+
+@pytest.mark.parametrize("count", [12, 500])
+def test_nonsense_finds_nothing_among_few_and_many_notes(
+    workplace: Path, models: Models, tmp_path: Path, count
+) -> None:
+    documents = read_vault(write_vault(tmp_path, count)).documents
+    store = ArtefactStore(workplace / "index")
+    queries = ("zzz qqq", "qwerty asdf", documents[0].title)
+    for preset in ("phase1", "phase3", "all", "ragdocs_phase1", "ragdocs_full"):
+        settings = composition.compose([f"+exp={preset}", *FAST])
+        index = Index(settings.index, collection_digest(documents), lambda: documents, store, models)
+        found = [answer(text, settings.pipeline, index, 10).hits for text in queries]
+        assert [len(hits) > 0 for hits in found] == [False, False, True], preset
 
 
 def test_auth_finds_authentication_in_the_whole_of_phase_3(handbook) -> None:
@@ -440,7 +473,8 @@ def test_the_real_system_is_the_ground_of_its_phases() -> None:
         assert "recency" in stages
         if phase.startswith("_phase"):
             plain = {name for name, _ in composition.compose([f"+exp={phase[1:]}"]).pipeline}
-            assert set(stages) == plain | {"graph", "recency"}
+            # seed 001, "Processing Pipeline": MMR or the limit per document
+            assert set(stages) == (plain | {"graph", "recency"}) - ({"p8.limit"} if "p11" in stages else set())
             assert "p6" not in stages or (stages["p6"].max_length, stages["p6"].tail) == (512, "drop")
 
 

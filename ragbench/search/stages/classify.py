@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ragbench.base.bounds import Checked, Weight
 from ragbench.base.types import QueryClass, QueryState
@@ -22,13 +22,15 @@ class Classify(Checked):
     """Classify the query by its form and multiply the weight of the source that is best for its class.
 
     `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
-    001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query.
+    001, P3, have 1.5, 1.5 and 1.3. `override`: take this class for every query. `signals`:
+    `seed` takes those of the seeds alone, `more` also error codes, flags, calls, dotted names and other places.
     """
 
     factual: Weight = 1.5  # x lexical
     navigational: Weight = 1.5  # x graph
     exploratory: Weight = 1.3  # x dense
     override: QueryClass | None = None  # or factual, navigational, exploratory
+    signals: Literal["more", "seed"] = "more"  # seed: the signals of the seeds alone
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
@@ -40,7 +42,7 @@ class Classify(Checked):
         return [self._classified(state) for state in states]
 
     def _classified(self, state: QueryState) -> QueryState:
-        found: QueryClass = self.override or classify(state.query.text)
+        found: QueryClass = self.override or classify(state.query.text, seed=self.signals == "seed")
         source, factor = _SOURCE_OF[found], float(getattr(self, found))
         noted = replace(state, query_class=found).with_note(f"a {found} query: {source} counts x{factor:g}")
         return noted.with_weight(source, factor)
@@ -49,8 +51,8 @@ class Classify(Checked):
         return f"weigh sources for {'a ' + self.override if self.override else 'the kind of'} query"
 
 
-def classify(text: str) -> QueryClass:
+def classify(text: str, *, seed: bool = False) -> QueryClass:
     """The class of a query: factual if it fits, else navigational if it fits, else exploratory."""
-    if names_something_exact(text):
+    if names_something_exact(text, seed=seed):
         return "factual"
-    return "navigational" if names_a_place(text) else "exploratory"
+    return "navigational" if names_a_place(text, seed=seed) else "exploratory"

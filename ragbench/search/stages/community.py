@@ -22,12 +22,13 @@ class BoostCommunity(Checked):
 
     Seed 001, "Community Detection": Louvain communities of the link graph (Blondel et al., 2008). It works on fused
     scores, because before fusion only ranks count and a boost would change nothing in most lists. The best documents
-    are boosted with their communities; else they would fall behind the others. A document without links is in no
-    community and boosts no other.
+    are boosted with their communities, else they would fall behind; not with `include_seeds` false, as in the seed.
+    A document without links is in no community and boosts no other.
     """
 
     factor: Factor = 1.1
     seeds: Count = 3
+    include_seeds: bool = True  # the best documents are boosted, too; false: only others, as in seed 001
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
@@ -48,6 +49,8 @@ class BoostCommunity(Checked):
         best = list(dict.fromkeys(documents.tolist()))[: self.seeds]
         favoured = np.unique(index.graph.community[best]) if best else np.empty(0, dtype=np.int32)
         member = np.isin(communities, favoured[favoured >= 0])
+        if not self.include_seeds:
+            member &= ~np.isin(documents, best)
         return Ranking.of(ranking.chunks, np.where(member, ranking.scores * self.factor, ranking.scores))
 
     def describe(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 class WeighByDecisiveness(Checked):
     """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
 
-    Seed 001, "Score-Aware Fusion", with `decisiveness` in place of its variance. Variances cannot be compared with one
-    threshold, because cosines run from 0.5 to 0.9 and BM25 scores from 0 to 30; scaled to [0, 1] first, a list with one
-    outstanding hit has the smallest variance. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are the
+    Seed 001, "Score-Aware Fusion", with `measure` `variance` as there: the variance of a source's scores in place of
+    decisiveness, at a `threshold` of 0.1. Variances cannot be compared with one threshold, because cosines run from 0.5
+    to 0.9 and BM25 scores from 0 to 30; scaled to [0, 1] first, a list with one outstanding hit has the smallest
+    variance. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are the
     weights of fusion by source (1 when absent), which the factors multiply.
     """
 
     threshold: Positive = 0.5  # decisiveness from which a source has its full weight
     min_factor: Share = 0.5
+    measure: Literal["decisiveness", "variance"] = "decisiveness"  # variance: as seed 001, with a threshold of 0.1
     sources: tuple[str, ...] = ("dense", "lexical")
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
@@ -42,8 +44,9 @@ class WeighByDecisiveness(Checked):
 
     def _weighed(self, state: QueryState) -> QueryState:
         present = [source for source in self.sources if source in state.rankings]
+        measure = decisiveness if self.measure == "decisiveness" else variance
         factors = {
-            source: min(1.0, max(self.min_factor, decisiveness(state.rankings[source]) / self.threshold))
+            source: min(1.0, max(self.min_factor, measure(state.rankings[source]) / self.threshold))
             for source in present
         }
         base = {source: self.weights.get(source, 1.0) * state.weights.get(source, 1.0) for source in present}
@@ -56,7 +59,12 @@ class WeighByDecisiveness(Checked):
         return state
 
     def describe(self) -> str:
-        return "weigh sources by how decided they are"
+        return "weigh sources by " + ("how decided they are" if self.measure == "decisiveness" else "variance")
+
+
+def variance(ranking: Ranking) -> float:
+    """The variance of the scores as they are, 0 for none."""
+    return float(ranking.scores.astype(np.float64).var()) if len(ranking) else 0.0
 
 
 def decisiveness(ranking: Ranking) -> float:

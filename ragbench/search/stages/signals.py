@@ -26,17 +26,33 @@ _PLACES = re.compile(
     r"\[\[|\]\]|\b(?:section|chapter|guide|tutorial|page|reference|manual)s?\b|\bdoc(?:s|umentation)\b", re.IGNORECASE
 )
 
+# Those of the seeds alone: 001, "Query Type Classification"; 000, P3, whose words are not anchored, with "in the X".
+_SEED_EXACT = (
+    re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]"),
+    re.compile(r"\b[a-z]+_[a-z_]+\b"),
+    re.compile(r"`[^`]+`"),
+    *_EXACT[:2],
+)
+_SEED_PLACES = re.compile(
+    r"\[\[|\]\]|section|chapter|guide|tutorial|documentation|\bdocs\b|\bin the \w+", re.IGNORECASE
+)
+
 
 def names_code(text: str) -> bool:
     """Whether a query holds a name as programs write it: an identifier, a call, a flag, anything in backticks."""
     return any(signal.search(text) for signal in _IDENTIFIERS)
 
 
-def names_something_exact(text: str) -> bool:
-    """Whether a query holds a name as programs write it, a version, an error code or a quoted phrase."""
+def names_something_exact(text: str, *, seed: bool = False) -> bool:
+    """Whether a query holds a name as programs write it, a version, an error code or a quoted phrase.
+
+    `seed`: by the signals of the seeds alone, without calls, flags, dotted names and error codes.
+    """
+    if seed:
+        return any(signal.search(text) for signal in _SEED_EXACT)
     return names_code(text) or any(signal.search(text) for signal in _EXACT)
 
 
-def names_a_place(text: str) -> bool:
-    """Whether a query names a part of the documents: a section, a guide, `[[a note]]`."""
-    return _PLACES.search(text) is not None
+def names_a_place(text: str, *, seed: bool = False) -> bool:
+    """Whether a query names a part of the documents: a section, a guide, `[[a note]]`; `seed`: as seed 000 does."""
+    return (_SEED_PLACES if seed else _PLACES).search(text) is not None

@@ -12,14 +12,16 @@ from ragbench.base.types import QueryState
 from ragbench.search.stages.stage import Retriever, fused
 
 if TYPE_CHECKING:
-    from ragbench.index.noise import Noise
     from ragbench.index.index import Index
+    from ragbench.index.noise import Noise
 
 FIRST_RANK = 1 / 61
 """What a list gives to its first hit in the seeds' formula, by weight 1 and k 60."""
 FOLLOWERS = frozenset({"graph"})
 """Sources that repeat what other sources found, and have no vote."""
-_STANDS_OUT = 2.0  # robust deviations; "zzz qqq" reaches 1.4 on vaults of 10 to 500 notes, "auth" 2.2 where there is one
+_STANDS_OUT = (
+    2.0  # robust deviations; "zzz qqq" reaches 1.4 on vaults of 10 to 500 notes, "auth" 2.2 where there is one
+)
 _ROUNDING = 1e-9
 
 
@@ -55,7 +57,7 @@ def factor(state: QueryState, index: Index, lists: int, noise: Mapping[str, str]
         return 1.0
     asked = [source for source in state.rankings if source not in FOLLOWERS]
     voted = [source for source in asked if len(state.rankings[source])]
-    top = max(state.unanimous, *fused(state).scores[:1].tolist())
+    top = float(max(state.unanimous, *fused(state).scores[:1].tolist()))
     words_first = sorted(voted, key=noise.__contains__)
     if len(voted) < len(asked) and not any(_stands_out(state, index, source, noise) for source in words_first):
         return min(1.0, FIRST_RANK / top)
