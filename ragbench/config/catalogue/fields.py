@@ -58,9 +58,9 @@ def fields_of(target: str) -> tuple[Field, ...]:
 
 
 def is_installed(target: str) -> bool:
-    """Whether the module of a class is there; what is not a part of ragbench is taken to be."""
+    """Whether the module of a class is there, which only that of an extra may not be."""
     module = present_name(target).rpartition(".")[0]
-    return not module.startswith("ragbench.") or _path(module).is_file()
+    return not module.startswith("ragbench.extras.") or _path(module).is_file()
 
 
 def docstring(target: str) -> str:
