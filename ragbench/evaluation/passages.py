@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 TOKENS = f"Tokens@{DEPTH}"
 """Tokens of the first ten hits, as the encoder counts them."""
 
+BUDGETS = (500, 1_000, 2_000, 4_000)
+"""Token budgets at which recall is always measured."""
+
 Grades = Mapping[str, int]
 Parts = frozenset[str]
 
@@ -37,6 +40,11 @@ Parts = frozenset[str]
 def recall_within(tokens: int) -> str:
     """The name of a measure: the share of a topic's grades in the first hits that fit into this many tokens."""
     return f"Recall@{tokens}tokens"
+
+
+def useful_within(tokens: int) -> str:
+    """Return the name of a measure: the token share, within a budget, of hits that cover a new relevant part."""
+    return f"Useful@{tokens}tokens"
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,10 @@ class Passages:
 
 
 def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
-    """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within a budget of tokens.
+    """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within token budgets.
 
-    Only of topics with a relevant part. `Unjudged@10` counts hits that cover no judged part.
+    The budgets are `BUDGETS` and `budget`, at which the share of useful tokens is measured too. Only of topics with a
+    relevant part. `Unjudged@10` counts hits that cover no judged part.
     """
     import pandas as pd
 
@@ -93,7 +102,8 @@ def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchm
             PRIMARY: ndcg(answer.gains, answer.ideal),
             UNJUDGED: sum(gain is None for gain in answer.gains) / DEPTH,
             TOKENS: float(answer.tokens),
-            recall_within(budget): answer.recall,
+            **{recall_within(tokens): recall for tokens, recall in answer.recalls.items()},
+            useful_within(budget): answer.useful,
         }
         if bounded:
             values[if_useful(PRIMARY)] = ndcg_if_useful(answer.gains, answer.ideal, typical)
@@ -103,13 +113,14 @@ def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchm
 
 @dataclass(frozen=True)
 class _Answer:
-    """Gains of the first ten hits (None: unjudged), the gains of the ideal order, tokens, recall within the budget."""
+    """Gains of the first ten hits (None: unjudged) and of the ideal order, tokens, recall by budget, useful share."""
 
     qid: str
     gains: Gains
     ideal: Sequence[float]
     tokens: int
-    recall: float
+    recalls: Mapping[int, float]
+    useful: float
 
 
 def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget: int) -> _Answer | None:
@@ -125,24 +136,30 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
     docnos = sorted({part.rpartition("#")[0] for part in relevant})
     gains: list[float | None] = []
     covered: set[str] = set()
-    within: set[str] = set()
-    spent, tokens = 0, 0
+    within: dict[int, set[str]] = {tokens: set() for tokens in sorted({*BUDGETS, budget})}
+    spent, tokens, kept, useful = 0, 0, 0, 0
     chunks = state.fused.chunks.tolist() if state.fused is not None else []
     for rank, chunk in enumerate(chunks):
         returned = state.contexts.get(chunk, (chunk,))
-        length = passages.tokens(returned) if rank < DEPTH or spent <= budget else 0
+        length = passages.tokens(returned) if rank < DEPTH or spent <= max(within) else 0
         spent += length
         parts = passages.covered(returned, quotes) & set(grades)
         if rank < DEPTH:
             tokens += length
             gains.append(max((max(0, grades[part]) for part in parts - covered), default=0.0 if parts else None))
             covered |= parts
-        if spent <= budget:
-            within |= parts
-        elif rank >= DEPTH:
+        elif spent > max(within):
             break
-    share = sum(relevant.get(part, 0) for part in within) / sum(relevant.values())
-    return _Answer(qid, gains, ideal_gains(passages.units(docnos, quotes), relevant), tokens, share)
+        if spent <= budget:
+            kept += length
+            useful += length * bool((parts - within[budget]) & set(relevant))
+        for most, fitting in within.items():
+            if spent <= most:
+                fitting |= parts
+    total = sum(relevant.values())
+    recalls = {most: sum(relevant.get(part, 0) for part in fitting) / total for most, fitting in within.items()}
+    ideal = ideal_gains(passages.units(docnos, quotes), relevant)
+    return _Answer(qid, gains, ideal, tokens, recalls, useful / kept if kept else 0.0)
 
 
 def ideal_gains(units: Sequence[Parts], relevant: Grades) -> list[float]:

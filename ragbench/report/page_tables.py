@@ -152,7 +152,9 @@ def arms(results: Measurements) -> Table:
         *(
             PageColumn(
                 name,
-                _MEANING.get(name, "share of the relevant sections' grades that fit"),
+                _MEANING.get(
+                    name, _USEFUL if name.startswith("Useful") else "share of relevant section grades that fit"
+                ),
                 of(passages, name, 0 if name == TOKENS else 3),
             )
             for name in context
@@ -170,6 +172,7 @@ def arms(results: Measurements) -> Table:
     return Table.of("Means over all measured topics", columns, results.arms)
 
 
+_USEFUL = "token share of results that contain a new relevant section"
 _MEANING = {
     "RR": "reciprocal rank of the first relevant document",
     "R@10": "share of the relevant documents among the first 10",
