@@ -175,9 +175,12 @@ def test_the_links_of_a_paragraph_take_linear_time() -> None:
     seconds = []
     for count in (2_000, 8_000):
         text = " ".join(f"[{number}](page.md)" for number in range(count))
-        begun = time.process_time()
-        assert len(parse_markdown(text).links) == count
-        seconds.append(time.process_time() - begun)
+        taken = []
+        for _ in range(3):  # the least of three: other work on the machine only adds to it
+            begun = time.process_time()
+            assert len(parse_markdown(text).links) == count
+            taken.append(time.process_time() - begun)
+        seconds.append(min(taken))
     assert seconds[1] < 10 * seconds[0]  # quadratic: 16
 
 
