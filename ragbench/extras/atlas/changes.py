@@ -13,6 +13,8 @@ BASES = (BASE, "baseline", "recommended")
 """What effects are measured against: all changes against the first, presets also against the others."""
 ORDER, WITHOUT = "rank=questions", "-without-"
 """The order that was learned from questions, and what follows its name where a site was left out (`fit order`)."""
+EARLIER = "earlier"
+"""The group of changes whose presets have other values now: no prediction is made from them."""
 _FILE = Path(__file__).with_name("changes.yaml")
 _SHARED = ("name", "data", "topics", "split", "seed", "latency", "tracking", "paths", "execution", "statistics")
 _SHARED_MORE = ("budget", "links", "artefacts", "measures", "primary", "context_tokens", "design", "tune")
@@ -33,7 +35,8 @@ def changes() -> Mapping[str, str]:
 
 @cache
 def _names() -> Mapping[frozenset[str], str]:
-    return {key(words.split()): name for name, words in changes().items()}
+    earlier = groups().get(EARLIER, {})
+    return {key(words.split()): name for name, words in changes().items() if name not in earlier}
 
 
 def key(words: Iterable[str]) -> frozenset[str]:

@@ -78,7 +78,7 @@ def measure(
         if group not in changes.groups():
             raise ConfigError(f"there is no group '{group}'{did_you_mean(group, list(changes.groups()), 'groups')}")
     failed: set[str] = set()
-    for group in groups or changes.groups():
+    for group in groups or [each for each in changes.groups() if each != changes.EARLIER]:
         for each in listed:
             if each.name in failed:
                 continue
