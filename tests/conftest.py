@@ -336,7 +336,7 @@ def cluster() -> Iterator[str]:
     """The override that joins a running Ray cluster of two processors; its nine processes end with the module."""
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'ragbench[ray]'")
-    part = pytest.importorskip("ragbench.extras.remote.execution_ray", reason="the part was left out")
+    part = pytest.importorskip("ragbench.extras.remote.execution_ray", reason="the part was excluded")
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     part._set_own_token(os.environ)

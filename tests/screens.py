@@ -3,7 +3,7 @@
     make screens                            both pages, some minutes of a quiet machine
     python -m tests.screens README.md       one of them; words such as paths.cache=FOLDER go to `ragbench run`
 
-Times of the first hour are left out, because they depend on the machine.
+Times of the first hour are excluded, because they depend on the machine.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Group:
 
 
 def groups(words: Sequence[str]) -> Iterator[Group]:
-    """The groups of the file; what a later one shares with an earlier one is left out."""
+    """The groups of the file; what a later one shares with an earlier one is excluded."""
     seen: set[tuple[str, str]] = set()
     settings = composition.arms({name: (f"exp={name}",) for name in ARMS}, ["cache.shipped=off", *words])
     benchmark = load(settings[0].config)

@@ -52,7 +52,7 @@ def room_named(parts: Sequence[str]) -> str:
 
 @cache
 def imports(path: Path) -> list[str]:
-    """Every module a file imports, wherever the statement stands; those for type checking only are left out."""
+    """Every module a file imports, wherever the statement stands; those for type checking only are excluded."""
     tree = parsed(path)
     hidden = {
         id(node)

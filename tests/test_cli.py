@@ -93,7 +93,7 @@ def test_every_command_has_the_same_style_of_options(command: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fly"], "there is no command 'fly'"),
+        (["fly"], "unknown command 'fly'"),
         (["run", "p2=maybe"], "p2 cannot be 'maybe'"),
         (["run", "wrong.key=1"], "wrong is unknown"),
         (["run", "dense.depth=ten"], "dense.depth must be a whole number of at least 1, got 'ten'"),

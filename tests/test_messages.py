@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,26 @@ STRANGE = re.compile(
     r"\b(illegal|oops|please|unfortunately|foretold|utilize|leverage|whilst|thereof|hence|nonetype|null pointer)\b",
     re.IGNORECASE,
 )
+DIALECT = re.compile(
+    r"\bsurely\b|\b(so|be|is|are|not|no|a|only|how) sure\b|\banew\b|\bwhence\b|\bin place of\b"
+    r"|\btakes? the place of\b|\b(nobody|anybody|somebody|everybody|whoever)\b|\bby (words|meaning)\b"
+    r"|\bnear-cop(y|ies)\b|\bpersons?\b|\bintervals hold together\b|\blooks? at (the )?test topics\b"
+    r"|\bsupposed answer\b|\bof (yours|ours|one's own)\b|\btold\b|\bsearch(es)? for parameters\b"
+    r"|\bquestions of people\b|\bpeople's questions\b|\bprocessors?\b|\blabels of links\b"
+    r"|\b(costs?|brings?) nothing\b|\bleft (out|for later looks)\b|\bleav(e|es|ing) (it |them )?out\b"
+    r"|\blies? (in|below|beside)\b|\bbeside\b|\bperhaps\b|\bonce more\b|\bmend\b|\bpassed over\b|\bstrangers?\b"
+    r"|\bthe searches under test\b|\bwhat (it|they|a fit) brings?\b"
+    r"|\b(is|are) no (?!longer|more|less|better|worse|different)[a-z]+",
+    re.IGNORECASE,
+)
+"""Words and phrases of a private dialect, for which the field has a term: significant, held-out, lexical, CPU ..."""
+ALLOWED = ("You judge search results", "Below is a section of a documentation", "Does the text answer the question?")
+"""Beginnings of prompts, whose recorded answers are pinned; in docstrings and pages, text in backticks is code."""
+KEYS = ("left out",)
+"""Keys of JSON output, which stay as they are."""
+PROSE = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/*.md")
+GENERATED = ("configuration.md",)
+"""Made of the comments in `conf/`."""
 _LOGS = ("info", "warning", "error")
 _PLACE = {"FileWarning": 2, "Finding": 3, "refused": 1, "Lever": 1}
 """The argument that is a sentence, where it is not the first."""
@@ -98,6 +119,55 @@ def test_an_error_is_one_line() -> None:
         and not message.text.endswith((": ", " "))
     ]
     assert wrong == []
+
+
+def _strings(path: Path) -> Iterator[tuple[int, str]]:
+    """Every string of a module with a space: messages, help texts, docstrings without the code in backticks."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    defined = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, defined) and ast.get_docstring(node)
+    }  # type: ignore[attr-defined]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            yield node.lineno, re.sub(r"`[^`]*`", "", node.value) if id(node) in docstrings else node.value
+
+
+def _pages() -> Iterator[tuple[str, str]]:
+    """The pages for readers, without code, tables and the targets of links."""
+    for pattern in PROSE:
+        for path in sorted(path for path in PACKAGE.parent.glob(pattern) if path.name not in GENERATED):
+            text = re.sub(
+                r"^(```|~~~).*?^(```|~~~)\s*$|`[^`\n]*`|\]\([^)]*\)",
+                "",
+                path.read_text(encoding="utf-8"),
+                flags=re.S | re.M,
+            )
+            yield str(path.relative_to(PACKAGE.parent)), text
+
+
+def dialect() -> list[tuple[str, str]]:
+    """Every place with a phrase of the dialect."""
+    places = [
+        (f"{path.relative_to(PACKAGE)}:{line}", text)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line, text in _strings(path)
+    ]
+    return [
+        (place, " ".join(text[max(0, hit.start() - 40) : hit.end() + 40].split()))
+        for place, text in [*places, *_pages()]
+        if text not in KEYS and not text.startswith(ALLOWED)
+        for hit in DIALECT.finditer(text)
+    ]
+
+
+def test_the_dialect_is_found() -> None:
+    assert DIALECT.search("It is surely better") and DIALECT.search("a score is no number")
+    assert len(list(_pages())) > 20
+
+
+def test_texts_use_the_terms_of_the_field() -> None:
+    assert dialect() == []
 
 
 if __name__ == "__main__":

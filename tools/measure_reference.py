@@ -66,7 +66,7 @@ def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], comma
         "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of topics "
         "without an answer that were answered with nothing, `FalseSilence` that of topics with one, `Hits@10` the "
         "documents among the first ten of a query, `passages` nDCG@10 of passages as they are returned. A verdict "
-        "weighs the effects on documents and passages (leaving out: of the proposal with all others on; adding: of the "
+        "weighs the effects on documents and passages (omission: of the proposal with all others on; adding: of the "
         "proposal alone), adjusted together, and the budget of time. `measured` and `timed` are commits; where they "
         "differ, times are of the search as it was then. The order of `recommended` has seen the train topics, not the "
         "test topics.",
@@ -232,7 +232,7 @@ def _runs(presets: Measurements, commands: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     environment = presets.record["environment"]
-    machine = f"{environment['processor']}, {environment['cpus']} processors, Python {environment['python']}"
+    machine = f"{environment['processor']}, {environment['cpus']} CPUs, Python {environment['python']}"
     timed = f", {presets.record['latency']['threads']} thread per query" if len(presets.latency) else ""
     rows = [(_commit(presets.record), f"`{command}`", machine + timed) for command in commands]
     return pd.DataFrame(rows, columns=["commit", "command", "machine"])

@@ -102,7 +102,7 @@ class Refused(ConfigError):
 class Checked:
     """Base of frozen dataclasses whose field types state the bounds of their values; checked when one is made.
 
-    A list becomes a tuple and a whole number a float where the type says so. A class with rules between its fields
+    A list becomes a tuple and a whole number a float where the type requires it. A class with rules between its fields
     extends `__post_init__` and raises the error that `refused` returns.
     """
 
@@ -251,7 +251,7 @@ def _bounds_in_words(hint: Any) -> str:
 
 
 def _without_null(hint: Any) -> tuple[Any, str]:
-    """A type without None beside it, and the words for that; a type of several others stays as it is."""
+    """A type without None next to it, and the words for that; a type of several others stays as it is."""
     parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
     others = [part for part in parts if part is not types.NoneType]
     return (others[0], ", or null") if len(others) == 1 else (hint, "")

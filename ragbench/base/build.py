@@ -14,7 +14,7 @@ T = TypeVar("T")
 TARGET = "_target_"
 """The key of a node that names its class."""
 REPLACES = "_replaces_"
-"""In a stage's configuration: entries of `order` that are left out while this stage is on; `*` is all others."""
+"""In a stage's configuration: entries of `order` that are excluded while this stage is on; `*` is all others."""
 
 SOURCES = "sources"
 """The key of further sources by name, and the entry of `order` that stands for them."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column. `heading`: what a person reads (the name where empty); `note`: what it means; `form` of its numbers.
+    """A column. `heading`: what the reader sees (default: the name); `note`: its meaning; `form`: of its numbers.
 
     `text`: it holds words, and nothing is an empty word.
     """
@@ -74,7 +74,7 @@ class Columns:
         return pd.DataFrame(list(rows), columns=list(self))
 
     def read(self, path: Path) -> pd.DataFrame:
-        """The table in a CSV file; without rows where there is no file."""
+        """The table in a CSV file; without rows if the file does not exist."""
         import pandas as pd
 
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""What a person sees: answers and tables on standard output, progress bars and messages on standard error."""
+"""Terminal output: answers and tables on stdout, progress bars and messages on stderr."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def say(message: str) -> None:
 
 
 def short_path(path: Path | str) -> str:
-    """A path as short as it can be typed: relative to the working directory where it lies below. A text stays."""
+    """A path as short as it can be typed: relative to the working directory if it is below it. A text stays."""
     if isinstance(path, str):
         return path
     here = Path.cwd()

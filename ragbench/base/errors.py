@@ -1,4 +1,4 @@
-"""Errors a person can act on: each message is one sentence that names the thing and the remedy.
+"""Errors that you can act on: each message is one sentence that names the thing and the remedy.
 
 The command line prints the message and exits with code 2; no traceback is shown for these.
 No message contains a password.

@@ -1,4 +1,4 @@
-"""What people add with a decorator, found by name: stages, encoders, re-rankers, measures, retrievers.
+"""Plug-ins registered with a decorator, found by name: stages, encoders, re-rankers, measures, retrievers.
 
 A decorator registers its function or class when the module is imported. Modules are imported automatically when a
 package names them as entry points of the group `ragbench`, or RAGBENCH_PLUGINS lists them (separated by commas).

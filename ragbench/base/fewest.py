@@ -21,14 +21,14 @@ ORDER = 20
 """Topics that an order is learned from: folds of less than four show nothing."""
 
 GRADED = 10
-"""Topics that persons must have judged to estimate the error of a model."""
+"""Topics that annotators must have judged to estimate the error of a model."""
 
 HALF = 5
 """Topics in each half for which train and test are compared."""
 
 LEVEL = 20
-"""Topics with judgments at a level (documents or passages), or half of those of the other level: else it is left out.
-It could not speak, and its comparisons would cost the others their power."""
+"""Topics with judgments at a level (documents or passages), or half of those of the other level: else
+it is excluded. It could show nothing, and its comparisons would cost the others their power."""
 
 BOUND_FREE = 30
 """Queries from which a gain needs no bound that holds for every distribution."""
@@ -37,13 +37,13 @@ INTERVAL = 3
 """Queries for an interval of a mean."""
 
 P95 = 72
-"""Queries that bear an upper bound of p95: .95^72 = .0249 is the chance that all lie below it."""
+"""Queries that bear an upper bound of p95: .95^72 = .0249 is the chance that all are below it."""
 
 AREAS = 4
 """Areas of a collection for intervals in which whole areas are drawn."""
 
 SITES = 3
-"""Sites that an order for others is learned from: with each left out in turn, there are at least two."""
+"""Sites that an order for others is learned from: with each excluded in turn, there are at least two."""
 
 FIELD = 3
 """Arms of a field; with fewer, the verdict says enough."""

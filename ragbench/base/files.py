@@ -149,7 +149,7 @@ def flush(path: Path) -> None:
 
 
 def file_version(path: Path) -> tuple[int, int] | None:
-    """Inode and time of change, which differ when another file takes its place; None when there is no file."""
+    """Inode and time of change, which differ when another file takes its place; None when the file does not exist."""
     try:
         status = path.stat()
     except OSError:

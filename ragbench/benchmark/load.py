@@ -28,13 +28,13 @@ _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 
 @dataclass(frozen=True)
 class DataSpec(Checked):
-    """What every kind of data has beside the parameters of its loader."""
+    """What every kind of data has next to the parameters of its loader."""
 
     resplit: Natural | None = None  # a seed: new train and test halves, stratified by type and area
 
 
 def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
-    """Load the benchmark that `spec` describes: `loader`, the options of that loader, and perhaps `resplit`.
+    """Load the benchmark that `spec` describes: `loader`, the options of that loader, and optionally `resplit`.
 
     `resplit: SEED` replaces the splits by new halves, train and test, stratified by type and area. With `topics=False`
     only the documents are read, nothing is masked in them, and no option that names queries or judgments is needed.
@@ -60,7 +60,7 @@ def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
     - `beir`: `folder` with corpus.jsonl, queries.jsonl and qrels/
     - `trec`: `corpus`, `queries`, `qrels`
     - `ir_datasets`: `id`, such as `beir/scifact/test`
-    - `vault`: `corpus`, a folder of markdown; `queries`, a CSV, TSV or JSONL file; perhaps `qrels`
+    - `vault`: `corpus`, a folder of markdown; `queries`, a CSV, TSV or JSONL file; optionally `qrels`
     - `git`: `url`, `commit`, `subfolder`, `queries`
 
     `resplit=SEED` makes new train and test halves. Raises ConfigError for an unknown loader or option, BenchmarkError

@@ -40,7 +40,7 @@ def load_native(
 ) -> Benchmark:
     """Read a benchmark from its two folders; with `topics=False` only its documents.
 
-    A list of documents beside the judgments defines the collection. A folder without judgments gives a warning: they
+    A list of documents next to the judgments defines the collection. A folder without judgments gives a warning: they
     are made later, by pooling runs and judging the pool. Judgments of unknown documents
     or headings are kept and counted in a warning, with `unknown_topics="warn"` also those of unknown topics. Raises
     BenchmarkError for topics or judgments that cannot be read, CorpusError for documents.

@@ -1,4 +1,4 @@
-"""Personal data and secrets that people type into a search by mistake, recognised by their form."""
+"""Personal data and secrets that users type into a search by mistake, recognised by their form."""
 
 from __future__ import annotations
 

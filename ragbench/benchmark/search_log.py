@@ -52,7 +52,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Log:
-    """The searches of a log in order of time, and how many rows were left out, by reason."""
+    """The searches of a log in order of time, and how many rows were skipped, by reason."""
 
     searches: tuple[Search, ...]
     left_out: Mapping[str, int]
@@ -61,8 +61,8 @@ class Log:
 def read(path: Path) -> Log:
     """Read a CSV, TSV, JSONL or NDJSON file with a column for the query; `COLUMNS` lists the names.
 
-    A row without a query says what was opened after the latest search of its session. Rows with personal data are left
-    out, and so are lines that are not JSON and queries that the next one of the session continues. Raises
+    A row without a query says what was opened after the latest search of its session. Rows with personal data are
+    omitted, and so are lines that are not JSON and queries that the next one of the session continues. Raises
     BenchmarkError with file and line.
     """
     broken: list[int] = []  # a service on a full disk, or killed, leaves half a line

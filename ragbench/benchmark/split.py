@@ -59,14 +59,14 @@ def has_halves(topics: Sequence[Topic]) -> bool:
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
     """The topics for fitting: train, or all of fewer than `HALVES` topics without a train split.
 
-    Use it for fits that are judged on topics left out of the fit.
+    Use it for fits that are judged on held-out queries of the fit.
     """
     few = len(benchmark.topics) < fewest.HALVES and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)
 
 
 def resplit(benchmark: Benchmark, seed: int = 13, share: float = 0.5) -> Benchmark:
-    """The same benchmark with its topics split anew."""
+    """The same benchmark with its topics split again."""
     sides = split(benchmark.topics, benchmark.document_qrels, seed, share)
     return replace(benchmark, topics=tuple(replace(topic, split=sides[topic.qid]) for topic in benchmark.topics))
 

@@ -52,10 +52,10 @@ def load_trec(
     """Read documents, topics and judgments.
 
     `corpus` is a file or a folder (all files below it, names in order): JSONL (id, text, title ...) or `<DOC>` text,
-    told apart by the first character. `queries` is a `<top>` file, of which `field` becomes the query and the
+    recognised by the first character. `queries` is a `<top>` file, of which `field` becomes the query and the
     description its need, or a table of qid and text separated by a tab. `qrels`: one file is the split `test`, a
     mapping names splits. Everything may be packed (`.gz`). `encoding` holds for documents and topics. With
-    `unknown_topics="warn"` judgments of unknown topics are left out. Raises BenchmarkError with file and line.
+    `unknown_topics="warn"` judgments of unknown topics are excluded. Raises BenchmarkError with file and line.
     """
     name, grades = name or resolved(corpus).stem, check_grades(grades)
     collected = Collector(Form(markdown, title_in_text))

@@ -1,4 +1,4 @@
-"""Load a person's own vault: a folder of markdown and a table of queries, judged or still to be judged."""
+"""Load a user's own vault: a folder of markdown and a table of queries, judged or still to be judged."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def load_vault(
 ) -> Benchmark:
     """Read a vault with queries in a CSV, TSV or JSONL file.
 
-    Columns of `queries`: text; perhaps qid (made from the text when absent, so that a new row changes no other id),
+    Columns of `queries`: text; optionally qid (made from the text when absent, so that a new row changes no other id),
     relevant (docnos, paths, file names or wikilinks, with `#heading` for a section or quoted words for a passage,
     several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance,
     masked, salient_terms (see `Topic`).
     `qrels` adds judgments: a folder with sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in
     the form of BEIR or TREC, or a folder with one (*.tsv); they win over `relevant`. Judgments of unknown documents are
-    left out with a warning, those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file
+    omitted with a warning, those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file
     and line.
     """
     from ragbench.corpus.reader import read_vault
@@ -124,7 +124,7 @@ def read_query_rows(
         where = f"{path}:{number}"
         cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
         if not topics and not any(alias in row for alias in COLUMNS["text"]):
-            raise BenchmarkError(f"{where}: there is no column 'text'; the columns are {', '.join(map(str, row))}")
+            raise BenchmarkError(f"{where}: column 'text' is missing; the columns are {', '.join(map(str, row))}")
         topic = _topic(cells, where)
         if topic.qid in topics:
             raise BenchmarkError(
@@ -234,7 +234,7 @@ def judgments_by_id(
         )
     if missing:
         warnings.append(
-            f"{path}: {len(missing)} judgments of unknown documents or sections are left out: {missing[0]} ..."
+            f"{path}: {len(missing)} judgments of unknown documents or sections are excluded: {missing[0]} ..."
             f"{names.hint(missing[0])}"
         )
     return documents, sections

@@ -1,10 +1,10 @@
-"""What a value of the configuration makes the process do, declared beside the bound of its field.
+"""What a value of the configuration makes the process do, declared next to the bound of its field.
 
     endpoint: Annotated[str, Holds(...), Needs(Capability.SENDS)]
 
-A value without a declaration is pure: it only changes a computation. Whoever composes a configuration for somebody else
-says what that one may do: a page of the studio nothing, a typed command everything.
-"""
+A value without a declaration is pure: it only changes a computation. The
+caller that composes a configuration for a third party decides what it may do: a page of the studio nothing, a typed
+command everything."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _granted: ContextVar[frozenset[Capability]] = ContextVar("granted", default=EVER
 
 @contextmanager
 def granting(capabilities: frozenset[Capability]) -> Iterator[None]:
-    """Compose and build inside the block for somebody who may do no more than this."""
+    """Compose and build inside the block with these permissions only."""
     token = _granted.set(capabilities & _granted.get())
     try:
         yield

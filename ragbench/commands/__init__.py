@@ -33,7 +33,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Ship it": {
         "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
-        "refresh": "take changed files into a bundle, and say how far they are from what was measured",
+        "refresh": "re-index changed files in a bundle and report drift",
         "rollback": "make a bundle answer again as before its latest refresh",
         "verify": "check on this machine that a bundle still does what was measured",
         "gate": "compare two runs and fail when the newer one is worse",
@@ -60,7 +60,7 @@ def _is_there(name: str) -> bool:
 GROUPS: Mapping[str, Mapping[str, str]] = {
     title: {name: line for name, line in group.items() if _is_there(name)} for title, group in _GROUPS.items()
 }
-"""The commands by what a person wants, each with one line."""
+"""The commands by task, each with one line."""
 
 SUMMARY: Mapping[str, str] = {name: line for group in GROUPS.values() for name, line in group.items()}
 
@@ -68,14 +68,14 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "compare": {
         "encoders": "several encoders in the same search: quality, time to index and to ask, bytes",
         "fusions": "ways to fuse the sources of a finished run",
-        "canary": "two bundles by the searches of people, from the log of ragbench serve --canary",
+        "canary": "two bundles by user searches, from the log of ragbench serve --canary",
     },
     "data": {"pool": "write the unjudged pairs of runs as a table to fill"},
     "fit": {
         "adapter": "a map of the vectors of queries, kept only where questions gain",
         "calibration": "isotonic calibration on the training queries",
         "weights": "the weights of fusion on the training queries",
-        "order": "an order of the hits, from your own topics or for collections that nobody has judged",
+        "order": "a ranker, from your own judged queries or for collections without judgments",
     },
     "list": {
         "config": "print the composed configuration and the pipeline as a sentence",
@@ -91,7 +91,7 @@ OLD: Mapping[str, tuple[str, ...]] = {
     "calibrate": ("fit", "calibration"),
     "config": ("list", "config"),
     "fusion": ("compare", "fusions"),
-    "learn-ranker": ("fit", "order", "--anew"),
+    "learn-ranker": ("fit", "order", "--from-fusion"),
     "learn-weights": ("fit", "weights"),
     "mcp": ("serve", "mcp"),
     "pool": ("data", "pool"),
@@ -111,7 +111,7 @@ class Call:
 
 
 def call(words: Sequence[str]) -> Call | None:
-    """What the words after `ragbench` call; None where the first is no command."""
+    """Return the command that the arguments after `ragbench` call; None if the first is not a command."""
     first, *rest = words
     found = [*OLD.get(first, (first,)), *rest]
     if found[0] not in SUMMARY:

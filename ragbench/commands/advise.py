@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from ragbench.base import console
 
-DESCRIPTION = "Read a finished run and say in one screen what is worth trying next, with the commands."
+DESCRIPTION = "Read a finished run and print on one screen what to try next, with the commands."
 EXAMPLES = """examples:
   ragbench advise                            the newest run, its best arm
   ragbench advise @2 --arm baseline          an arm of the run before it

@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     called = call(words)
     if called is None:
-        return _refuse(f"there is no command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
+        return _refuse(f"unknown command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
     module = importlib.import_module(called.module)
     parser = _Parser(
         prog=f"ragbench {called.name}",

@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
   ragbench compare @1 @2 @3 --effects                    the same ablation on three collections, side by side
-  ragbench compare @1 --model-grades pool.model.csv --sample pool.sample.csv   corrected by what people judged
+  ragbench compare @1 --model-grades pool.model.csv --sample pool.sample.csv   corrected by human judgments
   ragbench compare 3f2a...                               an MLflow run by its id
 """
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", choices=("train", "test", "all"), help="the topics (default: the first run's)")
     parser.add_argument("--effects", action="store_true", help="the effects of runs over several collections")
     parser.add_argument("--model-grades", metavar="FILE", help="a pool that a model graded (ragbench judge --model)")
-    parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the sample that a person graded")
+    parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the human-graded sample")
     parser.add_argument(
         "--format", choices=("table", "markdown", "latex", "csv"), default="table", help="of the table that is printed"
     )

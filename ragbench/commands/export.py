@@ -16,7 +16,7 @@ the last three get a file of requests that make them search like this).
 
 What a format cannot express is listed in the file and here. What the other system will run is measured on the run's
 topics: a loss of more than --max-loss needs --force. A configuration whose gain over the run's first arm (or
---baseline) is not established needs --force, and the export says so."""
+--baseline) is not established needs --force, and the export reports it."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
     parser.add_argument("--force", action="store_true", help="export although its gain is not established")
     parser.add_argument(
-        "--on-expectation", action="store_true", help="export although its gain is open, if the atlas expects one"
+        "--accept-predicted", action="store_true", help="export although its gain is open, if the atlas expects one"
     )
     parser.add_argument(
         "--max-loss",
@@ -59,7 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="nDCG@10 that a translation may lose without --force (default 0.005)",
     )
-    parser.add_argument("--cost-open", action="store_true", help="export what is surely better, its time not known")
+    parser.add_argument("--on-expectation", action="store_true", dest="accept_predicted", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--allow-unknown-latency", action="store_true", help="export a significantly better arm of unknown latency"
+    )
+    parser.add_argument("--cost-open", action="store_true", dest="allow_unknown_latency", help=argparse.SUPPRESS)
     parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
     parser.add_argument(
         "--self-contained",
@@ -85,9 +89,9 @@ def main(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             baseline=arguments.baseline,
             force=arguments.force,
-            on_expectation=arguments.on_expectation,
+            on_expectation=arguments.accept_predicted,
             max_loss=arguments.max_loss,
-            cost_open=arguments.cost_open,
+            cost_open=arguments.allow_unknown_latency,
             include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
             progress=progress,

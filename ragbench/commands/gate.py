@@ -11,8 +11,8 @@ from ragbench.base.errors import ConfigError, ResultsError
 DESCRIPTION = """Compare a run with a pinned one; exit code 1 when it is worse, 3 when too little is known.
 
 It passes when documents and passages are both shown to lose less than the margin, and p95 stays within the budget. It
-fails when one is surely worse. With too few topics to show either, it says how many more are needed. The reference is
-pinned in the project, because small losses against the run before would add up."""
+fails when one is significantly worse. With too few queries to show either, it prints how many more are needed. The
+reference is pinned in the project, because small losses against the run before would add up."""
 EXAMPLES = """examples:
   ragbench gate --pin @3/recommended                    later runs are compared with this arm
   ragbench gate                                         the newest run against the pinned one
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how much higher p95 may be, as a share (default: the recorded budget in milliseconds)",
     )
     parser.add_argument(
-        "--confidence", metavar="SHARE", type=float, help="how sure a loss must be (default: that of the baseline)"
+        "--confidence", metavar="SHARE", type=float, help="confidence level of the test (default: that of the baseline)"
     )
     parser.add_argument(
         "--changed-data", action="store_true", help="compare although documents, queries or judgments changed"

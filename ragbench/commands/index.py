@@ -17,7 +17,7 @@ EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
   ragbench index exp=all              the same for an experiment
   ragbench index execution=ray        a large collection by the machines of a Ray cluster
-  ragbench index --rebuild             build it anew, whatever is there
+  ragbench index --rebuild             rebuild it, whatever is there
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 when one is damaged
 """
@@ -25,7 +25,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, overrides and output options."""
-    parser.add_argument("--rebuild", action="store_true", help="delete what the configuration needs and build it anew")
+    parser.add_argument("--rebuild", action="store_true", help="delete and rebuild the artefacts of this configuration")
     parser.add_argument("--list", action="store_true", help="list the finished artefacts")
     parser.add_argument("--check", action="store_true", help="compare every byte of them with its digest")
     console.add_overrides(parser)

@@ -34,11 +34,11 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.top < 1:
         raise ConfigError(f"--top must be at least 1, got {arguments.top}")
     if not arguments.text.strip():
-        raise ConfigError("the text is empty: say what to look up")
+        raise ConfigError("the text is empty: pass a text to look up")
     settings = composition.compose(["p1=on", *arguments.overrides])
     stage = settings.pipeline.first(ExpandTerms)
     if stage is None:
-        raise ConfigError("p1 is off, so there is no vocabulary to look at: leave out p1=off")
+        raise ConfigError("p1 is off, so no vocabulary exists: remove p1=off")
     from ragbench.benchmark.load import load
     from ragbench.config.arm_builder import ArmBuilder
     from ragbench.search.engine.pipeline import clean

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
 
-Without an experiment or a switch it compares the baseline with the recommended search and says if the gain is real;
+Without an experiment or a switch it compares the baseline with the recommended search and reports if the gain is real;
 inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
 
 Without split=, both forms use the test topics. -m explores on the train topics, or on all topics where there are fewer
@@ -33,7 +33,7 @@ EXAMPLES = """examples:
   ragbench run -m exp=baseline,phase1 split=test   confirm on the test topics
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
   ragbench run latency.enabled=false split=train  baseline and recommended: quality only, on the training topics
-  ragbench run --time-again @1                   the times of the newest run anew, on a quieter machine
+  ragbench run --remeasure-latency @1            re-measure the latency of the newest run, on a quieter machine
   ragbench run --confirm @1/recommended          one arm against the first, on queries not compared on before
   ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
 """
@@ -42,7 +42,8 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides, `-m` and output options."""
     parser.add_argument("-m", "--multirun", action="store_true", help="run every combination of comma-separated values")
-    parser.add_argument("--time-again", metavar="RUN", help="time the arms of a finished run anew: its quality is kept")
+    parser.add_argument("--remeasure-latency", metavar="RUN", help="re-measure the latency of a finished run")
+    parser.add_argument("--time-again", dest="remeasure_latency", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--confirm", metavar="RUN/ARM", help="compare this arm with the first of its run on queries not used before"
     )
@@ -56,12 +57,16 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench import Experiment
     from ragbench.workbench.runs import named_runs
 
-    if (arguments.time_again or arguments.confirm) and (arguments.arm or arguments.multirun or arguments.explain_plan):
-        raise ConfigError("--time-again and --confirm take the arms of a run: remove --arm, -m and --explain-plan")
-    if arguments.time_again and arguments.confirm:
-        raise ConfigError("--time-again and --confirm do not go together: choose one")
-    if arguments.time_again:
-        (timed,), _ = named_runs([arguments.time_again, *arguments.overrides], most=1)
+    if (arguments.remeasure_latency or arguments.confirm) and (
+        arguments.arm or arguments.multirun or arguments.explain_plan
+    ):
+        raise ConfigError(
+            "--remeasure-latency and --confirm take the arms of a run: remove --arm, -m and --explain-plan"
+        )
+    if arguments.remeasure_latency and arguments.confirm:
+        raise ConfigError("--remeasure-latency and --confirm do not go together: choose one")
+    if arguments.remeasure_latency:
+        (timed,), _ = named_runs([arguments.remeasure_latency, *arguments.overrides], most=1)
         experiment = Experiment.of_run(timed)
     elif arguments.confirm:
         data = [word for word in arguments.overrides if names_data([word])]
@@ -81,7 +86,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.explain_plan:
         print(experiment.plan())
         return 0
-    if arguments.time_again:
+    if arguments.remeasure_latency:
         results = shown(arguments, experiment, partial(experiment.time_again, timed))
     else:
         results = shown(arguments, experiment, experiment.measure)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The query, overrides and output options."""
     parser.add_argument("query", help="what to search for")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="how many hits (default 10)")
-    parser.add_argument("--hypothesis", metavar="TEXT", help="embed this supposed answer instead of the query (HyDE)")
+    parser.add_argument("--hypothesis", metavar="TEXT", help="hypothetical document to embed (HyDE)")
     parser.add_argument(
         "--phrasing", action="append", metavar="TEXT", help="another phrasing of the query (repeatable)"
     )
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mode",
         choices=MODES,
-        help="search by words, by meaning, by both, or re-rank by words (default: SEARCH_MODE, else the pipeline)",
+        help="lexical, dense, hybrid, or dense re-ranked by keywords (default: SEARCH_MODE, else the pipeline)",
     )
     parser.add_argument("--all", action="store_true", help="return everything that is found, up to 100 hits")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise ConfigError("--max-tokens prints markdown: remove --json, --xml and --explain")
         arguments.top = max(arguments.top, DEPTH)
     if not arguments.query.strip():
-        raise ConfigError("the query is empty: say what to search for")
+        raise ConfigError("the query is empty: pass a query")
     with as_options():
         options = SearchOptions(
             phrasings=arguments.phrasing and tuple(arguments.phrasing),

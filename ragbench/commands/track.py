@@ -11,7 +11,7 @@ DESCRIPTION = """Write finished experiments and searches to MLflow from their fo
 
 Use it after tracking.enabled=false, where the store could not be written, or when the store was lost."""
 EXAMPLES = """examples:
-  ragbench track --all                        everything in the results folder that the store lacks
+  ragbench track --all                        everything in the results folder that is missing in the store
   ragbench track @1                           the newest experiment
   ragbench track --all tracking.uri=http://mlflow.example:5000
 """
@@ -19,7 +19,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which folders, and overrides that say where the store is."""
-    parser.add_argument("--all", action="store_true", help="every finished experiment and search that the store lacks")
+    parser.add_argument("--all", action="store_true", help="every finished experiment and search missing in the store")
     parser.add_argument("words", nargs="*", metavar="run|key=value", help="runs, or folders of searches; settings")
     console.add_output(parser)
 

@@ -65,7 +65,7 @@ class ArmBuilder:
             if masked and each.pipeline.live:
                 raise ConfigError(
                     f"arm '{each.name}' is a live search, in which the sources of derived topics are not masked: "
-                    "measure it on topics that people wrote, or on those of a search log"
+                    "measure it on human-written queries or on a search log"
                 )
         return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
 

@@ -25,7 +25,7 @@ _PATHS = ("corpus", "folder", "queries", "qrels", "cache")
 
 
 def load(config: Mapping[str, Any]) -> Benchmark:
-    """The benchmark for a configuration with the nodes `data` and perhaps `topics`.
+    """The benchmark for a configuration with the nodes `data` and optionally `topics`.
 
     `topics.kind` is `given` (the topics of the data) or `derived`. Raises ConfigError, BenchmarkError or CorpusError
     for settings or data that cannot be used.

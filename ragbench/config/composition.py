@@ -72,7 +72,7 @@ def compose_alone(words: Sequence[str]) -> Settings:
 
 
 def compose_for(words: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
-    """The settings for words of somebody who may do no more than `may`, after those of `base`, which may do anything.
+    """The settings for overrides with no more permissions than `may`, after those of `base`, which may do anything.
 
     Raises ConfigError before anything is imported, sent, started or read that is not allowed.
     """
@@ -254,7 +254,7 @@ def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
         check_choice(group, option, known, f" (in {file})")
     for key, value in found.values.items():
         if value == "???" or section_of(key) == "hydra":
-            raise ConfigError(f"{file} sets {key} to {value}, which is not a value: leave it out")
+            raise ConfigError(f"{file} sets {key} to {value}, which is not a value: remove it")
         _check_mapping(key, value, known, f" (in {file})")
     return found
 
@@ -325,9 +325,9 @@ def _is_below_a_value(key: str, known: Catalogue) -> bool:
 
 
 def _check_mapping(key: str, value: str, known: Catalogue, where: str = "", only_lists: bool = True) -> None:
-    """Raise ConfigError for a list in place of a mapping: Hydra cannot merge it, so `check` would not see it.
+    """Raise ConfigError for a list instead of a mapping: Hydra cannot merge it, so `check` would not see it.
 
-    Without `only_lists` any other value in place of a mapping is refused too: some key refers to a key of the mapping.
+    Without `only_lists` any other value instead of a mapping is refused too: some key refers to a key of the mapping.
     """
     place: Any = known.tree
     for part in key.split("."):

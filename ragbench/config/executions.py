@@ -1,4 +1,4 @@
-"""Where calls run besides this process: what an entry point of the group `ragbench.executions` names."""
+"""Where calls run in addition to this process: what an entry point of the group `ragbench.executions` names."""
 
 from __future__ import annotations
 

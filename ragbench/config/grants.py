@@ -1,4 +1,4 @@
-"""What a configuration needs, and whether whoever asked for it may have that."""
+"""The permissions that a configuration needs, and whether its caller has them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Needed = Mapping[str, tuple[Capability, Any]]
 
 
 def needs_of_search(settings: Settings) -> Needed:
-    """All that is not pure in a pipeline and its index. Builds dataclasses, reads no file and asks nobody."""
+    """All that is not pure in a pipeline and its index. Builds dataclasses, reads no file and sends no request."""
     found = [need for name, stage in settings.pipeline for need in needs_below(stage, name)]
     found += needs_below(settings.index, "index")
     return {key: (need, value) for key, need, value in found}
@@ -47,14 +47,14 @@ def require_within(settings: Settings, may: frozenset[Capability], base: Setting
     known = needs_of(base) if base is not None else {}
     for key, (need, value) in needs_of(settings).items():
         if need not in may and known.get(key) != (need, value):
-            raise ConfigError(f"{key} {need}, which is not allowed here: leave it out")
+            raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
 
 
 def require_plain(words: Iterable[str]) -> None:
     """Raise ConfigError for a word that would import code or read the environment while it is composed."""
     for word in words:
         if reason := why_not_plain(word):
-            raise ConfigError(f"'{word[:80]}' {reason}, which is not allowed here: leave it out")
+            raise ConfigError(f"'{word[:80]}' {reason}, which is not allowed here: remove it")
 
 
 def why_not_plain(word: str) -> str:

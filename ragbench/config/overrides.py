@@ -1,4 +1,4 @@
-"""The words that a person types after a command, `p6=on rerank.depth=20 exp=phase1`, made ready for composing.
+"""Overrides typed after a command, `p6=on rerank.depth=20 exp=phase1`, made ready for composing.
 
 The signs `+` and `++` before a key are accepted and have no effect. A switch has a number and a name
 (`ragbench.config.catalogue.ALIASES`); both work. Nothing is composed here.

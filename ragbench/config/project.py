@@ -9,7 +9,7 @@
       baseline: exp=baseline
       rerank: exp=baseline rerank=on
 
-Typed words win; a typed `data=...` leaves out every `data.` line. An arm is a preset, too: `exp=rerank`.
+Typed words win; a typed `data=...` omits every `data.` line. An arm is a preset, too: `exp=rerank`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Project:
     gate: Path | None = None
 
     def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
-        """The words of the project with absolute paths, then the typed ones; a typed choice leaves out all below it."""
+        """The words of the project with absolute paths, then the typed ones; a typed choice omits all below it."""
         typed = [word for each in typed for word in self._preset(each, known)]
         taken = {key_of(each) for each in typed}
         kept = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & taken]
@@ -82,7 +82,7 @@ class Project:
 def pin(folder: Path) -> Path:
     """Keep the folder of a run or arm as what `ragbench gate` compares with; returns the project file.
 
-    The line is replaced or added, everything else in the file stays; a file is begun where there is no project.
+    The line is replaced or added, everything else in the file stays; a file is created if the project has none.
     """
     known = find()
     file = known.file if known else Path.cwd() / FILE

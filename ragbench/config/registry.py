@@ -31,7 +31,7 @@ def class_named(path: str, where: str) -> type:
     path = present_name(path)
     if Capability.EXECUTES not in granted() and not is_catalogued(path):
         raise ConfigError(
-            f"{where} names {path}, which is no class of the configuration or of an installed extension: only what "
+            f"{where} names {path}, which is not a class of the configuration or of an installed extension: only what "
             "you type yourself, or --trust allows, may import it"
         )
     module_name, _, class_name = path.rpartition(".")

@@ -104,7 +104,7 @@ def _unknown_key(key: str, path: str, tree: Tree, known: Catalogue) -> str:
 
 
 def _own_stages(config: Mapping[str, Any], known: Catalogue) -> list[str]:
-    """The user's own stages: keys with a `_target_` that no file has. An arm may leave them out of its `order`."""
+    """The user's own stages: keys with a `_target_` that no file has. An arm may skip them of its `order`."""
     others = ((key, node) for key, node in config.items() if key not in known.tree)
     return [key for key, node in others if isinstance(node, Mapping) and TARGET in node]
 

@@ -120,7 +120,7 @@ class DeriveSpec(Checked):
 
 @dataclass(frozen=True)
 class TuneSpec(Checked):
-    """How to search for parameters; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
+    """How to hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
     objective: Names = (

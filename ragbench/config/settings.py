@@ -76,7 +76,7 @@ class Settings:
 
     @cached_property
     def tune(self) -> TuneSpec:
-        """How to search for parameters."""
+        """How to hyperparameter search."""
         return build(TuneSpec, self.config["tune"], "tune")
 
     @cached_property

@@ -32,7 +32,7 @@ def decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
         else:
             where = ""
     else:
-        where = "its byte order mark says so"
+        where = "according to its byte order mark"
     if encoding is not None:
         text = raw.decode(encoding, errors="replace")
         warnings.append(FileWarning(path, "encoding", f"read as {encoding} because {where}; save the file as UTF-8."))

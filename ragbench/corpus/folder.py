@@ -28,7 +28,7 @@ class FoundFile:
 def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], list[FileWarning]]:
     """The files below `root` whose path matches one of the globs, in no particular order, and what was refused.
 
-    Names that start with a dot are left out. Linked folders are never entered (a loop could be endless, and a folder
+    Names that start with a dot are excluded. Linked folders are never entered (a loop could be endless, and a folder
     inside the root is read at its real place); a link that leads out of the root is reported.
     """
     patterns = [glob_pattern(glob) for glob in include]

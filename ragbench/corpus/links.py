@@ -39,7 +39,7 @@ def resolve_links(
 
     Wikilinks, transclusions and `related` are tried as a docno, then relative to their document, then as an alias, then
     as the last parts of exactly one docno (as Obsidian does); markdown links relative to their document, then from the
-    root. Extensions `.md` and `.markdown` may be left out, letter case only decides between names that differ in
+    root. Extensions `.md` and `.markdown` may be omitted, letter case only decides between names that differ in
     nothing else, and a folder means its `index`, `_index` or `README`. A link without a target so far is tried as the
     address of a page: without the numbers that order files and folders (`/guides/setup` is `02-guides/01-setup`), and
     below the address under which the site serves the folder (`_site`). A link that fits nothing keeps the target None;

@@ -94,9 +94,9 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
 
 
 def without_modules(text: str, mdx: bool = False) -> str:
-    """The text with empty lines in place of the modules of MDX: `import ... from` and, in MDX only, `export`.
+    """The text with empty lines instead of the modules of MDX: `import ... from` and, in MDX only, `export`.
 
-    Docusaurus reads `.md` as MDX, too, so that an import of names (not Go's `import "fmt"`) is left out of every text.
+    Docusaurus reads `.md` as MDX, too, so that an import of names (not Go's `import "fmt"`) is excluded of every text.
     Code fences are left alone.
     """
     if not _MODULE.search(text):
@@ -208,7 +208,7 @@ def _links(children: list[Token]) -> Iterator[Link]:
 
 
 def _plain_text(children: list[Token]) -> str:
-    """The text as a reader sees it: labels of links, code without backticks, no markup."""
+    """The text as a reader sees it: anchor texts, code without backticks, no markup."""
     parts: list[str] = []
     for child in children:
         if child.type in ("softbreak", "hardbreak"):
@@ -266,7 +266,7 @@ def _mkdocs_block(state: StateBlock, start: int, end: int, silent: bool) -> bool
 
 
 def _html_but_components(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """CommonMark's HTML block, which ends at a blank line only; a component is no such block but holds markdown."""
+    """CommonMark's HTML block, which ends at a blank line only; a component contains markdown instead."""
     component = _COMPONENT.match(state.src, state.bMarks[start] + state.tShift[start])
     return not component and html_block(state, start, end, silent)
 

@@ -42,7 +42,7 @@ class Masks:
 
     @staticmethod
     def of(passages: Iterable[tuple[str, Collection[str]]]) -> Masks:
-        """From (text, docnos of the answer); texts without words are left out."""
+        """From (text, docnos of the answer); texts without words are excluded."""
         everywhere: set[Passage] = set()
         within: dict[str, set[Passage]] = {}
         for text, docnos in passages:
@@ -130,7 +130,7 @@ def _mask_document(document: Document, finder: Finder) -> Document:
 
 
 def _without_spans(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:
-    """The text with a gap in place of every span; markup round a span is removed with it, line ends stay."""
+    """The text with a gap instead of every span; markup round a span is removed with it, line ends stay."""
     parts, place = [], 0
     for start, end in spans:
         while start > place and text[start - 1] in _BEFORE:

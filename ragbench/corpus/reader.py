@@ -62,7 +62,7 @@ def read_vault(
     """Read every markdown file below `root`, and other texts and Word documents that `include` names.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
-    themselves: a file must match both; files and folders whose name starts with a dot are left out. Symbolic links
+    themselves: a file must match both; files and folders whose name starts with a dot are excluded. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
     skipped. `memory` keeps read files by path and content, for a folder that is read again. With `on_error="fail"` any
     warning named in `FAILURES` raises one CorpusError that lists the files; with `"warn"` at most that file is lost
@@ -164,7 +164,7 @@ def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     try:
         return word_file.to_markdown(raw), []
     except word_file.NotWord as error:
-        return "", [FileWarning(path, "unreadable", f"it {error}; save it again or leave it out.")]
+        return "", [FileWarning(path, "unreadable", f"it {error}; save it again or remove it.")]
 
 
 def with_other_text(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
@@ -202,7 +202,7 @@ def _read_file(
         with open(file.location, "rb", opener=_open_without_waiting) as stream:
             status = os.fstat(stream.fileno())
             if not stat.S_ISREG(status.st_mode):
-                return None, [FileWarning(path, "unreadable", "it is not a regular file; leave it out of the folder.")]
+                return None, [FileWarning(path, "unreadable", "it is not a regular file; remove it of the folder.")]
             raw = stream.read(max_bytes + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__

@@ -1,9 +1,9 @@
 """The words in the names of documents, and which names hold none.
 
 A path is cut at separators and where letter case changes: `adr/0007-useOpaqueTokens` gives `adr 0007 useOpaqueTokens
-use Opaque Tokens`. Names of folder pages (`index`, `_index`, `README`) are left out, and so are ids, which nobody types
-from memory: UUIDs, numbers of eight digits or more, hexadecimal words of seven letters or more that hold a digit, and
-words of ten characters or more in which letter case or digits change at about every second character.
+use Opaque Tokens`. Names of folder pages (`index`, `_index`, `README`) are excluded, and so are ids, which
+users do not type from memory: UUIDs, numbers of eight digits or more, hexadecimal words of seven letters or more that
+hold a digit, and words of ten characters or more in which letter case or digits change at about every second character.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHORT_PIECES = 2.1  # characters to a piece, on average
 
 
 def readable(docno: str) -> str:
-    """The name of a document as a person reads it: `my notes/a b` for `my%20notes/a%20b`."""
+    """The name of a document as a reader sees it: `my notes/a b` for `my%20notes/a%20b`."""
     return unquote(docno, errors="replace")
 
 
@@ -51,7 +51,7 @@ def is_untitled(title: str, path: str) -> bool:
 
 
 def has_words(title: str) -> bool:
-    """Whether a title holds any word that a person could search for."""
+    """Whether a title holds any word that a user could search for."""
     return any(_words(title))
 
 

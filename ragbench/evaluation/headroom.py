@@ -98,7 +98,7 @@ def lost_topics(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """A sentence for every arm: what ordering, depth and retrieval could still bring."""
+    """A sentence for every arm: the headroom of ranking, depth and retrieval."""
     return [
         f"{row['arm']}: nDCG@10 is {row[VALUE]:.3f}; a perfect ranking of the top {DEPTHS[-1]} would gain "
         f"{signed(row['ordering'])}, documents that a retriever returned below them {signed(row['depth'])}, documents "

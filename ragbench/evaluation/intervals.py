@@ -108,7 +108,7 @@ def _lowest(n: int) -> int:
 
 @lru_cache(maxsize=64)
 def _at_most(n: int) -> Floats:
-    """The chance that at most k of `n` queries lie below p95, for k from 0 to n: a binomial distribution."""
+    """The chance that at most k of `n` queries are below p95, for k from 0 to n: a binomial distribution."""
     p, logs = _LEVELS[1] / 100, np.cumsum(np.log(np.arange(1, n + 1)))
     factorials = np.concatenate([[0.0], logs])
     k = np.arange(n + 1)
@@ -119,7 +119,7 @@ def _at_most(n: int) -> Floats:
 def places(n: int) -> tuple[int, int]:
     """The places (from 1) of the order statistics of `n` queries that hold p95 at 95% confidence, n >= `fewest.P95`.
 
-    The l-th is above p95 if fewer than l of n lie below it; the u-th is below it if at least u do.
+    The l-th is above p95 if fewer than l of n are below it; the u-th is below it if at least u do.
     """
     tail, low = (1 - _CONFIDENCE) / 2, _lowest(n)
     high = min(place for place in range(low, n + 1) if 1 - _at_most(n)[place - 1] <= tail)

@@ -1,13 +1,12 @@
 """Latency of single queries, each asked for the first time.
 
-Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that nobody asked
-before (`ragbench.evaluation.unasked`), arms in a new seeded order for each query, so that a slow moment of the machine
-affects all arms alike. Models run without caches on disk and with pinned threads; the memory of earlier queries
-(`ragbench.base.query_memory`) is cleared before each query. In the last round some variants are asked twice more: with
-that memory cleared, which shows what is remembered elsewhere, and with it filled. Garbage collection stays on. The time
-is service time in a closed loop: the next query starts when the last one is answered. Cold starts are measured
-separately, in a fresh process (`ragbench.experiment.coldstart`).
-"""
+Protocol: warm up, then rounds; in every round every arm answers a variant of
+every sampled query that is new (`ragbench.evaluation.unasked`), arms in a new seeded order for each query, so that a
+slow moment of the machine affects all arms alike. Models run without caches on disk and with pinned threads; the memory
+of earlier queries (`ragbench.base.query_memory`) is cleared before each query. In the last round some variants are
+asked twice more: with that memory cleared, which shows what is remembered elsewhere, and with it filled. Garbage
+collection stays on. The time is service time in a closed loop: the next query starts when the last one is answered.
+Cold starts are measured separately, in a fresh process (`ragbench.experiment.coldstart`)."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ class LatencySpec(Checked):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
     `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.evaluation.open_loop`), None
-    to leave it out; `arrivals`: queries sent at each rate.
+    to remove it; `arrivals`: queries sent at each rate.
     """
 
     enabled: bool = True
@@ -77,7 +76,7 @@ class Timing:
 
     `again_ms`: times of repeated queries, one each, of shape (queries, stages + 1); no rows when none was repeated.
     `known_ms`: times of the same queries when they were known and the query memory was cleared; `new_ms`: when they
-    were new, in the same round. `waited_ms`: how much of each sample's total was spent waiting for a processor, shape
+    were new, in the same round. `waited_ms`: how much of each sample's total was spent waiting for a CPU, shape
     (samples,); empty if that was not observed.
     """
 
@@ -236,8 +235,8 @@ def _remembered(table: pd.DataFrame) -> list[str]:
         saved = row["new_p50"] - row["known_p50"]
         if saved > max(REMEMBERED * row["new_p50"], REMEMBERED_MS):
             said.append(
-                f"{row['arm']}: something remembers queries: p50 {row['new_p50']:.1f} ms for a query that nobody asked "
-                f"before, {row['known_p50']:.1f} ms for the same one known. New ones count; a plug-in remembers with "
+                f"{row['arm']}: something remembers queries: p50 {row['new_p50']:.1f} ms for a novel query, "
+                f"{row['known_p50']:.1f} ms for the same one known. Novel ones count; a plug-in caches with "
                 "ragbench.remember"
             )
     return said

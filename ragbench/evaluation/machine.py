@@ -10,25 +10,25 @@ from typing import Any
 BEFORE_S = 0.25
 """Seconds for which the machine is observed before timing, while this process is idle."""
 MOST_OTHERS = 0.25
-"""Share of the processors that other programs may use."""
+"""Share of the CPUs that other programs may use."""
 MOST_STEAL = 0.02
 """Share of its time that the host of a virtual machine may take away."""
 MOST_SWITCHES = 50.0
 """Involuntary context switches of this process in a second; there are hundreds if another process wants its
-processor."""
+CPU."""
 SLICE_S = 0.003
 """What an involuntary context switch may cost: Linux's scheduler lets another process run for about this long."""
 WAITED = "waited"
-"""The column of the milliseconds that a query waited for a processor which other programs used."""
+"""The column of the milliseconds that a query waited for a CPU which other programs used."""
 
 
 @dataclass(frozen=True)
 class MachineState:
     """The machine over some seconds.
 
-    `load`: the load average of the last minute, this process included. `others`: processors that other processes kept
-    busy. `steal`: share of all processors' time that the host took. `switches`: involuntary context switches of this
-    process in a second. `processors`: how many there are.
+    `load`: the load average of the last minute, this process included. `others`: CPUs that other processes kept
+    busy. `steal`: share of all CPUs' time that the host took. `switches`: involuntary context switches of this
+    process in a second. The CPU count comes last.
     """
 
     seconds: float
@@ -42,7 +42,7 @@ class MachineState:
     def busy(self) -> str | None:
         """Why times cannot be trusted, None when they can."""
         if self.others > MOST_OTHERS * self.processors:
-            return f"other programs kept {self.others:.1f} of {self.processors} processors busy"
+            return f"other programs kept {self.others:.1f} of {self.processors} CPUs busy"
         if self.steal > MOST_STEAL:
             return f"the host of this virtual machine took {self.steal:.0%} of its time"
         if self.switches > MOST_SWITCHES:
@@ -59,7 +59,7 @@ def share_lost(state: Mapping[str, Any]) -> float:
 
 
 def waited_ms() -> float:
-    """Milliseconds for which this thread was ready to run and waited for a processor, since it began.
+    """Milliseconds for which this thread was ready to run and waited for a CPU, since it began.
 
     From the kernel's scheduler statistics; 0 if the system has none (only Linux reports them).
     """

@@ -37,7 +37,7 @@ SILENCE = "Silence"
 FALSE_SILENCE = "FalseSilence"
 HITS = "Hits@10"
 ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
-"""Always there: 1 for no hit where there is no answer, 1 for no hit where there is one, hits among the first ten."""
+"""Always there: 1 for no hit on an unanswerable query, 1 for no hit on an answerable one, hits among the first ten."""
 UNJUDGED = "Unjudged@10"
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
 
@@ -51,7 +51,7 @@ Run = Mapping[str, Sequence[tuple[str, float]]]
 
 
 _FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
-"""What people of the field call a measure, where ir_measures has another name for it."""
+"""The field's name of a measure, where ir_measures has another name for it."""
 
 
 def metric_name(measure: str) -> str:
@@ -191,7 +191,7 @@ def _by_ir_measures(parsed: Mapping[str, Measure], run: Run, qrels: Qrels) -> li
             for metric in ir_measures.iter_calc([parsed[name] for name in together], judged, scored):
                 values[names[metric.measure.NAME], qids[int(metric.query_id)]] = float(metric.value)
         except subprocess.CalledProcessError as error:
-            raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; leave it out") from None
+            raise ConfigError(f"{', '.join(together)}: {error.cmd[0]} failed on these results; remove it") from None
     # Without hits none lacks a judgment: an arm that returns nothing is worse, not less judged.
     silent = {name: 1.0 if name.startswith("Judged@") else 0.0 for name in parsed}
     return [(qid, name, values.get((name, qid), 0.0) if run[qid] else silent[name]) for name in parsed for qid in qids]

@@ -39,7 +39,7 @@ COLUMNS = Columns.of(
     *(_MS["service"], _MS["waiting_p95"], "queue_at_end", _MS["expected_p95"]),
 )
 SHOWN = ("arm", "qps", "load", "keeps_up", *_MS, "queue_at_end")
-"""The columns that people read first."""
+"""The columns to read first."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def measure(function: F) -> F:
 
 
 def is_own(name: str) -> bool:
-    """Whether a measure is a function that a person registered."""
+    """Whether a measure is a function that a user registered."""
     return extensions.find("measure", name) is not None
 
 

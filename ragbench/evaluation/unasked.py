@@ -1,8 +1,8 @@
-"""Queries that nobody asked before, so that nothing can answer them from memory.
+"""Novel queries, which no cache can answer.
 
-The topics of a run are no such queries when they are timed: the pass that measured quality has asked them, so a stage,
+The topics of a run are not novel when they are timed: the pass that measured quality has asked them, so a stage,
 plug-in or endpoint that remembers answers by text would be timed by its memory. A fresh process forgets what a process
-keeps, and neither what is on disk nor what an endpoint keeps. A text that nobody asked is new to all of them. A variant
+keeps, and neither what is on disk nor what an endpoint keeps. A novel text is new to all of them. A variant
 exchanges one word of a query for a word of another one, so that it has as many words, from the same vocabulary.
 `tests/bench/memory_and_time.py` compares the times of variants and of the queries themselves.
 """

@@ -1,4 +1,4 @@
-"""Does an effect depend on one area of the collection? Resamples whole areas, and leaves out each in turn.
+"""Does an effect depend on one area of the collection? Resamples whole areas, and omits each in turn.
 
 The usual interval treats topics as a sample of topics such as these. Topics of one area share documents, words and
 writers, so the effect in *other* areas is less certain. Therefore whole areas are resampled with their topics (cluster
@@ -88,8 +88,8 @@ def sentences(frame: pd.DataFrame) -> list[str]:
         sure = row["low"] > 0 or row["high"] < 0
         if sure and row["area_low"] <= 0 <= row["area_high"]:
             said.append(
-                f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is sure for topics such as "
-                f"these, but not for other areas {interval(row['area_low'], row['area_high'])}; without "
+                f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is significant for topics "
+                f"like these, but not for other areas {interval(row['area_low'], row['area_high'])}; without "
                 f"{row['weakest']} it is {row['without']:+.3f}"
             )
     return said

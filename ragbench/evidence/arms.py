@@ -52,7 +52,7 @@ class Arm:
     """One arm: values by level and qid, samples of its time, its configuration.
 
     `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
-    `recorded`: its hits are those of a run file, which nobody can time.
+    `recorded`: its hits are those of a run file, which cannot be timed.
     """
 
     levels: Mapping[str, Values]
@@ -81,7 +81,7 @@ class Arms:
     """Arms over the same topics, and the policy that judges them.
 
     All arms are one family. `asked` are those whose verdicts are wanted, all when empty: the others only take part in
-    the family, so that an arm has the verdict of its run whoever asks for it, alone or with others. `family` names it.
+    the family, so that an arm has the verdict of its run, requested alone or with others. `family` names it.
     """
 
     arms: Mapping[str, Arm]
@@ -137,7 +137,7 @@ class Arms:
         shown = self.asked or tuple(self.arms)
         base = base if base is not None else shown[0]
         if base not in self.arms:
-            raise ResultsError(f"there is no arm '{base}' to compare with; arms: {', '.join(self.arms)}")
+            raise ResultsError(f"unknown arm '{base}' to compare with; arms: {', '.join(self.arms)}")
         judged = self.judge([Contrast.of(arm, base) for arm in self.arms if arm != base])
         return [each for each in judged if each.contrast.factors[0] in shown]
 
@@ -248,7 +248,7 @@ def of_machine(record: Mapping[str, Any]) -> Times:
     import pandas as pd
 
     observed, environment = record.get("machine") or {}, record.get("environment") or {}
-    named = f"{environment.get('processor', '')}, {environment.get('cpus', '')} processors"
+    named = f"{environment.get('processor', '')}, {environment.get('cpus', '')} CPUs"
     states = [observed[name] for name in ("before", "timing") if observed.get(name)]
     lost = max(map(share_lost, states), default=0.0)
     stolen = max((float(each.get("steal", 0.0)) for each in states), default=0.0)

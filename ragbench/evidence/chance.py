@@ -66,7 +66,7 @@ def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int
 
 
 def _largest(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, Floats, NDArray[np.float32]]:
-    """The largest z and the largest -z of every draw, and perhaps all z."""
+    """The largest z and the largest -z of every draw, and optionally all z."""
     up, down, signed = [np.empty(0)], [np.empty(0)], [np.empty((rows, 0), np.float32)]
     for z in blocks:
         up.append(z.max(axis=0))

@@ -1,6 +1,6 @@
 """What a change adds to the p95 of a query, and whether that is within its budget.
 
-On a quiet machine the wall clock decides. On a busy one the time that a query waited for a processor, which Linux
+On a quiet machine the wall clock decides. On a busy one the time that a query waited for a CPU, which Linux
 counts for every thread, is subtracted from its time: what remains is its computing, and its waiting for anything else.
 Without that count, and for a live search, the interval is widened by what the disturbance may have moved. The cost is
 open only if the interval then contains the budget.
@@ -35,7 +35,7 @@ class Added:
 
     @property
     def text(self) -> str:
-        """As a person reads it: `+12 ms [+9, +16]`."""
+        """As text: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
         return (
             f"{self.p95_ms:+.0f} ms {interval if self.known else f'(a confidence interval takes {fewest.P95} queries)'}"
@@ -52,7 +52,7 @@ class Cost:
     """The cost axis of a verdict. `budget_ms` is None without a limit, `added` None where nothing can be said.
 
     `unknown` says why not; `disturbed` how the machine was disturbed, which has widened the interval by `noise_ms` on
-    either side. `net`: time spent waiting for a processor is subtracted. `queries` is the number that was timed.
+    either side. `net`: time spent waiting for a CPU is subtracted. `queries` is the number that was timed.
     """
 
     added: Added | None
@@ -93,7 +93,7 @@ class Cost:
         if self.unknown == RECORDED:
             return "To include latency, measure the search instead of its run file: docs/measure-existing-search.md"
         if self.disturbed:
-            return "Measure latency again on a quieter machine: ragbench run --time-again @1"
+            return "Measure latency again on a quieter machine: ragbench run --remeasure-latency @1"
         if self.added is not None and self.added.known:
             return f"Time more queries: latency.queries={2 * max(self.queries, fewest.P95)}"
         if 0 < self.queries < fewest.P95:
@@ -101,7 +101,7 @@ class Cost:
                 f"A confidence interval of p95 takes at least {fewest.P95} timed queries: set latency.queries="
                 f"{fewest.P95} and provide a query log or more queries"
             )
-        return "Measure latency: ragbench run --time-again @1"
+        return "Measure latency: ragbench run --remeasure-latency @1"
 
     @property
     def _noise(self) -> str:
@@ -110,7 +110,7 @@ class Cost:
         return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
 
 
-NET = "waiting for a processor subtracted"
+NET = "waiting for a CPU subtracted"
 """How a cost says that it is of net times."""
 END_TO_END = "a live search is timed end to end including its network, a pipeline is not"
 """Why the times of a live search and of a pipeline are not compared."""
@@ -122,8 +122,8 @@ RECORDED = "a run file has no latencies"
 class Times:
     """The timed queries of an arm, (qid, total, waited) in milliseconds, and the machine that they were timed on.
 
-    `waited` is the part of `total` spent waiting for a processor; older results lack it. `machine` identifies the
-    machine: times of unlike ones are not compared. `disturbed` says how others disturbed it, "" when they did not;
+    `waited` is the part of `total` spent waiting for a CPU; older results lack it. `machine` identifies the
+    machine: times of different ones are not compared. `disturbed` says how others disturbed it, "" when they did not;
     `lost` is the share of the time that they took, `stolen` the part of it that the host of a virtual machine took.
     `elsewhere`: those of a live search, end to end.
     """
@@ -137,7 +137,7 @@ class Times:
 
     @property
     def net(self) -> Times | None:
-        """The times without waiting for a processor, of which the host alone took a share; None if not observed."""
+        """The times without waiting for a CPU, of which the host alone took a share; None if not observed."""
         if self.elsewhere or WAITED not in self.samples:
             return None
         samples = self.samples.assign(total=self.samples["total"] - self.samples[WAITED])
@@ -154,7 +154,7 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
     if len({each.elsewhere for each in used}) > 1:
         return Cost(None, budget_ms, END_TO_END)
     if len(machines) > 1:
-        return Cost(None, budget_ms, f"the times are of unlike machines ({'; '.join(machines)}) and not compared")
+        return Cost(None, budget_ms, f"the times are of different machines ({'; '.join(machines)}) and not compared")
     disturbed = next((each.disturbed for each in used if each.disturbed), "")
     net = {arm: times[arm].net for arm in weights} if disturbed else {}
     is_net = bool(net) and None not in net.values() and any(times[arm].samples[WAITED].any() for arm in weights)

@@ -43,7 +43,7 @@ _BLOCK = 1_000
 def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast and level: the mean effect on train and on test, and p that both are equal; `COLUMNS`.
 
-    `splits` has the split of a topic by qid. Levels at which a half has fewer than `fewest.HALF` topics are left out.
+    `splits` has the split of a topic by qid. Levels at which a half has fewer than `fewest.HALF` topics are excluded.
     """
     names, rows = [], []
     for contrast in contrasts:

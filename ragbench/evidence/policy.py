@@ -1,4 +1,4 @@
-"""What a verdict depends on besides the measurements: one policy, read from the configuration that a run recorded."""
+"""The policy of verdicts, read from the configuration that a run recorded."""
 
 from __future__ import annotations
 

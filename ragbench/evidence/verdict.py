@@ -1,10 +1,9 @@
 """The verdict: two axes and one word that say what a comparison means for a decision.
 
 Quality is better, worse, equivalent or open; cost is within, over or open. Quality is judged at two levels, whole
-documents and passages as the reader gets them. A change is better where one level is surely better and the other is
-shown not to lose as much as the smallest effect that matters; otherwise what harms passages could be adopted for its
-documents, whenever there are too few topics to be sure of the harm.
-"""
+documents and passages as the reader gets them. A change is better where one level is significantly better and the other
+is shown not to lose as much as the smallest effect that matters; otherwise what harms passages could be adopted for its
+documents, whenever there are too few queries to show the harm."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:
 
 
 def conclude(ablation: Ablation, results: Measurements) -> None:
-    """Write the verdicts, and a description of the design, beside the results."""
+    """Write the verdicts, and a description of the design, next to the results."""
     values = {each.name: results.values(each.name).to_numpy(dtype=np.float64) for each in ablation.settings}
     verdicts.write(results, judge(ablation, results), ablation.design.standard_errors(values))
     sentences = [ablation.design.describe(), *(f"{note[0].upper()}{note[1:]}." for note in ablation.notes)]

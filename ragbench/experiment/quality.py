@@ -63,7 +63,7 @@ def measure(run: Run) -> None:
     read = {a.folder: a for _, arm in planned.arms.values() for a in artefacts(arm) if a.built}
     if came := sum(each.manifest.get("vectors", {}).get("shipped", 0) for each in read.values()):
         rounding = {kind for each in read.values() for kind in each.manifest.get("numerics", {}).values() if kind}
-        other = ", with other rounding than this processor," if len(rounding) > 1 else ""
+        other = ", with other rounding than this CPU," if len(rounding) > 1 else ""
         say(f"{came:,} passage vectors bundled with ragbench{other} are reused: cache.shipped=off recomputes them")
     run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
@@ -81,7 +81,7 @@ def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
 
 
 def write_judgments(planned: Plan, place: RunFolder) -> None:
-    """Write what is judged of the topics in TREC form, for the tools that read it beside the run files."""
+    """Write what is judged of the topics in TREC form, for the tools that read it next to the run files."""
     names = file_names(planned.benchmark)
     for name, qrels in ((DOCUMENTS, planned.benchmark.document_qrels), (SECTIONS, planned.benchmark.section_qrels)):
         judged = {topic.qid: qrels[topic.qid] for topic in planned.topics if topic.qid in qrels}

@@ -40,7 +40,7 @@ def run(
     """Measure every arm on the benchmark, or on `only` these of its queries, and write the results folder.
 
     A stopped run of the same experiment is continued, unless `folder` names another place. `conclude` writes the
-    verdicts, every arm against the first unless told otherwise, before the record ends the experiment.
+    verdicts, every arm against the first by default, before the record ends the experiment.
     """
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
     fetch_caches(builder.store, builder.models)
@@ -65,7 +65,7 @@ def time_again(
     say: Say = print,
     benchmark: Benchmark | None = None,
 ) -> Measurements:
-    """Time the arms of a finished run anew, in a run of its own with the values that the finished one measured.
+    """Re-measure the latency of a finished run's arms, in a run of its own with the finished run's values.
 
     `benchmark`: the one of the run, read again by default. Raises ResultsError for an ablation, and for documents or
     topics that have changed since.

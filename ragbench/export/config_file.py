@@ -1,4 +1,4 @@
-"""A measured configuration as a file that a person reads: the nearest preset, and only what differs from it.
+"""A measured configuration as a readable file: the nearest preset, and only what differs from it.
 
 Its comment has the same as an arm for `ragbench.yaml`, where it is `exp=NAME`; in a checkout the file may be saved as
 `conf/exp/NAME.yaml`. It is composed again before it is written, and must give the pipeline that was measured.
@@ -32,7 +32,7 @@ class Difference:
 
     @property
     def size(self) -> int:
-        """How many lines a person reads."""
+        """Count the lines to read."""
         return len(self.choices) + len(self.values)
 
     @property

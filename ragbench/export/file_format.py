@@ -63,7 +63,7 @@ class Request:
         """Raise ConfigError for an address to load the search into."""
         if self.load is not None:
             raise ConfigError(
-                f"--load is for servers and LanceDB, not for --format {self.format}: leave it out, or name another"
+                f"--load is for servers and LanceDB, not for --format {self.format}: remove it, or specify another"
             )
 
 
@@ -141,7 +141,7 @@ class FileFormat:
             bench = Bench.of(arm, context.progress, context.say)
             settings, refitted = self.nearest(settings, bench, name)
             if self.replayed is None:
-                raise ConfigError(f"the format {name} does not say what its system runs: add --force")
+                raise ConfigError(f"the format {name} does not state what its system runs: add --force")
             replay = bench.replay(self.replayed(settings, request.version))
             if request.max_loss is not None:
                 replay.require(request.max_loss, name)

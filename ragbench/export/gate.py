@@ -1,10 +1,9 @@
 """The gate: whether an arm of a finished run may replace another.
 
 A non-inferiority test: a level passes where its loss is shown to be smaller than a margin, by the one-sided bound of
-that comparison alone. It fails where it is surely worse, by more than the margin or with a margin of 0. Where there are
-too few topics to show either, it is not checked: that is no pass. Both levels must pass, so none needs a correction
-(an intersection-union test; Berger, Technometrics 24, 1982).
-"""
+that comparison alone. It fails where it is significantly worse, by more than the margin or with a margin of 0. Where
+there are too few topics to show either, it is not checked: that does not pass. Both levels must pass, so none needs a
+correction (an intersection-union test; Berger, Technometrics 24, 1982)."""
 
 from __future__ import annotations
 

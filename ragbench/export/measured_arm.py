@@ -74,9 +74,9 @@ class Evidence:
 
 
 def find(folder: Path, arm: str | None = None) -> MeasuredArm:
-    """The arm of a run: `folder` is a results folder, or an arm's folder inside one; `arm` may be left out for one arm.
+    """The arm of a run: `folder` is a results folder, or an arm's folder inside one; `arm` may be omitted for one arm.
 
-    Raises ResultsError when there is no such run or arm.
+    Raises ResultsError for an unknown run or arm.
     """
     inside = not (folder / store.RECORD).is_file() and folder.parent.name == "arms"
     loaded = measurements.load(folder.parent.parent if inside else folder)
@@ -125,17 +125,17 @@ def _topics(found: Measurements) -> str:
 def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: Prediction | None = None) -> str | None:
     """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
 
-    `cost_open` is enough for an arm that is better, and only its time is not known. `advice` takes the place of `force`
+    `cost_open` is enough for an arm that is better, and only its time is not known. `advice` replaces `force`
     where the arm's own topics leave the gain open and it is expected to be better.
     """
     if not found.needs_force:
         return None
     if found.cost_open and not force:
         if cost_open:
-            return f"Exported as better although its time is open ({found.lacking}), as --cost-open asks."
+            return f"Exported as better although its time is open ({found.lacking}), as --allow-unknown-latency asks."
         raise ConfigError(
             f"this configuration is better than {found.baseline}, but its time is open ({found.lacking}): time it "
-            "again with ragbench run --time-again @1, or add --cost-open (cost_open=True in Python)"
+            "again with ragbench run --remeasure-latency @1, or add --allow-unknown-latency (cost_open=True in Python)"
         )
     if found.gain == "confirm" and not force:
         raise ConfigError(

@@ -330,11 +330,11 @@ def _about(version: Version) -> list[str]:
     found = [f"Keys are those that ragdocs reads at version {version.name}."]
     if version.deprecated:
         deprecated = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
-        found.append(f"Read without effect at this version, so left out: {', '.join(deprecated)}.")
+        found.append(f"Read without effect at this version, so omitted: {', '.join(deprecated)}.")
     read = {key for section in version.sections.values() for key in section} | set(version.deprecated)
     others = {key for each in VERSIONS.values() for section in each.sections.values() for key in section}
     if ignored := sorted(others - read):
-        found.append(f"Ignored at this version, so left out: {', '.join(ignored)}.")
+        found.append(f"Ignored at this version, so omitted: {', '.join(ignored)}.")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 class Version:
     """The keys of one version that shape a search.
 
-    `sections`: the default of a key by section and key, which also gives its type; None where there is no default, and
+    `sections`: the default of a key by section and key, which also gives its type; None without a default, and
     `optional` then has the type. `deprecated`: keys of `[search]` that are read and have no effect, with what to use
     instead, if anything.
     """

@@ -89,13 +89,13 @@ class Bench:
         return arm
 
     def replay(self, settings: Settings) -> Replay:
-        """The score of other settings beside the measured one."""
+        """The score of other settings next to the measured one."""
         arm = self.arm(settings)
         states = arm.pipeline(self.queries(), arm.index)
         return self.score(document_run(states, arm.index.chunks), "by an arm of ragbench")
 
     def score(self, run: Run, where: str) -> Replay:
-        """A run over documents beside that of the measured arm. Raises ResultsError when no topic can be compared."""
+        """A run over documents next to that of the measured arm. Raises ResultsError when no topic can be compared."""
         then = self.measured.results.run(self.measured.name)
         before, after = ({**dict.fromkeys(run, ()), **each} for each in (then, run))
         values = []

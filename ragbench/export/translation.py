@@ -87,7 +87,7 @@ class Reading:
         always: Mapping[str, Any] | None = None,
         without: Sequence[type[Any]] = (),
     ) -> Settings:
-        """The configuration that the system runs with a file of it, as far as stages of ours are like its own.
+        """The configuration that the system runs with a file of it, as far as our stages match its own.
 
         Steps that it lacks (not `known`, or in `without`) are off, parameters that it has no key for have its `fixed`
         value, and the steps `always`, nodes by entry of `order`, are on.
@@ -136,7 +136,7 @@ class Reading:
 def flat_index(spec: IndexSpec) -> dict[str, Any]:
     """The index specification as one level: `chunker`, `chunker.min_chars`, `passage.headings` ...
 
-    Further sources and the indexed fields, from which stages choose, are left out: the stages name them.
+    Further sources and the indexed fields, from which stages choose, are excluded: the stages name them.
     """
     found: dict[str, Any] = {}
     for field in dataclasses.fields(spec):

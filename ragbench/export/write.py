@@ -73,7 +73,7 @@ def _advice(found: MeasuredArm, evidence: Evidence) -> Prediction:
     advised = predictions.of_run(found.results, [found.name], evidence.baseline)
     if not advised:
         raise ConfigError(
-            f"too little is known elsewhere of {found.name} beside {evidence.baseline} to export it on expectation: "
+            f"too little is known elsewhere of {found.name} next to {evidence.baseline} to export it on expectation: "
             "ragbench atlas shows what is known; --force exports it anyway"
         )
     return advised[0]

@@ -173,7 +173,7 @@ ANALYZERS: Mapping[str, Callable[[], Any]] = MappingProxyType(
 def analyzer(name: str) -> Any:
     """The Lucene Analyzer of a name; `ConfigError` when there is none."""
     if name not in ANALYZERS:
-        raise ConfigError(f"there is no analyzer {name!r}; choose one of {', '.join(ANALYZERS)}")
+        raise ConfigError(f"unknown analyzer {name!r}; choose one of {', '.join(ANALYZERS)}")
     return ANALYZERS[name]()
 
 
@@ -217,7 +217,7 @@ def _attribute(name: str) -> Any:
 
 
 def java_text(text: str) -> str:
-    """The text with `?` in place of half a surrogate pair, which Java's strings cannot hold."""
+    """The text with `?` instead of half a surrogate pair, which Java's strings cannot hold."""
     try:
         text.encode("utf-16-le")
     except UnicodeEncodeError:

@@ -30,7 +30,7 @@ class Artefact:
 
     @property
     def taken(self) -> str:
-        """Whence its vectors came when it was built, if not all were computed; its time is that of the others."""
+        """Where its vectors came from when it was built, if not all were computed; its time is that of the others."""
         found: Mapping[str, int] = self.manifest.get("vectors", {})
         said = [f"{found[origin]:,} {words}" for origin, words in _ORIGINS.items() if found.get(origin)]
         return f"of {sum(found.values()):,}: {', '.join(said)}" if said else ""

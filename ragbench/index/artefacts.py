@@ -1,7 +1,7 @@
 """Index artefacts: immutable folders named by a digest of their inputs, built once and never left half-built.
 
 An artefact lies at `<root>/<kind>/<fingerprint>/` and holds its files and `manifest.json`. It is built in a temporary
-folder beside it, flushed to disk and renamed into place under a file lock. So a killed build leaves nothing that looks
+folder next to it, flushed to disk and renamed into place under a file lock. So a killed build leaves nothing that looks
 finished, and of two processes that need the same artefact one builds it.
 """
 

@@ -1,4 +1,4 @@
-"""Where a part of an index is built, and who is told how far it is."""
+"""Where a part of an index is built, and which callback receives its progress."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def build_centroids(folder: Path, table: ChunkTable, vectors: NDArray[np.float32
 
 
 class Centroids:
-    """Mean vectors by document row, beside the vectors of the chunks."""
+    """Mean vectors by document row, next to the vectors of the chunks."""
 
     def __init__(self, folder: Path, table: ChunkTable, dense: DenseIndex) -> None:
         """Open the artefact in `folder`."""

@@ -275,7 +275,7 @@ class ChunkTable:
 
     @cached_property
     def _labels_by_docno(self) -> Mapping[str, Iterable[str]]:
-        """The labels of links in all documents, also in a `part` of the table; a part made later shares them."""
+        """The anchor texts in all documents, also in a `part` of the table; a part made later shares them."""
         found: dict[str, dict[str, None]] = {}
         columns = (self._all_documents[name].to_pylist() for name in ("docno", "links"))
         for source, links in zip(*columns, strict=True):

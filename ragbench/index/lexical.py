@@ -223,7 +223,7 @@ class LexicalIndex:
         `memory` keeps the clauses of the latest terms.
         """
         if not folder.is_dir():  # Lucene would make the folder
-            raise IndexError_(f"there is no lexical index in {folder}; build it first")
+            raise IndexError_(f"no lexical index in {folder}; build it first")
         self.spec = spec
         self.folder = folder
         self._closed = Event()
@@ -262,7 +262,7 @@ class LexicalIndex:
     def _set_scoring(self, scoring: Bm25F) -> None:
         for name, _ in scoring.weights:
             if name not in self.spec.fields:
-                raise ConfigError(f"there is no field '{name}' to search; there are {', '.join(self.spec.fields)}")
+                raise ConfigError(f"unknown field '{name}' to search; the fields are {', '.join(self.spec.fields)}")
         self._weights, k1 = scoring.scaled
         with self._errors():
             self._searcher = lucene().IndexSearcher(self._reader)
@@ -352,7 +352,7 @@ class LexicalIndex:
 
         def sentence(cause: str) -> str:
             if cause.startswith("IndexNotFound"):
-                return f"there is no Lucene index in {self.folder}; build it first"
+                return f"no Lucene index in {self.folder}; build it first"
             if cause.startswith("IndexFormatToo"):
                 return f"the Lucene index in {self.folder} is of another version of Lucene ({cause}); {remedy}"
             return f"the Lucene index in {self.folder} is damaged ({cause}); {remedy}"

@@ -25,7 +25,7 @@ def find() -> Path:
 
 
 def whole() -> Path | None:
-    """The jar of the installed pyserini, which also has Anserini, or None; a bundle must not bring one."""
+    """The jar of the installed pyserini, which also has Anserini, or None; a bundle must not contain one."""
     try:
         folder = Path(str(distribution("pyserini").locate_file("pyserini/resources/jars")))
     except PackageNotFoundError:

@@ -1,6 +1,6 @@
 """The FAISS structures behind dense search, and the one to choose for a number of vectors.
 
-| kind      | is                                                    | answers    | beside the vectors         |
+| kind      | is                                                    | answers    | next to the vectors         |
 |-----------|-------------------------------------------------------|------------|----------------------------|
 | `flat`    | every vector compared                                 | exactly    | nothing                    |
 | `hnsw`    | a graph of near vectors, walked from the top          | nearly all | a copy and `m` links each  |
@@ -127,7 +127,7 @@ def library() -> Any:
     Call it before every use: the number of threads is a setting of the calling thread. Above a number of queries FAISS
     changes to matrix products, whose rounding differs from that of single queries; here the threshold is never reached
     (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix product). One thread, because the
-    threads of FAISS wait for one another: a single query takes 46 ms instead of 1.4 ms on two busy processors.
+    threads of FAISS wait for one another: a single query takes 46 ms instead of 1.4 ms on two busy CPUs.
     """
     if not has_library():
         raise IndexError_("this index is searched by FAISS, which is not installed: run pip install faiss-cpu")

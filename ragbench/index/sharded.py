@@ -90,7 +90,7 @@ def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Sh
 def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
     """The vectors of the chunk table in `source`, written shard by shard, and the search structure over them.
 
-    Each worker process loads the model; the workers share the processors.
+    Each worker process loads the model; the workers share the CPUs.
     """
     wanted = spec.encoder
     apart, workers = shards.sharding.apart, shards.sharding.workers

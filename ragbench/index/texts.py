@@ -25,7 +25,7 @@ FIELDS = (
     "author",
     "anchors",
 )
-"""The lexical fields. `path`: the words of folders and file name; `anchors`: the labels of links to the document."""
+"""The lexical fields. `path`: the words of folders and file name; `anchors`: the anchor texts to the document."""
 
 FieldName = Annotated[str, one_of(*FIELDS)]
 
@@ -38,7 +38,7 @@ class PassageTemplate:
     """The text of a chunk for a model: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.
 
     Headings alone are seed 000's P2. Names without meaning (`ragbench.corpus.words`) and a first heading that repeats
-    the title are left out.
+    the title are excluded.
     """
 
     title: bool = False

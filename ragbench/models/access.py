@@ -28,7 +28,7 @@ class Models:
     """Encoders and cross-encoders by specification.
 
     `cache` is the folder of the embedding and score caches; None works without them. `threads` limits the threads of
-    one call (None: all processors). `memory` holds what models and indexes of this process keep from earlier queries.
+    one call (None: all CPUs). `memory` holds what models and indexes of this process keep from earlier queries.
     `shipped`: take vectors that come with ragbench where there is a cache; never without one, so never to measure time.
     `recorded`: what models give, by key, is taken from here if it is there, and else put here.
     """

@@ -70,7 +70,7 @@ def read(value: str) -> Adapter:
             raise ValueError
     except (ValueError, TypeError, KeyError):
         raise ConfigError(
-            f"{KEY} is {value[:40]!r}, which is no adapter: let `ragbench fit adapter --write NAME` write one, and "
+            f"{KEY} is {value[:40]!r}, which is not an adapter: let `ragbench fit adapter --write NAME` write one, and "
             "copy the word that it prints"
         ) from None
     return adapter
@@ -85,7 +85,7 @@ class AdaptedEncoder(WrappedEncoder):
         if adapter.encoder != encoder.digest:
             raise ModelError(
                 f"{KEY} was learned for another model or prefix than {encoder.name} as configured: learn it again with "
-                "`ragbench fit adapter`, or leave it out"
+                "`ragbench fit adapter`, or remove it"
             )
 
     def __repr__(self) -> str:

@@ -109,7 +109,7 @@ class CachedEncoder(WrappedEncoder):
         return getattr(self.encoder, "numerics", "")
 
     def _key(self, digest: str) -> str:
-        """The digest under which the cache has vectors: those of a processor that rounds differently have another."""
+        """The digest under which the cache has vectors: those of a CPU that rounds differently have another."""
         return digest if isinstance(self.cache, Recorded) else digest + self.numerics
 
     def missing(self, passages: Sequence[str]) -> list[str]:

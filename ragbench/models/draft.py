@@ -4,7 +4,7 @@ The method is Model2Vec (Tulkens and van Dongen, 2024): embed every token of the
 principal components, weigh tokens by smooth inverse frequency (Arora, Liang and Ma, ICLR 2017). Frequency is estimated
 from the place in the vocabulary (Zipf). A text has the mean vector of its tokens: the order of words is lost.
 
-Making the table takes about a minute of one processor. It is made at first use and kept below `RAGBENCH_MODELS`, by
+Making the table takes about a minute of one CPU. It is made at first use and kept below `RAGBENCH_MODELS`, by
 default `~/.cache/ragbench/models`.
 """
 
@@ -107,7 +107,7 @@ class DraftEncoder(UnbatchedEncoder):
             ) from None
 
     def _make(self) -> None:
-        _LOG.warning("making the encoder '%s' from %s, once: about a minute of one processor", NAME, SOURCE)
+        _LOG.warning("making the encoder '%s' from %s, once: about a minute of one CPU", NAME, SOURCE)
         tokenizer = self._graph.tokenizer
         tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
         tick = ticks("making the encoder 'draft'", len(tokens))

@@ -85,11 +85,11 @@ class ModelFolder:
         return self.root / next(name for name in self.files if Path(name).name == "model.onnx")
 
     def json(self, name: str) -> dict[str, Any]:
-        """The object in a JSON file of the folder, empty when there is no such file."""
+        """The object in a JSON file of the folder, empty when the file does not exist."""
         return self._parse_json(name, dict, "object") or {}
 
     def json_list(self, name: str) -> list[Any]:
-        """The list in a JSON file of the folder, empty when there is no such file."""
+        """The list in a JSON file of the folder, empty when the file does not exist."""
         return self._parse_json(name, list, "list") or []
 
     def _parse_json(self, name: str, kind: type, called: str) -> Any:
@@ -108,7 +108,7 @@ class ModelFolder:
 def find_model(root: Path) -> ModelFolder | None:
     """The model in a folder, None when there is none.
 
-    `model.onnx` beside `tokenizer.json` is run by onnxruntime; else PyTorch weights with a `config.json` or
+    `model.onnx` next to `tokenizer.json` is run by onnxruntime; else PyTorch weights with a `config.json` or
     `modules.json` by sentence-transformers; else `onnx/model.onnx` with `tokenizer.json` in the folder, as model hubs
     lay it out, by onnxruntime again.
     """

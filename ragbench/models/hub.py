@@ -11,7 +11,7 @@ _SECONDS = 10
 
 
 class _Wanted(NamedTuple):
-    """Patterns of the files to take from a repository, and of those among them to leave out."""
+    """Patterns of the files to take from a repository, and of those to exclude."""
 
     take: list[str]
     leave: list[str]

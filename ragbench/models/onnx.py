@@ -1,8 +1,8 @@
 """Encoders and cross-encoders run by onnxruntime, one unpadded text per call.
 
-int8 graphs round activations, so that the last bits of a processor's float arithmetic change a vector by up to .013 in
+int8 graphs round activations, so that the last bits of a CPU's float arithmetic change a vector by up to .013 in
 a component. With `exact`, their matrix products are computed in float32 with the dequantised weights: the same on every
-processor to 1e-5, for 2.3 times the CPU time (docs/limits.md).
+CPU to 1e-5, for 2.3 times the CPU time (docs/limits.md).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class OnnxGraph:
 
     @cached_property
     def numerics(self) -> str:
-        """How an int8 graph rounds on this processor, as a digest of what it gives for a fixed text; else empty."""
+        """How an int8 graph rounds on this CPU, as a digest of what it gives for a fixed text; else empty."""
         if self.exact or not _is_quantised(self.folder.graph):
             return ""
         return f"int8 {hashlib.sha256(self(_PROBE).tobytes()).hexdigest()[:8]}"
@@ -95,7 +95,7 @@ class OnnxGraph:
 
     @cached_property
     def output(self) -> tuple[str, list[int | str | None]]:
-        """Name and shape of the output; an axis of variable length has a name or None in place of a number."""
+        """Name and shape of the output; an axis of variable length has a name or None instead of a number."""
         _, session = self._loaded or self._load()
         nodes = session.get_outputs()
         node = next((node for node in nodes if node.name == self._wanted), nodes[0])
@@ -235,7 +235,7 @@ def _is_quantised(path: Path) -> bool:
 
 
 def dequantised(model: bytes) -> bytes:
-    """The bytes of an ONNX model with float32 products in place of int8 ones; onnxruntime then dequantises the weights.
+    """The bytes of an ONNX model with float32 products instead of int8 ones; onnxruntime then dequantises the weights.
 
     Only nodes change: a dynamic quantisation gives its input and the scale 1, and a product of integers becomes one of
     floats. Raises ValueError for graphs that are quantised in another way.

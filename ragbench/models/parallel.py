@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def threads_for(requested: int | None) -> int:
-    """The number of threads to use: the one requested (at least 1), else one per processor this process may use."""
+    """The number of threads to use: the one requested (at least 1), else one per CPU this process may use."""
     if requested is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if requested < 1:

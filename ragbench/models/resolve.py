@@ -96,7 +96,7 @@ def adapted(encoder: Encoder, spec: EncoderSpec) -> Encoder:
 def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     """The encoder of a specification; its weights are read at first use.
 
-    `threads` is how many texts are encoded at the same time (None: one per processor); vectors do not depend on it.
+    `threads` is how many texts are encoded at the same time (None: one per CPU); vectors do not depend on it.
     ModelError for an unknown name.
     """
     if spec.adapter:

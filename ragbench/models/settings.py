@@ -1,4 +1,4 @@
-"""How to use an encoder in a folder of ONNX files, read from the configuration files beside it."""
+"""How to use an encoder in a folder of ONNX files, read from the configuration files next to it."""
 
 from __future__ import annotations
 

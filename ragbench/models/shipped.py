@@ -1,12 +1,12 @@
 """Vectors that come with ragbench: those of its benchmark, so that the first run on it embeds nothing.
 
-`vectors.npz` beside the judgments has for every text the beginning of the key that the cache would give it, which is a
+`vectors.npz` next to the judgments has for every text the beginning of the key that the cache would give it, which is a
 digest of the model's files, its settings, the libraries' versions and the text with its names (`VectorKey`). A changed
 text, model or library has another key: it is not found, and is computed. `python -m tests.shipped` writes the file.
 
     keys     uint8 (n, 16)
     ends     int64 (k,): the groups of rows, one for each template, stop before these
-    numerics the `OnnxGraph.numerics` of the processor that computed them (not in the first file)
+    numerics the `OnnxGraph.numerics` of the CPU that computed them (not in the first file)
     group-0  uint8 (4, dim, rows): exponents, then the three bytes of mantissa and sign, of float32; and so on
 
 Nothing is rounded: the exponents of one dimension resemble each other, and deflate makes them small.
@@ -53,7 +53,7 @@ class ShippedVectors:
 
     @cached_property
     def numerics(self) -> str:
-        """How the processor that computed them rounds, as `OnnxGraph.numerics`; `unknown` if the file lacks it."""
+        """How the CPU that computed them rounds, as `OnnxGraph.numerics`; `unknown` if the file lacks it."""
         try:
             return str(read_arrays(self.path, "numerics")[0])
         except BoundaryError:

@@ -45,7 +45,7 @@ def embedding_key(digest: str, text: str) -> bytes:
 
 
 class Recorded:
-    """In place of a `Store`: values by key in memory, which the owner of `values` reads and may change."""
+    """Instead of a `Store`: values by key in memory, which the owner of `values` reads and may change."""
 
     def __init__(self, values: dict[bytes, bytes]) -> None:
         self.values = values

@@ -15,7 +15,7 @@ def one_line(error: Exception) -> str:
 
 
 def check_texts(texts: Sequence[str]) -> list[str]:
-    """The texts as a list; TypeError for one string in place of a sequence and for an item that is not a string.
+    """The texts as a list; TypeError for one string instead of a sequence and for an item that is not a string.
 
     Halves of surrogate pairs, which come from damaged files and which no tokenizer accepts, become U+FFFD.
     """

@@ -32,7 +32,7 @@ class _FolderModel(ABC):
 
     @abstractmethod
     def digest_inputs(self) -> list[object]:
-        """What results depend on besides weights and prefixes."""
+        """What results depend on in addition to weights and prefixes."""
 
     @property
     def weights(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ CHAT = "chat:"
 
 
 def tokens_of(counted: Any) -> int:
-    """The tokens that a server says it counted; 0 for what is no number of tokens."""
+    """The tokens that a server says it counted; 0 for anything else."""
     return counted if isinstance(counted, int) and not isinstance(counted, bool) and counted > 0 else 0
 
 

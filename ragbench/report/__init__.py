@@ -1,1 +1,1 @@
-"""What a person reads of a run: tables, figures, the page, the methods text."""
+"""Reports of a run: tables, figures, the page, the methods text."""

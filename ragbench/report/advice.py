@@ -1,4 +1,4 @@
-"""What to try next on a finished run: levers, what each could bring at most, and the command that tries it."""
+"""What to try next on a finished run: levers, the maximum gain of each, and the command that tries it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def best_arm(results: Measurements) -> str:
 def advice(results: Measurements, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
     """The levers for an arm (the best one when None), the largest bound first, without those that the run tried.
 
-    Commands leave out the `known` words, with which every command in this folder begins. Raises ResultsError for an
+    Commands omit the `known` overrides, with which every command in this folder begins. Raises ResultsError for an
     unknown arm, and for a run that did not write its headroom.
     """
     arm = arm if arm is not None else best_arm(results)
@@ -120,7 +120,7 @@ def _measuring(run: Run) -> Iterator[Lever]:
             "time it on a quiet machine",
             "other programs were busy, so added times are less certain; quality is kept",
             None,
-            (shlex.join(["ragbench", "run", "--time-again", run.results.folder.name]),),
+            (shlex.join(["ragbench", "run", "--remeasure-latency", run.results.folder.name]),),
         )
     topics = int(run.room["topics"])
     if topics < fewest.ADVICE:
@@ -187,7 +187,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
             "train a ranker on your queries",
             f"a perfect ranking of the top {headroom.DEPTHS[-1]} would gain {words}; training shows the held-out gain",
             bound,
-            (run.command("fit order --anew"),),
+            (run.command("fit order --from-fusion"),),
         )
     elif int(run.room["topics"]) >= fewest.ADVICE:
         yield Lever(
@@ -208,7 +208,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
         ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])
         yield Lever(
             "re-rank the first ten with a cross-encoder",
-            f"the best order of the first ten would bring {headroom.signed(ten)}; it costs most of the time of a query",
+            f"an oracle re-ranking of the top 10 would gain {headroom.signed(ten)}; it dominates query latency",
             ten,
             (run.with_change("p6=on"),),
         )
@@ -237,7 +237,7 @@ def _retrieval(run: Run) -> Iterator[Lever]:
         words = [word for switch, word in _SOURCES.items() if run.off(switch) and not run.tried(word)]
         yield Lever(
             "find more",
-            f"no source found what would bring {headroom.signed(bound)} (recall: {recalls})",
+            f"documents that no retriever found would gain {headroom.signed(bound)} (recall: {recalls})",
             bound,
             tuple(run.with_change(word) for word in words[:3])
             or (run.with_change("dense.depth=300", "lexical.depth=300"),),
@@ -270,4 +270,4 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
         said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", WIDTH, subsequent_indent="   ")
         said += [f"     {command}" for command in lever.commands]
-    return [*said, "", "Bounds are what a perfect change would bring. Run the command to see what it really brings."]
+    return [*said, "", "A bound is the gain of a perfect change. Run the command to measure the real gain."]

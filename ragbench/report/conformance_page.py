@@ -83,7 +83,7 @@ def _by_seed(requirements: Sequence[Requirement]) -> str:
     return "\n".join(
         [
             "A difference is *reasoned* where a figure or a quotation of the seeds gives the reason. A test refuses",
-            "one without either: the last column says that no reason is missing, not that every reason is good.",
+            "one without either: the last column shows that no reason is missing, not that every reason is good.",
             "",
             "| seed | requirements | done as written | done or reasoned |",
             "| --- | --- | --- | --- |",
@@ -93,7 +93,7 @@ def _by_seed(requirements: Sequence[Requirement]) -> str:
 
 
 def has_evidence(differs: str) -> bool:
-    """Whether a reason has a figure, or quotes what contradicts the requirement; names such as P1 are no figures."""
+    """Whether a reason has a figure, or quotes what contradicts the requirement; names such as P1 are not figures."""
     plain = re.sub(r"`[^`]*`|\b[A-Za-z]+-?\d+\b|\bv3\b|@\d+", "", differs)
     return bool(re.search(r"\d", plain) or re.search(r'"[^"]+"', plain))
 
@@ -133,7 +133,7 @@ def _requirement(row: Mapping[str, Any], section: Mapping[str, Any], path: Path)
             f"{path}, row {row.get('id')}: {error}; a row has id, says, tests, differs, decision"
         ) from None
     if not one.differs and not one.tests:
-        raise ConfigError(f"{path}, row {one.id}: name a test that shows it, or say why it differs")
+        raise ConfigError(f"{path}, row {one.id}: name a test that shows it, or state why it differs")
     if bool(one.differs) != bool(one.decision):
         raise ConfigError(f"{path}, row {one.id}: differs and decision go together")
     return one

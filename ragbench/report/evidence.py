@@ -61,7 +61,7 @@ def fates(results: Measurements) -> pd.DataFrame:
 
 
 def headroom(results: Measurements) -> pd.DataFrame:
-    """What a better order or better retrieval could bring to every query: the columns of `evaluation.headroom`."""
+    """The headroom of ranking and retrieval for every query: the columns of `evaluation.headroom`."""
     return results.arm_tables(HEADROOM, HEADROOM_COLUMNS, others=True)
 
 

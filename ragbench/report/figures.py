@@ -94,7 +94,7 @@ def plot_latency(results: Measurements) -> go.Figure:
 
 
 def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
-    """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value and perhaps `count`, for `said`."""
+    """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value, optionally `count`, for `said`."""
     import plotly.graph_objects as go
 
     from ragbench.report.drawn import Drawn

@@ -40,7 +40,7 @@ STYLE = _TEMPLATES / "report.css"
 
 
 _CAN_FAIL = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, RagbenchError)
-"""What a part of the page can raise on a run that nobody foresaw; the rest of the page is made without it."""
+"""What a part of the page can raise on an unforeseen run; the rest of the page is made without it."""
 
 
 @dataclass(frozen=True)

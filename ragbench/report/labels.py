@@ -1,4 +1,4 @@
-"""Place the names of points in a scatter plot so that they can be read: greedily, each beside its point."""
+"""Place the names of points in a scatter plot so that they can be read: greedily, each next to its point."""
 
 from __future__ import annotations
 

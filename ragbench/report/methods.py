@@ -74,7 +74,7 @@ def _collection(results: Measurements) -> str:
         f"documents. We ran the {counted(len(topics), 'topic')} of the split '{results.record['split']}' ({counts})."
     )
     if results.topics_origin:
-        text += f" Not all of them are queries of persons: they are {results.topics_origin}; {benchmark['version']}."
+        text += f" Not all of them are human-written queries: they are {results.topics_origin}; {benchmark['version']}."
     if answerable < len(topics):
         text += (
             f" {answerable} of them have a relevant document; the others take no part in the measures, and for them we "
@@ -123,7 +123,7 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
 _SENTENCES = {
     "Fuse": "Rankings are fused by reciprocal rank",
     "ExpandSynonyms": "Synonyms come from WordNet",
-    "SupposeAnswer": "Hypothetical answers are embedded in place of queries",
+    "SupposeAnswer": "Hypothetical answers are embedded instead of queries",
     "BoostCommunity": "Communities of the link graph are found by the Louvain method",
     "Diversify": "Results are diversified by maximal marginal relevance",
     "Rerank": "The first results are re-ranked by a cross-encoder",
@@ -141,7 +141,7 @@ def _fields(config: Mapping[str, Any]) -> set[str]:
 
 
 def _of_words(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The stages that retrieve by words."""
+    """The lexical retrieval stages."""
     return [node for _, node in active(config) if str(node["_target_"]).endswith(".RetrieveLexical")]
 
 
@@ -191,9 +191,9 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"comparisons of a table, at both levels, by the largest of these statistics in {spec.draws:,} sign flips of "
         f"whole queries (all of them where there are no more) {cite('randomisation')} and in as many samples of "
         f"queries around a mean of 0, single-step maxT {cite('max-t')}, with p = (b + 1) / (m + 1) "
-        f"{cite('never-zero')}. An interval contains the means that this test does not reject; all intervals hold "
-        f"together at {results.interval}, and allow for {UNSEEN[0]} more queries (from 60: {UNSEEN[1]}) that lose or "
-        f"gain everything. A difference is equivalent to none when two one-sided tests "
+        f"{cite('never-zero')}. An interval contains the means that this test does not reject; the intervals are "
+        f"simultaneous at {results.interval}, and allow for {UNSEEN[0]} more queries (from 60: {UNSEEN[1]}) that lose "
+        f"or gain everything. A difference is equivalent to none when two one-sided tests "
         f"{cite('tost')} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
         f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
         f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "

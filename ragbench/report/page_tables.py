@@ -237,7 +237,7 @@ def losses(results: Measurements) -> Table:
 
 
 def headroom(results: Measurements) -> Table | None:
-    """What ordering and retrieval could still bring to every arm; None where the run did not write it."""
+    """Headroom of ranking and retrieval to every arm; None where the run did not write it."""
     frame = evidence.headroom(results)
     if not len(frame):
         return None
@@ -272,7 +272,7 @@ def headroom(results: Measurements) -> Table | None:
         PageColumn("recall together", "relevant documents that any source found", _number(room.TOGETHER)),
     )
     rows = room.summary(frame).to_dict(orient="records")
-    return Table.of("What ordering and retrieval could still bring", columns, rows)
+    return Table.of("Headroom of ranking and retrieval", columns, rows)
 
 
 def interactions(results: Measurements) -> Table:

@@ -79,7 +79,7 @@ def table(results: Measurements) -> Table:
 
 
 def below(results: Measurements) -> list[str]:
-    """The lines below the table: what the brackets mean, looks at the test topics, reasons against arms."""
+    """The lines below the table: what the brackets mean, test-set use, reasons against arms."""
     frame = evidence.effects(results)
     if not results.judged:
         topics = counted(results.record["topics"], "query")
@@ -114,7 +114,7 @@ def expected_sentences(results: Measurements) -> list[str]:
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
     advice = predictions.of_run(results, unsure)
     return [
-        each.sentence + ("; to export it anyway: ragbench export --on-expectation" if each.sure else "")
+        each.sentence + ("; to export it anyway: ragbench export --accept-predicted" if each.sure else "")
         for each in advice
     ]
 
@@ -139,7 +139,7 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["verdict"] == "confirm":
         return f"better; exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
     if row["verdict"] == "adopt" and NET in str(row["reason"]):
-        return "latency judged without the time spent waiting for a processor: the machine was busy"
+        return "latency judged without the time spent waiting for a CPU: the machine was busy"
     if row["verdict"] not in ("inconclusive", "reject"):
         return ""
     queries = counted(int(row["n"]), "query")
@@ -157,10 +157,10 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         if unknown in str(row["reason"]):
             return f"{quality}; latency unknown: {unknown}"
     if row["latency_ms"] != row["latency_ms"]:
-        return f"{quality}; latency unknown (not measured): ragbench run --time-again @1"
+        return f"{quality}; latency unknown (not measured): ragbench run --remeasure-latency @1"
     if busy:
-        return f"{quality}; latency unknown (machine busy): ragbench run --time-again @1"
-    return f"{quality}; latency may exceed the budget: time more queries, or ragbench run --time-again @1"
+        return f"{quality}; latency unknown (machine busy): ragbench run --remeasure-latency @1"
+    return f"{quality}; latency may exceed the budget: time more queries, or ragbench run --remeasure-latency @1"
 
 
 def _verdict(row: Mapping[str, Any]) -> str:

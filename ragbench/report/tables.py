@@ -62,7 +62,7 @@ def show(results: Measurements) -> None:
 
 
 def show_headroom(room: pd.DataFrame) -> None:
-    """Print what ordering and retrieval could still bring to each arm, and where topics were lost."""
+    """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
     summary = headroom.summary(room)
     print_table(summary[headroom.table_columns(room)], "Headroom of nDCG@10, by documents", {"lost": ".1%"})
     lost = headroom.lost_topics(room)
@@ -142,7 +142,7 @@ def print_areas(frame: pd.DataFrame) -> None:
         )
         shown, forms = areas.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
         print_table(shown, "Effects with intervals over topics, and over whole areas", forms)
-        print_text(*(areas.sentences(frame) or ["No sure effect depends on a few areas."]))
+        print_text(*(areas.sentences(frame) or ["No significant effect depends on a few areas."]))
 
 
 def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> pd.DataFrame:
-    """Published effects beside the measured ones: claim, claimed, effect, its interval, and how they agree.
+    """Published effects next to the measured ones: claim, claimed, effect, its interval, and how they agree.
 
     A claim reads `ARM beats BASELINE`. Raises ConfigError for one about anything else.
     """

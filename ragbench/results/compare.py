@@ -49,7 +49,7 @@ def gather(
 ) -> GatheredArms:
     """The arms of every source, compared by the policy of the first run, over its split unless `split` is given.
 
-    Run files are evaluated on the benchmark of the runs; where there is no run, `benchmark` and `policy` are needed. An
+    Run files are evaluated on the benchmark of the runs; without a run, `benchmark` and `policy` are needed. An
     arm whose name an earlier source has used gets the name of its source in front. Raises ResultsError for runs over
     other data.
     """

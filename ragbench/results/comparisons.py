@@ -4,7 +4,7 @@
 
 The place is `.ragbench` of the project, or a folder of the user. A comparison is identified by what its arms do, its
 measure and its query ids, so that neither another results folder, other names or another order of arms, nor an edited
-document makes it a new one, and repeating it is no further one.
+document makes it a new one, and repeating it does not count again.
 
 Ideas that come from looking at queries cannot be tested on the same queries: an ablation without any true effect,
 followed by the combination of its positive factors, is "better" in 35% of the cases (20 factors, 100 queries). Each

@@ -1,4 +1,4 @@
-"""The environment that a result depends on besides its inputs: code, packages, machine."""
+"""The environment that a result depends on in addition to its inputs: code, packages, machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PACKAGES = (
 
 
 def describe() -> dict[str, Any]:
-    """Commit, package versions, processor and memory of this process."""
+    """Commit, package versions, CPU and memory of this process."""
     return {
         "ragbench": importlib.metadata.version("ragbench"),
         "git": _git(),

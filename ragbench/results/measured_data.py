@@ -30,7 +30,7 @@ def require(results: Measurements, benchmark: Benchmark, *, judged_since: bool =
         return
     if recorded["name"] != benchmark.name:
         raise ResultsError(
-            f"{results.folder} measured '{recorded['name']}' and not '{benchmark.name}': leave data= out, or name a "
+            f"{results.folder} measured '{recorded['name']}' and not '{benchmark.name}': omit data=, or name a "
             f"run over '{benchmark.name}'"
         )
     parts = (("documents", benchmark.collection, "collection"), ("topics", benchmark.questions, "questions"))

@@ -4,7 +4,7 @@
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
     <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
-    <folder>/verdicts.csv           effects, intervals, costs, verdicts; perhaps field.csv, halves.csv, areas.csv
+    <folder>/verdicts.csv           effects, intervals, costs, verdicts; optionally field.csv, halves.csv, areas.csv
     <folder>/topics.parquet         qid, split, type, text, need, area
     <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
     <folder>/documents.csv          docno, path: where run files and judgments name documents by path
@@ -106,7 +106,7 @@ class Measurements:
 
     @property
     def topics_origin(self) -> str:
-        """The origin of the topics, such as `derived topics`, for titles of tables; empty for topics of persons."""
+        """The origin of the topics, such as `derived topics`, for titles of tables; empty for human-written topics."""
         return str(self.record["benchmark"].get("topics", ""))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What other collections let a run expect of its arms: advice beside the verdict, which is never counted as one.
+"""What other collections let a run expect of its arms: advice next to the verdict, which is never counted as one.
 
 The hooks `predictions` and `prediction_of_change` make it, where an extra has them.
 """
@@ -19,7 +19,7 @@ SURE = 0.9
 
 @dataclass(frozen=True)
 class Prediction:
-    """What to expect of an arm beside its base, in nDCG@10; `known` says from how many collections of which topics.
+    """What to expect of an arm next to its base, in nDCG@10; `known` says from how many collections of which topics.
 
     `effect` has the 95% interval from `low` to `high`, and is positive with probability `better`. `topics` counts the
     run's own queries that the prediction includes, `queries` is the kind of queries that it holds for.

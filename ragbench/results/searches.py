@@ -1,4 +1,4 @@
-"""Finished searches for parameters, as `ragbench tune` leaves them in a folder."""
+"""Finished hyperparameter searches, as `ragbench tune` leaves them in a folder."""
 
 from __future__ import annotations
 

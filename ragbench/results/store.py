@@ -68,7 +68,7 @@ def arm_path(folder: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of an experiment that this process writes; nobody else does while it is open."""
+    """The folder of an experiment that this process writes; no other process does while it is open."""
 
     path: Path
 
@@ -170,7 +170,7 @@ def writing(
 
 
 def stopped(root: Path, plan: str, say: Say = lambda sentence: None) -> Path | None:
-    """The folder of the same experiment below `root` when it was stopped before its end, and nobody works there."""
+    """The folder of the same experiment below `root` when it was stopped before its end, and no process works there."""
     with errors_as_results_error(root):
         found = _stopped_folder(root, plan, say)
     if found is None:
@@ -281,7 +281,7 @@ def finished_runs(root: Path) -> list[Path]:
 
 
 def latest(root: Path, say: Say = lambda sentence: None) -> Path:
-    """The newest finished results folder below `root`; damaged ones are named and passed over."""
+    """The newest finished results folder below `root`; damaged ones are named and skipped."""
     damaged = []
     for folder in finished_runs(root):
         try:

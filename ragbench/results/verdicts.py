@@ -51,15 +51,15 @@ def read(results: Measurements) -> pd.DataFrame:
 
 
 def field(results: Measurements) -> pd.DataFrame:
-    """How likely each of several arms is the best, with the columns of `ragbench.evidence.field`; perhaps no rows."""
+    """How likely each of several arms is the best, with the columns of `ragbench.evidence.field`; possibly empty."""
     return field_.COLUMNS.read(results.folder / FIELD)
 
 
 def halves(results: Measurements) -> pd.DataFrame:
-    """The effects on train and test, with the columns of `ragbench.evidence.halves`; perhaps no rows."""
+    """The effects on train and test, with the columns of `ragbench.evidence.halves`; possibly empty."""
     return halves_.COLUMNS.read(results.folder / HALVES)
 
 
 def areas(results: Measurements) -> pd.DataFrame:
-    """The effects with intervals over areas, with the columns of `ragbench.evidence.areas`; perhaps no rows."""
+    """The effects with intervals over areas, with the columns of `ragbench.evidence.areas`; possibly empty."""
     return areas_.COLUMNS.read(results.folder / AREAS)

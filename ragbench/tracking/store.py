@@ -145,7 +145,7 @@ def folder_of(target: Target, run_id: str) -> str:
     """The results folder of a tracking run, or of the arm that the run is. TrackingError when there is none."""
     mlflow = _mlflow()
     if target.database is not None and not target.database.exists():
-        raise TrackingError(f"'{run_id}' is neither a file nor a run: there is no MLflow store {target.uri}")
+        raise TrackingError(f"'{run_id}' is neither a file nor a run: it has no MLflow store {target.uri}")
     check(target)
     mlflow.set_tracking_uri(target.uri)
     try:

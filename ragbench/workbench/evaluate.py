@@ -36,7 +36,7 @@ class Evaluation:
         return means[list(dict.fromkeys(self.per_query["measure"]))].rename_axis(columns=None).reset_index()
 
     def claims(self, claimed: Mapping[str, float]) -> pd.DataFrame:
-        """Published effects beside the measured ones: `claims({"mine beats bm25": 0.05})`."""
+        """Published effects next to the measured ones: `claims({"mine beats bm25": 0.05})`."""
         return tables.claims(self.verdicts, self.baseline, claimed)
 
     def plot(self) -> go.Figure:

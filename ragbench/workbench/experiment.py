@@ -64,7 +64,7 @@ class Experiment:
 
     @classmethod
     def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
-        """One configuration, by words or by values.
+        """One configuration, by overrides or by values.
 
         >>> Experiment.single("exp=phase1", p6={"depth": 20}, split="train").settings[0].config["p6"]["depth"]
         20
@@ -164,7 +164,7 @@ class Experiment:
         candidates: Mapping[str, Sequence[str]] | None = None,
         **values: Any,
     ) -> Experiment:
-        """A designed ablation, as `ragbench ablate`, by words or by values.
+        """A designed ablation, as `ragbench ablate`, by overrides or by values.
 
         >>> Experiment.ablate(exp="phase1", design="leave_one_out", factors=["p2", "p4"], split="train")
         Experiment(all, p4, p2)
@@ -276,7 +276,7 @@ class Experiment:
         say: Say = console.say,
         show: Callable[[Results], None] | None = None,
     ) -> Results:
-        """The results of a finished run of these arms with times measured anew: a run of its own."""
+        """The results of a finished run of these arms with latency re-measured: a run of its own."""
         from ragbench.experiment.run import time_again
 
         return Results.of(time_again(files.load(folder), lambda found: self._conclude(found, show), progress, say))
@@ -311,7 +311,7 @@ class Experiment:
         asked = build(SearchOptions, options, "options")
         wanted = [each for each in self.settings if arm in (None, each.name)]
         if not wanted:
-            raise ConfigError(f"there is no arm '{arm}'; the arms are {', '.join(self.pipelines)}")
+            raise ConfigError(f"unknown arm '{arm}'; the arms are {', '.join(self.pipelines)}")
         with console.progress() as progress:
             (built,) = ArmBuilder.of(wanted[0], self.benchmark, progress, console.say).arms(wanted[:1])
             built.index.prepare(built.pipeline.needs | {"facets"})

@@ -85,7 +85,7 @@ class Results(files.Measurements):
         local = [arm for arm in self.arms if not self.config(arm).get("live")]
         timed_again = "timed-again" in self.folder.name
         if not len(adopted) and len(better) and self.arms[0] in local and not timed_again:
-            return "run --time-again @1"
+            return "run --remeasure-latency @1"
         chosen = adopted if len(adopted) else better
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
         if arm not in local:
@@ -93,9 +93,8 @@ class Results(files.Measurements):
         if not len(chosen) and self._faster:
             return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
         new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())
-        return (
-            f"export {shlex.quote(f'@1/{arm}')} --out {new}{'' if len(adopted) or not len(better) else ' --cost-open'}"
-        )
+        allow = "" if len(adopted) or not len(better) else " --allow-unknown-latency"
+        return f"export {shlex.quote(f'@1/{arm}')} --out {new}{allow}"
 
     @property
     def next_reason(self) -> str:
@@ -191,7 +190,7 @@ class Results(files.Measurements):
         frame = self.top_hits
         frame = frame[(frame["qid"] == qid) & (frame["rank"] <= depth)]
         if frame.empty:
-            raise ConfigError(f"there are no hits of query '{qid}' in {self.folder}")
+            raise ConfigError(f"no hits of query '{qid}' in {self.folder}")
         shown = [arm for arm in self.arms if arms is None or arm in arms]
         shown_columns = ("chunk_id", "header_path", "section_grade")
         wide = frame.pivot(index="rank", columns="arm", values=list(shown_columns)).swaplevel(axis=1)
@@ -269,7 +268,7 @@ class Results(files.Measurements):
         return tracking.log(target, self.folder, console.say)
 
     def claims(self, claimed: Mapping[str, float]) -> pd.DataFrame:
-        """Published effects beside the measured ones: `claims({"mine beats baseline": 0.05})`."""
+        """Published effects next to the measured ones: `claims({"mine beats baseline": 0.05})`."""
         return tables.claims(self.verdicts, self.arms[0], claimed)
 
     def to_markdown(self) -> str:

@@ -1,4 +1,4 @@
-"""What a run says first: where its results go, and what it measures where no project file says so."""
+"""What a run says first: where its results go, and what it measures without a project file."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def _shown(results: Path) -> str:
     """The folder, and whose it is."""
     found = project.find()
     if found is not None and results.is_relative_to(found.file.parent):
-        return f"{results.relative_to(found.file.parent)} beside {console.short_path(found.file)}"
+        return f"{results.relative_to(found.file.parent)} next to {console.short_path(found.file)}"
     return f"{console.short_path(results)} in this folder" if results.is_relative_to(Path.cwd()) else str(results)

@@ -4,8 +4,8 @@
     python -m tests.bench.atlas_validation DIR                              and from those of `atlas measure --out DIR`
     python -m tests.bench.atlas_validation COLLECTIONS.yaml paths.results=DIR     and regret, from the runs behind them
 
-Coverage: each collection is left out in turn, and the others predict its effect; the observed one has its own sampling
-error, which widens the interval. Regret: n topics of the collection that was left out are what a person has. A search
+Coverage: each collection is excluded in turn, and the others predict its effect; the observed one has its own sampling
+error, which widens the interval. Regret: n topics of the collection that was excluded are what a person has. A search
 is chosen by these topics alone, by the other collections alone, and by both (*expected*); what is lost is nDCG@10 on
 the topics that were not drawn, against the best search there. Sizes that leave no topics are not in the table.
 Printed as markdown, for docs/research/methods.md.
@@ -34,7 +34,7 @@ _LEAST = 5  # collections that predict
 
 
 def coverage(atlas: Atlas, questions: str | None = None) -> pd.DataFrame:
-    """How often the interval of .95 from the other collections holds the effect that was left out, by change."""
+    """How often the interval of .95 from the other collections holds the effect that was excluded, by change."""
     rows = []
     for change in atlas.changes():
         found = atlas.rows(change, questions=questions)
@@ -51,7 +51,7 @@ def coverage(atlas: Atlas, questions: str | None = None) -> pd.DataFrame:
 
 
 def carried(atlas: Atlas) -> pd.DataFrame:
-    """How often the interval of .95 from collections with people's questions holds the effect on each of the others."""
+    """How often the interval of .95 from collections with real user questions covers the effect on the others."""
     held: dict[str, list[bool]] = {}
     for change in atlas.changes():
         found = atlas.rows(change)
@@ -150,7 +150,7 @@ def main(words: list[str]) -> None:
         # What brings the learned order is no choice where it was learned from some of the collections.
         for said, chosen, order in (
             ("all collections", values, False),
-            ("people's questions", people, False),
+            ("real user questions", people, False),
             ("collections that the order was not learned from", unseen, True),
         ):
             if not chosen:

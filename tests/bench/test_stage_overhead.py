@@ -72,7 +72,7 @@ class RandomVectors:
 
 
 class WithoutEncoder(Models):
-    """Random vectors in place of the encoder, the real cross-encoder."""
+    """Random vectors instead of the encoder, the real cross-encoder."""
 
     def encoder(self, spec):
         return RandomVectors()

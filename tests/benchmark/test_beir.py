@@ -67,7 +67,7 @@ def test_a_file_that_judges_none_of_the_topics_is_left_out_unless_it_is_named(tm
     (tmp_path / "qrels/train.tsv").write_text("other\ta\t1\n")
     found = load_beir(tmp_path)
     assert found.splits == ("test",)
-    assert found.warnings == (f"{tmp_path / 'qrels/train.tsv'} is left out: none of its topics is in queries.jsonl",)
+    assert found.warnings == (f"{tmp_path / 'qrels/train.tsv'} is excluded: none of its topics is in queries.jsonl",)
     with pytest.raises(BenchmarkError, match="other"):
         load_beir(tmp_path, qrels=["train.tsv", "test.tsv"])
     (tmp_path / "corpus.jsonl").unlink()

@@ -31,7 +31,7 @@ def test_one_id_is_one_split() -> None:
     benchmark = load_ir_datasets("tea-single")
     assert benchmark.name == "tea-single" and benchmark.splits == ("test",)
     assert [topic.qid for topic in benchmark.topics] == ["q2", "q3"]
-    assert benchmark.warnings == ("tea-single: 1 topic(s) without judgments are left out: q1",)
+    assert benchmark.warnings == ("tea-single: 1 topic(s) without judgments are excluded: q1",)
 
 
 def test_an_unknown_id_is_answered_with_those_near_it() -> None:

@@ -174,10 +174,10 @@ def test_what_does_not_fit_is_left_out_with_a_count(tmp_path: Path) -> None:
     assert benchmark.document_qrels == {"q1": {"d1": 1, "d2": -1}}
     told = "\n".join(benchmark.warnings)
     assert "1 document(s) without text and title can never be found: d2" in told
-    assert "1 topic(s) with judgments but without text are left out: q9" in told
-    assert "2 judgment(s) of documents that are not in the collection are left out: gone" in told
-    assert "1 topic(s) are left out because none of their relevant documents is in the collection: q2" in told
-    assert "1 topic(s) without judgments are left out: q3" in told
+    assert "1 topic(s) with judgments but without text are excluded: q9" in told
+    assert "2 judgment(s) of documents that are not in the collection are excluded: gone" in told
+    assert "1 topic(s) are skipped because none of their relevant documents is in the collection: q2" in told
+    assert "1 topic(s) without judgments are excluded: q3" in told
     assert "1 negative grades count as not relevant" in told
 
 

@@ -43,7 +43,7 @@ def test_a_folder_with_one_table_of_judgments_is_read(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=r"qrels holds 2 files .*such as data\.qrels=.*qrels/test\.tsv"):
         load_vault(TEA / "vault", queries, qrels)
     left, _ = load_vault(TEA / "vault", queries, qrels / "dev.tsv").warnings
-    assert left.endswith("are left out: gone/index.md ...; did you mean index?")
+    assert left.endswith("are excluded: gone/index.md ...; did you mean index?")
 
 
 def test_ids_made_from_the_text_do_not_move_when_rows_are_added(tmp_path: Path) -> None:
@@ -76,14 +76,14 @@ def test_judgments_of_a_file_win_over_the_column_and_may_name_paths(tmp_path: Pa
     assert benchmark.section_qrels == {"a": {"tea/storing#storing-tea": 2}}
     assert [w.split(": ", 1)[1] for w in benchmark.warnings] == [
         "1 judged topics are not in the queries: z",
-        "1 judgments of unknown documents or sections are left out: gone.md ...",
+        "1 judgments of unknown documents or sections are excluded: gone.md ...",
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("q.csv", "qid,relevant\n1,x\n", r"q.csv:2: there is no column 'text'; the columns are qid, relevant"),
+        ("q.csv", "qid,relevant\n1,x\n", r"q.csv:2: column 'text' is missing; the columns are qid, relevant"),
         ("q.csv", "qid,text\n1,one\n2,\n", r"q.csv:3: the query is empty"),
         ("q.csv", "qid,text\n1,one\n1,two\n", r"q.csv:3 has query '1' \(two\) again"),
         ("q.csv", "text\nsame\nsame\n", r"q.csv:3 has query 'q-[0-9a-f]{8}' \(same\) again"),

@@ -89,7 +89,7 @@ def test_classes_come_from_the_catalogue_where_executing_is_not_granted() -> Non
         assert granted() == NOTHING
         for target in targets:
             class_named(target, "x")
-        with pytest.raises(ConfigError, match=r"x names this\.X, which is no class of the configuration"):
+        with pytest.raises(ConfigError, match=r"x names this\.X, which is not a class of the configuration"):
             class_named("this.X", "x")
         with granting(EVERYTHING):  # nobody gets more inside than outside
             assert granted() == NOTHING

@@ -46,7 +46,7 @@ def test_a_mode_without_its_search_is_refused() -> None:
         adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)
         == composition.compose(["+exp=librarian_semantic"]).pipeline
     )
-    with pytest.raises(ConfigError, match="mode hybrid cannot be used: this pipeline does not search by words"):
+    with pytest.raises(ConfigError, match="mode hybrid cannot be used: this pipeline has no lexical retriever"):
         adapted_pipeline(pipeline, SearchOptions(mode="hybrid"), 10)
 
 

@@ -108,7 +108,7 @@ def test_on_a_busy_machine_the_wait_for_a_processor_is_subtracted():
     found = cost(PAIR, fast, 50, 1)
     assert found.net and found.axis == "within"
     assert found.added.p95_ms == pytest.approx(5.0) and found.noise_ms == pytest.approx(0.01 * (40 + 45))
-    assert "waiting for a processor subtracted" in found.text
+    assert "waiting for a CPU subtracted" in found.text
     slow = {"a": of(40.0, 0.0 * delay), "b": timed(145.0 + delay, **busy)}  # it sleeps, and nothing was counted
     assert not cost(PAIR, slow, 50, 1).net
     slept = {"a": of(40.0, 0.0 * delay), "b": of(145.0, delay)}
@@ -125,7 +125,7 @@ def test_either_side_may_be_the_disturbed_one(side):
     }
     assert cost(PAIR, {name: timed(each) for name, each in times.items()}, 50, 1).axis == "within"
     assert cost(PAIR, found, 50, 1).axis == "open"
-    assert "ragbench run --time-again @1" in cost(PAIR, found, 50, 1).remedy
+    assert "ragbench run --remeasure-latency @1" in cost(PAIR, found, 50, 1).remedy
 
 
 def test_times_of_unlike_machines_are_not_compared():
@@ -134,7 +134,7 @@ def test_times_of_unlike_machines_are_not_compared():
         PAIR, {"a": timed(base, machine="old, 2 processors"), "b": timed(base, machine="new, 8 processors")}, 50, 1
     )
     assert (found.axis, found.added) == ("open", None)
-    assert found.text.startswith("the times are of unlike machines (new, 8 processors; old, 2 processors)")
+    assert found.text.startswith("the times are of different machines (new, 8 processors; old, 2 processors)")
 
 
 def test_too_few_queries_bear_no_interval_and_the_cost_is_open():
@@ -144,7 +144,7 @@ def test_too_few_queries_bear_no_interval_and_the_cost_is_open():
     assert found.text == "p95 +3 ms (a confidence interval takes 72 queries), possibly over the budget of +50 ms"
     assert found.added.p95_ms == pytest.approx(3)
     assert "latency.queries=72" in found.remedy
-    assert cost(PAIR, {"a": timed(base)}, 50, 1).remedy == "Measure latency: ragbench run --time-again @1"
+    assert cost(PAIR, {"a": timed(base)}, 50, 1).remedy == "Measure latency: ragbench run --remeasure-latency @1"
 
 
 def test_a_live_search_has_no_cost_against_a_pipeline():

@@ -19,7 +19,7 @@ def like_ndcg(generator, shape, ties=0.4):
 
 
 def by_chance(rows, seed, draws):
-    """What the p values and intervals of a family come from; what is detectable takes longer and is left out."""
+    """What the p values and intervals of a family come from; what is detectable takes longer and is excluded."""
     n = np.full(len(rows), rows.shape[1])
     observed = t_of_mean.statistic(n, *t_of_mean.sums(rows), t_of_mean.floor(rows, n))
     return n, observed, chance.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws)

@@ -94,7 +94,7 @@ def test_quality_of_two_levels(documents, passages, quality):
         (NOTHING, Cost(Added(3, 2, 4), 50), "equivalent", "equivalent (the effect is smaller than 0.02)"),
         (NOTHING, Cost(Added(129, 107, 157), 200), "equivalent", "within the budget of +200 ms"),
         (NOTHING, Cost(Added(49, 40, 57), 50), "inconclusive", "Time more queries: latency.queries="),
-        (NOTHING, Cost(None, 50), "inconclusive", "Measure latency: ragbench run --time-again @1"),
+        (NOTHING, Cost(None, 50), "inconclusive", "Measure latency: ragbench run --remeasure-latency @1"),
         (SAME, Cost(Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
     ],
 )

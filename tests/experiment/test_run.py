@@ -194,8 +194,8 @@ def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of
     said = forecast.explain(arms, benchmark_small, "run")
     # dense; lexical, fuse, calibration, cut twice, once for p4's weights; p12 and a cut of its own
     assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in said
-    assert "dense: retrieve 100 by meaning  (once for 3 arms)" in said
-    assert "lexical: retrieve 100 by words in content, headers x2.5, tags x2, title x3" in said
+    assert "dense: retrieve 100 by vector similarity  (once for 3 arms)" in said
+    assert "lexical: retrieve 100 by BM25 in content, headers x2.5, tags x2, title x3" in said
     assert "5 artefacts, 4 to build" in said
     assert "trigrams" in said and ": to build, for p12" in said
     assert "then every arm is timed" in said

@@ -50,5 +50,5 @@ def test_data_that_changed_is_refused(untimed: measurements.Measurements, tmp_pa
 
 
 def test_it_goes_with_no_arms_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["run", "--time-again", "@1", "--arm", "a="]) == 2
+    assert cli.main(["run", "--remeasure-latency", "@1", "--arm", "a="]) == 2
     assert "remove --arm, -m and --explain-plan" in capsys.readouterr().err

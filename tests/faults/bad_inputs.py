@@ -8,7 +8,7 @@ text of a library, nothing written. A file of cases holds some of these lists:
     slips      - {file: FILE, text: TEXT, words: WORDS, says: TEXT}: a file of a copy of the configuration
     data       - {loader: NAME, file: FILE, text: TEXT, says: TEXT}: a file of a small collection
 
-Without `says`, the sentence must hold the file's name. In place of `text`: `bytes` (hexadecimal), `swap: [OLD, NEW]`,
+Without `says`, the sentence must hold the file's name. Instead of `text`: `bytes` (hexadecimal), `swap: [OLD, NEW]`,
 or `becomes: nothing, folder, pipe, loop`. FOLDER in a command is the folder of the case.
 """
 

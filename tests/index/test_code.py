@@ -91,7 +91,7 @@ def test_nothing_to_find(index: CodeIndex) -> None:
 
 
 def test_missing_damaged_and_closed(tmp_path: Path) -> None:
-    with pytest.raises(IndexError_, match="there is no lexical index"):
+    with pytest.raises(IndexError_, match="no lexical index"):
         CodeIndex(tmp_path / "none")
     build_code(tmp_path, BLOCKS)
     index = CodeIndex(tmp_path)

@@ -323,7 +323,7 @@ def test_an_unknown_analyzer_is_refused() -> None:
 
 
 def test_a_field_that_is_not_indexed_cannot_be_searched(index: LexicalIndex) -> None:
-    with pytest.raises(ConfigError, match="there is no field 'colour' to search; there are content, title"):
+    with pytest.raises(ConfigError, match="unknown field 'colour' to search; the fields are content, title"):
         index.with_scoring(Bm25F((("colour", 1.0),)))
 
 
@@ -348,10 +348,10 @@ def test_depth_must_be_positive(index: LexicalIndex) -> None:
 
 
 def test_a_missing_folder_stays_missing(tmp_path: Path) -> None:
-    with pytest.raises(IndexError_, match="there is no lexical index in"):
+    with pytest.raises(IndexError_, match="no lexical index in"):
         LexicalIndex(tmp_path / "none", LexicalSpec())
     assert not (tmp_path / "none").exists()
-    with pytest.raises(IndexError_, match="there is no Lucene index in"):
+    with pytest.raises(IndexError_, match="no Lucene index in"):
         LexicalIndex(tmp_path, LexicalSpec())
 
 

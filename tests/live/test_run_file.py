@@ -53,7 +53,7 @@ def test_a_run_read_again_has_the_values_it_had(
     assert set(both.latency["arm"]) == {"ours"}
     (row,) = verdicts.read(both).to_dict("records")
     assert RECORDED in row["reason"]
-    assert "--time-again" not in row["reason"]
+    assert "--remeasure-latency" not in row["reason"]
     screen.show(both)
     assert "theirs" in capsys.readouterr().out
     assert f"take the first 1000 hits of the run file {file}" in html.render(both)

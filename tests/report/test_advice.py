@@ -65,7 +65,7 @@ def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, c
         parsed(typed)
         if typed[0] != "run":
             overrides(typed)
-        elif "--time-again" not in typed:
+        elif "--remeasure-latency" not in typed:
             assert cli.main([*typed, "--explain-plan"]) == 0, (command, capsys.readouterr().err)
             arms = [typed[place + 1] for place, word in enumerate(typed) if word == "--arm"]
             assert not any("ragbench" in arm for arm in arms), command

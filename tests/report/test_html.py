@@ -109,7 +109,7 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
     assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment", "methods"}
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)
-    assert "What ordering and retrieval could still bring" in html.render(alone)
+    assert "Headroom of ranking and retrieval" in html.render(alone)
 
 
 def test_the_figure_says_the_confidence_that_this_look_pays(comparison: Measurements) -> None:

@@ -61,7 +61,7 @@ def test_a_sign_that_a_mode_leaves_out_is_typical(make_index) -> None:
 
 
 def test_what_cannot_be_calibrated_is_refused() -> None:
-    with pytest.raises(ConfigError, match="calibration=evidence needs a search by meaning"):
+    with pytest.raises(ConfigError, match="calibration=evidence needs dense retrieval"):
         composition.compose(["dense=null", "calibration=evidence"])
     with pytest.raises(ConfigError, match="weights must hold nearness, coverage, agreement, but lacks agreement"):
         stage(weights={"nearness": 1.0, "coverage": 1.0})

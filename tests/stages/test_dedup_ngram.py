@@ -1,4 +1,4 @@
-"""P12 and P8's second stage: near-copies by their trigrams."""
+"""P12 and P8's second stage: near-duplicates by their trigrams."""
 
 from dataclasses import replace
 

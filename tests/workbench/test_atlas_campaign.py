@@ -31,7 +31,7 @@ broken:
     listed = atlas.collections(tmp_path / "collections.yaml")
     words, said = [f"paths.results={tmp_path}/results"], list[str]()
     first = atlas.measure(listed, words, ["passages"], say=said.append)
-    assert any("'broken' is left out" in each for each in said)
+    assert any("'broken' is excluded" in each for each in said)
     assert set(first.effects["change"]) == {"chunks_750", "chunks_3000", "recommended-path"}
     (facts,) = first.collections.to_dict(orient="records")
     assert (facts["collection"], facts["kind"], facts["questions"], facts["topics"]) == (

@@ -140,7 +140,7 @@ def test_commands_read_a_given_benchmark_as_the_script_did(
     for command in (export, pool, ["advise", str(run.folder), results]):
         assert cli.main(command) == 0, command
     assert f"data.corpus={corpus} data.queries=" in " ".join(capsys.readouterr().out.split())
-    timed = ["run", "--time-again", str(run.folder), results]
+    timed = ["run", "--remeasure-latency", str(run.folder), results]
     assert cli.main(timed) == 0
 
 
@@ -152,7 +152,7 @@ def test_a_benchmark_built_in_memory_is_exported_by_the_script_only(
     for command in (
         ["export", f"{run.folder}/arms/plain", "--out", str(bundle), results],
         ["data", "pool", str(run.folder), "--out", str(tmp_path / "pool.csv"), results],
-        ["run", "--time-again", str(run.folder), results],
+        ["run", "--remeasure-latency", str(run.folder), results],
     ):
         assert cli.main(command) == 2
         sentence = (
@@ -210,6 +210,6 @@ def test_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Pat
 def test_latency_is_measured_again_once(write_results, tmp_path: Path) -> None:
     values = {"base": [0.2, 0.4] * 40, "good": [0.5, 0.6] * 40}
     untimed = Results.load(write_results(tmp_path / "runs" / "run-2-arms", values))
-    assert untimed.next_words == "run --time-again @1"
+    assert untimed.next_words == "run --remeasure-latency @1"
     again = Results.load(write_results(tmp_path / "runs" / "run-2-arms-timed-again", values))
-    assert again.next_words == "export @1/good --out bundle --cost-open"
+    assert again.next_words == "export @1/good --out bundle --allow-unknown-latency"

@@ -125,7 +125,7 @@ def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: 
     assert "guides/authentication" in shown and "lexical 1" in shown
     assert "<script" not in experiment.search("<script>alert(1)</script>")._repr_html_()
     assert "dense" not in experiment.search("getAuthToken", mode="keyword").stage_ms
-    with pytest.raises(ConfigError, match="there is no arm 'other'; the arms are baseline"):
+    with pytest.raises(ConfigError, match="unknown arm 'other'; the arms are baseline"):
         experiment.search("anything", arm="other")
     with pytest.raises(ConfigError, match=r"options\.moode is unknown; did you mean options\.mode"):
         experiment.search("anything", moode="keyword")

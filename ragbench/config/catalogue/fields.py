@@ -154,7 +154,7 @@ def _comment(node: ast.AST, module: _Module) -> str:
 
 
 def _default(node: ast.expr | None, module: _Module) -> Any:
-    """The plain value of an expression, a list for a tuple; None where there is no default."""
+    """The plain value of an expression, a list for a tuple; None without a default."""
     if node is None:
         return None
     if isinstance(node, ast.Name):

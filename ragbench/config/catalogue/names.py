@@ -22,7 +22,7 @@ _NUMBERS = {name: number for number, name in ALIASES.items()}
 
 
 def numbered(key: str) -> str:
-    """A key with the number of a proposal in place of its name: `p6.depth` for `rerank.depth`; other keys unchanged."""
+    """A key with the number of a proposal instead of its name: `p6.depth` for `rerank.depth`; other keys unchanged."""
     first, dot, rest = key.partition(".")
     return f"{_NUMBERS.get(first, first)}{dot}{rest}"
 

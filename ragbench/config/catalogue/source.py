@@ -145,9 +145,7 @@ def _check_node(node: yaml.Node, path: Path) -> None:
     """Raise ConfigError for a tag of another program, and for a key that is not a text or number."""
     tag, place = str(node.tag), f"{path}:{node.start_mark.line + 1}:"
     if not tag.startswith(_SCHEMA) or tag.startswith(f"{_SCHEMA}python"):
-        raise ConfigError(
-            f"{place} has the tag {tag.replace(_SCHEMA, '!!')}, which is not supported here: leave it out"
-        )
+        raise ConfigError(f"{place} has the tag {tag.replace(_SCHEMA, '!!')}, which is not supported here: remove it")
     keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
     names = [key.value for key in keys]
     for place_of_key, key in enumerate(keys):

@@ -12,7 +12,7 @@ BASE = "plain_hybrid"
 BASES = (BASE, "baseline", "recommended")
 """What effects are measured against: all changes against the first, presets also against the others."""
 ORDER, WITHOUT = "rank=questions", "-without-"
-"""The order that was learned from questions, and what follows its name where a site was left out (`fit order`)."""
+"""The order that was learned from questions, and what follows its name if a site was held out (`fit order`)."""
 EARLIER = "earlier"
 """The group of changes whose presets have other values now: no prediction is made from them."""
 _FILE = Path(__file__).with_name("changes.yaml")

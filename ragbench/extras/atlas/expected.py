@@ -1,4 +1,4 @@
-"""What the atlas lets a run expect: advice with its own name, beside the verdict and never counted as one.
+"""What the atlas lets a run expect: advice with its own name, next to the verdict and never counted as one.
 
 The prior of a change is the prediction for a new collection (`evidence.meta`), of collections with topics of the same
 kind where there are enough; the likelihood is that of the run's own topics. Both are normal.

@@ -41,7 +41,7 @@ def pinned() -> Mapping[str, Mapping[str, Any]]:
 
 
 def fetch(out: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Write the documents of the named collections (default: all) below `out`, and `collections.yaml` beside them.
+    """Write the documents of the named collections (default: all) below `out`, and `collections.yaml` next to them.
 
     Archives stay in `out/archives`, and one that is there is not fetched again. Returns what `collections.yaml` holds:
     by name the overrides that read the collection, and what is known of it. Raises ConfigError for an unknown name,
@@ -50,7 +50,7 @@ def fetch(out: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     known = pinned()
     for name in names:
         if name not in known:
-            raise ConfigError(f"there is no collection '{name}'{did_you_mean(name, list(known), 'collections')}")
+            raise ConfigError(f"unknown collection '{name}'{did_you_mean(name, list(known), 'collections')}")
     written = {}
     for name in names or known:
         about = known[name]

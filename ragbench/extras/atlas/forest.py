@@ -15,7 +15,7 @@ _WIDTH = 7.2
 
 @dataclass(frozen=True)
 class Line:
-    """A row: the effect, its interval, and perhaps the wider one of a prediction; `size` is that of the mark."""
+    """A row: the effect, its interval, and optionally the wider one of a prediction; `size` is that of the mark."""
 
     name: str
     effect: float

@@ -45,7 +45,7 @@ def runs_of(root: Path, benchmark: Benchmark) -> list[Path]:
 
 
 _LANGUAGE = ("index.encoder.name=", "index.lexical.analyzer=")
-"""Words that a collection in another language needs: what every arm of a run has of them is no change."""
+"""Words that a collection in another language needs: what every arm of a run has of them does not count as a change."""
 
 
 def known_arms(run: Measurements) -> dict[str, str]:
@@ -100,7 +100,7 @@ def tables(rows: Sequence[tuple[Mapping[str, Any], pd.DataFrame]]) -> Atlas:
 
     effects = [row for about, values in rows for row in effects_of(str(about["collection"]), values)]
     if not effects:
-        raise ResultsError("no finished run has a change of the atlas beside its base: ragbench atlas measure first")
+        raise ResultsError("no finished run has a change of the atlas next to its base: ragbench atlas measure first")
     return Atlas(pd.DataFrame(effects), pd.DataFrame([dict(about) for about, _ in rows]))
 
 

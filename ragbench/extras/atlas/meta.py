@@ -117,7 +117,7 @@ def expect(known: Pooled, own: Sequence[float] = (), typical_sd: float | None = 
     """The effect to expect where `own` differences by topic were measured: normal prior, normal likelihood.
 
     The prior is the prediction for a new collection. Few topics do not tell their own spread: `typical_sd`, that of
-    differences by topic elsewhere, counts like `_PRIOR_TOPICS` topics of one's own.
+    differences by topic elsewhere, counts like `_PRIOR_TOPICS` own topics.
     """
     if not len(own):
         return Expected(known.effect, known.sd)
@@ -151,7 +151,7 @@ def moderate(effects: ArrayLike, errors: ArrayLike, properties: Mapping[str, Arr
     """Slopes of standardised properties, shrunk to 0: together they are expected to explain no more than tau.
 
     The prior of each slope is normal with the standard deviation tau / sqrt(number of properties); the constant has
-    none. Intervals of .95. Properties that do not vary are left out. Raises ResultsError below two collections.
+    none. Intervals of .95. Properties that do not vary are excluded. Raises ResultsError below two collections.
     """
     found, variances = _checked(effects, errors)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in properties.items()}
@@ -190,7 +190,7 @@ _STEADY = 20
 
 
 def _checked(effects: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats]:
-    """Effects and variances as arrays; a standard error of 0 becomes the smallest that can be told from 0."""
+    """Effects and variances as arrays; a standard error of 0 becomes the smallest that differs from 0."""
     found, given = np.asarray(effects, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if found.shape != given.shape or found.ndim != 1 or len(found) < 2:
         raise ResultsError(f"effects are pooled over two collections or more, got {found.size}")

@@ -114,7 +114,7 @@ def pooled_text(found: Pooled) -> str:
 
 
 def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
-    """The changes on people's questions alone: sites, topics, the pooled effect with sites as groups, and the sites."""
+    """Changes on real user questions: sites, topics, the pooled effect with sites as groups, and the sites."""
     import pandas as pd
 
     rows = []
@@ -146,7 +146,7 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
 
 
 def people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.DataFrame:
-    """The effects of changes on people's questions: a row for every site, a column for every change."""
+    """The effects of changes on real user questions: a row for every site, a column for every change."""
     import pandas as pd
 
     columns = {
@@ -259,7 +259,7 @@ def page(atlas: Atlas) -> str:
         _table(known(atlas, "recommended")),
         "## What effects vary with",
         _moderators(atlas),
-        "## People's questions",
+        "## Real user questions",
         "Every switch and preset, by site: [the proposals](proposals.md#which-of-them-pay-for-people).",
         "## The collections",
         _collections(atlas),
@@ -278,16 +278,17 @@ documents, each collection weighs by the certainty of its own effect (random eff
 claimed from fewer than ten collections. Times are not in the atlas: the machine was shared while it was measured.
 
 - `ragbench atlas` prints it on one screen, `ragbench atlas show p7` a change by collection.
-- After a run with fewer than 100 topics the screen says what to *expect*: the prediction for a new collection is the
-  prior, your topics are the likelihood, both normal. That is advice and never a verdict. `export --on-expectation`
-  writes it into the bundle.
-- `ragbench atlas add @1` adds your own run to what you are told. It stays on your machine.
-- `ragbench atlas fetch` and `ragbench atlas measure` measure it anew; [methods](methods.md#the-atlas) says how well
-  it predicts.
+- After a run with fewer than 100 topics the screen prints the *predicted effect*: the prior is the prediction for a new
+  collection, your topics are the likelihood, both normal. That is advice and never a verdict.
+  `export --accept-predicted` writes it into the bundle.
+- `ragbench atlas add @1` adds your own run to later predictions. It stays on your machine.
+- `ragbench atlas fetch` and `ragbench atlas measure` repeat the measurement; [methods](methods.md#the-atlas)
+  reports how well it predicts.
 
 The order in `recommended` was learned from questions on fourteen of the sites. Where only one of two searches has
-that order, these sites do not count (`learned` below): what it brings there is measured with the site left out
-([order](order-questions.md#what-it-gains)). Topics that are derived from documents flatter what reads names."""
+that order, these sites do not count (`learned` below): its gain there is measured with
+that site held out ([order](order-questions.md#what-it-gains)). Topics that are derived from documents flatter what
+reads names."""
 
 
 def _table(frame: pd.DataFrame) -> str:
@@ -329,7 +330,7 @@ def _moderators(atlas: Atlas) -> str:
     said = (
         "The change of the effect for one standard deviation more of a property, shrunk to 0; only slopes whose "
         "interval of .95 lies on one side of 0. Properties were chosen before measuring: documents, median words and "
-        "links per document (logarithms), share of code, words of a query, people's questions."
+        "links per document (logarithms), share of code, words of a query, real user questions."
     )
     return f"{said}\n\n{markdown(pd.DataFrame(rows))}" if rows else f"{said} None does."
 
@@ -349,7 +350,7 @@ def _collections(atlas: Atlas) -> str:
 
 
 def _other_languages(atlas: Atlas) -> str:
-    """The collections in other languages with what all their searches had in place of the English model and stems."""
+    """The collections in other languages with what all their searches had instead of the English model and stems."""
     found = atlas.collections[atlas.collections["language"] != "en"].sort_values("collection")
     each = [
         f"`{row['collection']}` {' '.join(f'`{word}`' for word in str(row['command']).split() if 'index.' in word)}"

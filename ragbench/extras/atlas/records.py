@@ -19,7 +19,7 @@ def markdown(content: bytes, stem: str, names: Mapping[str, Any]) -> Iterator[tu
     """A name of a file and its markdown for each record in JSON, which is one record or a list of them.
 
     `names`: `title` and `text` (a list) are kept; elements named `heading` and `paragraph` become these. A record
-    without title or text is left out. Raises BoundaryError for what is not JSON.
+    without title or text is excluded. Raises BoundaryError for what is not JSON.
     """
     read = read_json(content, max_bytes=_MOST_BYTES)
     for record in read if isinstance(read, list) else [read]:

@@ -1,4 +1,4 @@
-"""The tables of the atlas: effects by collection, and the collections; what is shipped, and what a person added."""
+"""The tables of the atlas: effects by collection, and the collections, shipped or added by the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLLECTION_COLUMNS = (
     ),
 )
 QUESTIONS = ("people", "authors", "derived")
-"""Who wrote the topics: people who asked in public; authors of documents or benchmarks; a rule, from the documents."""
+"""Who wrote the topics: users who asked in public; authors of documents or benchmarks; a rule, from the documents."""
 MODERATORS = ("documents", "median_words", "links_per_document", "code_share", "query_words")
 _LOGARITHMIC = ("documents", "median_words", "links_per_document")
 _TEXTS = dict.fromkeys(("collection", "base", "change", "questions", "kind", "language"), "str")
@@ -83,9 +83,8 @@ class Atlas:
     def rows(self, change: str, base: str = BASE, questions: str | None = None, learned: bool = False) -> pd.DataFrame:
         """The effects of a change with the facts of their collections; of one kind of `questions` only where named.
 
-        Collections that the learned order was learned from do not tell what it brings: where only one of change and
-        base has that order, they are left out, unless `learned`.
-        """
+        Collections that the learned order was learned from do not count as evidence for it: where only one of change
+        and base has that order, they are excluded, unless `learned`."""
         found = self._by_change.get((base, change))
         if found is None:
             return self.effects.iloc[:0].merge(self.collections.drop(columns="topics"), on="collection")
@@ -132,7 +131,7 @@ class Atlas:
             name: np.log1p(found[name]).tolist() if name in _LOGARITHMIC else found[name].tolist()
             for name in MODERATORS
         }
-        properties["people's questions"] = (found["questions"] == "people").astype(float).tolist()
+        properties["real user questions"] = (found["questions"] == "people").astype(float).tolist()
         errors = meta.steadied(found["error"].to_numpy(), found["topics"].to_numpy())
         return meta.moderate(found["effect"].tolist(), errors.tolist(), properties)
 

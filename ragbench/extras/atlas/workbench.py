@@ -42,9 +42,9 @@ class Collection:
 
 
 def collections(path: Path) -> list[Collection]:
-    """The collections that a YAML file lists by name, each with `data` and perhaps kind, questions, source and so on.
+    """The collections that a YAML file lists by name, each with `data`, optionally kind, questions, source and so on.
 
-    `order` names the order that was learned without the collection, which is measured there in place of `questions`.
+    `order` names the order that was learned without the collection, which is measured there instead of `questions`.
 
     Raises ConfigError for a file of another form.
     """
@@ -69,14 +69,14 @@ def measure(
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Atlas:
-    """Measure every group of changes on every collection where it is lacking; return the tables of what is finished.
+    """Measure every group of changes on every collection where it is missing; return the tables of what is finished.
 
     `words` are overrides for all, such as `paths.cache=...` or `execution=ray`. A collection that fails is named, and
     the others are measured. Groups come one after the other over all collections, so that something whole exists early.
     """
     for group in groups:
         if group not in changes.groups():
-            raise ConfigError(f"there is no group '{group}'{did_you_mean(group, list(changes.groups()), 'groups')}")
+            raise ConfigError(f"unknown group '{group}'{did_you_mean(group, list(changes.groups()), 'groups')}")
     failed: set[str] = set()
     for group in groups or [each for each in changes.groups() if each != changes.EARLIER]:
         for each in listed:
@@ -86,7 +86,7 @@ def measure(
                 _measure(each, group, words, progress, say)
             except RagbenchError as error:
                 failed.add(each.name)
-                say(f"warning: collection '{each.name}' is left out: {error}")
+                say(f"warning: collection '{each.name}' is excluded: {error}")
     return tabulate([each for each in listed if each.name not in failed], words)
 
 

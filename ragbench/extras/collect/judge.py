@@ -138,7 +138,7 @@ class JudgingSession:
         self._set(str(grade), again=False)
 
     def skip(self) -> None:
-        """Leave the current pair for later: it comes once more at the end, and in the next session."""
+        """Postpone the current pair: it returns at the end, and in the next session."""
         already = self._pool.rows[self._queue[self._place]]["grade"] == SKIPPED if self.item else False
         self._set(SKIPPED, again=not already)
 
@@ -216,7 +216,7 @@ def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
     """Judgments with the grades of a pool added.
 
     BenchmarkError names all pairs with conflicting grades, and nothing is merged; `overwrite` takes the grades of the
-    pool instead. Pairs without a grade, or skipped, are left out.
+    pool instead. Pairs without a grade, or skipped, are excluded.
     """
     merged = {qid: dict(grades) for qid, grades in qrels.items()}
     rows, left = _read_grades(pool)
@@ -247,7 +247,7 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     """
     if "judge" in read_pool(pool).columns:
         raise BenchmarkError(
-            f"{pool} holds grades of a model, which are not judgments: use them beside those of people, with "
+            f"{pool} holds grades of a model, which are not judgments: use them next to human grades, with "
             "ragbench compare --model-grades"
         )
     with locked(folder / SECTIONS):

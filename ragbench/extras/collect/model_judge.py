@@ -1,8 +1,8 @@
-"""Grades by a language model, kept separate from judgments: they count only together with blind grades of persons.
+"""Grades by a language model, kept separate from judgments: they count only together with blind grades of annotators.
 
 The prompt follows UMBRELA (Upadhyay et al. 2024; Thomas et al., SIGIR 2024) in other words. A pool
 gives two files: one with the model's grades, which no command merges into judgments, and one with all pairs of some
-topics, drawn by a seed and without the model's grades, for a person.
+topics, drawn by a seed and without the model's grades, for an annotator.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GRADE = re.compile(r"(?<![\d.])[0-3](?!\.?\d)")
 
 @dataclass(frozen=True)
 class ModelGraded:
-    """How many of the pairs a model graded, the two files, and the topics that a person should judge."""
+    """How many of the pairs a model graded, the two files, and the topics that an annotator should judge."""
 
     graded: int
     pairs: int
@@ -59,7 +59,7 @@ def grade_pool(
     *,
     replace: bool = False,
 ) -> ModelGraded:
-    """Let a model grade every pair of a pool, into a file beside it, and draw the topics for a person.
+    """Let a model grade every pair of a pool, into a file next to it, and draw the topics for an annotator.
 
     Raises BenchmarkError for an empty pool or, unless `replace`, when one of the two files exists; ModelError where the
     model fails.

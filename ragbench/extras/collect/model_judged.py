@@ -1,4 +1,4 @@
-"""Effects of a finished run when a model graded its pool and persons judged some of the topics blind."""
+"""Effects of a finished run when a model graded its pool and annotators judged some of the topics blind."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelJudged:
-    """`agreement` of model and persons, with intervals of the quadratic kappa and of the share of equal grades.
+    """`agreement` of model and annotators, with intervals of the quadratic kappa and of the share of equal grades.
 
-    `effects`: a row for every arm but the first: arm, effect, low, high (prediction-powered), weight, persons,
-    persons_low, persons_high (their topics alone), model (its grades alone), n, n_model.
+    `effects`: a row for every arm but the first: arm, effect, low, high (prediction-powered), weight, `persons`,
+    `persons_low`, `persons_high` (their topics alone), model (its grades alone), n, n_model.
     """
 
     agreement: Agreement
@@ -38,10 +38,10 @@ class ModelJudged:
 
     @property
     def sentence(self) -> str:
-        """How far the model agrees with persons, to be shown with every figure that uses its grades."""
+        """How far the model agrees with annotators, to be shown with every figure that uses its grades."""
         found = self.agreement
         return (
-            f"The model and people graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
+            f"Model and annotators graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
             f"[{self.same[0]:.0%}, {self.same[1]:.0%}], quadratic kappa {found.kappa_quadratic:.2f} "
             f"[{self.kappa[0]:.2f}, {self.kappa[1]:.2f}]."
         )
@@ -50,9 +50,8 @@ class ModelJudged:
 def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sample: Path) -> ModelJudged:
     """Compare the arms of a run with its first, by documents; `model` and `sample` are graded pools.
 
-    Judgments that the benchmark has count for both. Raises ResultsError for too few topics of persons, for grades of
-    other topics, and for a sample with ungraded pairs.
-    """
+    Judgments that the benchmark has count for both. Raises ResultsError for too few topics judged by annotators, for
+    grades of other topics, and for a sample with ungraded pairs."""
     import pandas as pd
 
     by_model, by_persons = grades_of(model), grades_of(sample)

@@ -1,4 +1,4 @@
-"""Pooling: the unjudged section-query pairs that runs return, as a table for a person to fill in.
+"""Pooling: the unjudged section-query pairs that runs return, as a table for an annotator to fill in.
 
 Depth-k pooling after Sparck Jones and van Rijsbergen (1975), as TREC does it. The table says neither which system found
 a section nor at what rank, so that it cannot influence the judge.
@@ -82,7 +82,7 @@ def write_pool(
 
 
 def source_of(path: Path) -> Path:
-    """The file beside a pool that records its source."""
+    """The file next to a pool that records its source."""
     return path.with_name(f"{path.name}.source.json")
 
 
@@ -93,7 +93,7 @@ def about(benchmark: Benchmark, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_source(path: Path) -> dict[str, Any] | None:
-    """What `about` wrote beside a pool; None where there is nothing. BenchmarkError for a file that cannot be read."""
+    """What `about` wrote next to a pool; None where there is nothing. BenchmarkError for a file that cannot be read."""
     file = source_of(path)
     if not file.is_file():
         return None

@@ -1,8 +1,8 @@
-"""Prediction-powered inference: a mean from few topics judged by persons and many judged by a model.
+"""Prediction-powered inference: a mean from few topics judged by annotators and many judged by a model.
 
 The mean of the model's values is corrected by its error on the topics that both judged. The weight of the model
-minimises the variance (PPI++; Angelopoulos, Duchi and Zrnic 2023): a useless model gets weight 0, which leaves the mean
-of the persons. Valid however bad the model is, as long as the persons' topics are a random sample.
+minimises the variance (PPI++; Angelopoulos, Duchi and Zrnic 2023): a useless model gets weight 0, which leaves
+the mean of the annotators. Valid however bad the model is, as long as the annotators' topics are a random sample.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ragbench.evidence.statistics import TIE
 class PoweredMean:
     """A mean with its interval. `weight` (0 to 1): of the model. `persons` and `model`: the means of each alone.
 
-    `persons_low` and `persons_high` bound the mean of the persons' `n` topics; the model judged `n_model` others.
+    `persons_low` and `persons_high` bound the mean of the annotators' `n` topics; the model judged `n_model` others.
     """
 
     mean: float
@@ -42,7 +42,7 @@ def prediction_powered_mean(
 ) -> PoweredMean:
     """The mean over topics: `persons` and `model` (n,) for topics that both judged, `elsewhere` for the model's others.
 
-    Raises ResultsError for fewer than `fewest.GRADED` topics of persons.
+    Raises ResultsError for fewer than `fewest.GRADED` topics judged by annotators.
     """
     from scipy.special import stdtrit
 
@@ -50,7 +50,7 @@ def prediction_powered_mean(
     n, more = len(gold), len(rest)
     if n < fewest.GRADED:
         raise ResultsError(
-            f"people judged {n} topics, and a model's grades count only beside {fewest.GRADED} or more: "
+            f"people judged {n} topics, and a model's grades count only next to {fewest.GRADED} or more: "
             "judge a larger sample"
         )
     others = float(np.var(rest, ddof=1)) / more if more > 1 else 0.0

@@ -1,4 +1,4 @@
-"""How surely two judges agree: intervals of the share of equal grades, and of the quadratic kappa."""
+"""Confidence intervals of how far two judges agree: those of the share of equal grades, and of the quadratic kappa."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.corpus.folder import MARKDOWN, find_files
 
 OTHERS = ("**/*.txt", "**/*.docx")
-"""Files that are read where there is no markdown, or where they are asked for."""
+"""Files that are read without markdown, or on request."""
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")
 
@@ -38,7 +38,7 @@ def recognise(folder: Path) -> Recognised:
     data: dict[str, Any] = {"data": "vault", "data.corpus": str(folder)}
     if not find_files(folder, MARKDOWN)[0]:
         if not find_files(folder, OTHERS)[0]:
-            raise ConfigError(f"there is no markdown file below {folder}: name the folder of your notes")
+            raise ConfigError(f"no markdown file below {folder}: name the folder of your notes")
         data["data.include"] = list(OTHERS)
     around = dict.fromkeys((Path(), folder, folder.parent))
     queries = next((place / name for place in around for name in _QUERIES if (place / name).is_file()), None)
@@ -49,7 +49,7 @@ def recognise(folder: Path) -> Recognised:
 
 
 def judgments_of(queries: Path) -> dict[str, str]:
-    """The setting that reads the judgments in the folder `qrels` beside a file of queries; empty without one."""
+    """The setting that reads the judgments in the folder `qrels` next to a file of queries; empty without one."""
     qrels = queries.parent / "qrels"
     tables = sorted(qrels.glob("*.tsv"))
     test = [table for table in tables if table.stem == "test"]

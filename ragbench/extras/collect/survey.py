@@ -56,7 +56,7 @@ class Survey:
 
 
 def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]) -> Survey:
-    """Read a folder and perhaps a table of queries. Raises CorpusError, and BenchmarkError with file and line."""
+    """Read a folder and optionally a table of queries. Raises CorpusError, and BenchmarkError with file and line."""
     found = load_vault(corpus, queries, qrels, include=include, topics=queries is not None)
     languages = Counter(filter(None, (language(document.text) for document in found.documents)))
     chunks = sum(len(HeaderChunker().chunk(document)) for document in found.documents)

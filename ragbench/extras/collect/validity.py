@@ -1,11 +1,10 @@
-"""Whether derived topics lead to the same conclusions as topics that persons wrote.
+"""Whether derived topics lead to the same conclusions as human-written ones.
 
 The same arms are measured on both sets. Three questions, by documents: do both sets order the arms alike (Kendall's
 tau-b of the means), do they find the same differences from the first arm, and if a difference of two arms is
 significant on both, does it have the same sign (active agreement; Moffat, Scholer and Thomas, ADCS 2012)? Intervals
-resample the topics of each set independently. Persons' topics do not fully agree with themselves: `ceiling` is the mean
-tau of two samples of these, of the sizes of the two sets.
-"""
+resample the topics of each set independently. Human-written topics do not fully agree with themselves: `ceiling` is the
+mean tau of two samples of these, of the sizes of the two sets."""
 
 from __future__ import annotations
 
@@ -48,10 +47,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Validity:
-    """How far two sets of topics agree on the same arms; `topics` are the sizes, of the persons' set first.
+    """How far two sets of topics agree on the same arms; `topics` are the sizes, of the human-written set first.
 
     `same_sign`: the share of pairs of arms in which both find the same one better. `correlation` (Pearson) and `bias`
-    (mean difference, other minus persons') compare the effects against the first arm. `sure_same`, `sure_other`,
+    (mean difference, other minus human-written) compare the effects against the first arm. `sure_same`, `sure_other`,
     `sure_one`, `sure_none`: pairs whose difference is significant on both sets with the same sign, on both with
     opposite signs, on one set, on none. `effects`: a row for every arm but the first: arm, effect, low, high, quality,
     other_effect, other_low, other_high, other_quality, difference, difference_low, difference_high.
@@ -76,20 +75,20 @@ class Validity:
     def sentences(self) -> list[str]:
         """The agreement in words."""
         pairs = self.sure_same + self.sure_other + self.sure_one + self.sure_none
-        sure = f"both sets are sure of {self.sure_same + self.sure_other} of {pairs} pairs"
+        sure = f"both sets find a significant difference in {self.sure_same + self.sure_other} of {pairs} pairs"
         return [
-            f"Order of {len(self.effects) + 1} arms: Kendall's tau {self.tau.text}; two samples of the persons' topics "
-            f"reach {self.ceiling.text}.",
+            f"Order of {len(self.effects) + 1} arms: Kendall's tau {self.tau.text}; two samples of the human-written "
+            f"queries reach {self.ceiling.text}.",
             f"Pairs of arms: the same one is better in {self.same_sign.value:.0%} "
             f"[{self.same_sign.low:.0%}, {self.same_sign.high:.0%}]; {sure}, contradict each other in "
-            f"{self.sure_other} of these, and only one set is sure of {self.sure_one}.",
+            f"{self.sure_other} of these, and only one set finds one in {self.sure_one}.",
             f"Effects against {self.base}: correlation {self.correlation.text}; the other topics find "
             f"{with_interval(self.bias.value, self.bias.low, self.bias.high)} more on average.",
         ]
 
 
 def validate(persons: Arms, other: Arms) -> Validity:
-    """Compare the conclusions of two sets of topics about the arms they share, by the policy of the persons' run.
+    """Compare the conclusions of two sets of topics about the arms they share, by the policy of the human-written set.
 
     Raises ResultsError for fewer than `fewest.SHARED` shared arms.
     """

@@ -1,4 +1,4 @@
-"""An engine behind an alias: everything is loaded into a new collection, which then takes the place of the earlier one.
+"""An engine behind an alias: everything is loaded into a new collection, which then replaces the earlier one.
 
 A collection holds units (chunks and documents) and pieces of files for ragbench. A request asks every source; fusion
 by min-max, which such engines lack or sell, is done here.
@@ -42,7 +42,7 @@ AT_ONCE = 200
 """Units that are sent or read in one request."""
 _WAIT_S, _MOST_BYTES, _PIECE = 60.0, 500_000_000, 400_000
 _ABOUT, _FORMS, _TERMS = "about.json", "forms.json", "terms.json"
-"""Files of the engine itself, beside those of the bundle."""
+"""Files of the engine itself, next to those of the bundle."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Hit:
     def of(chunks: Any, score: Any, load: Any) -> Hit:
         """The hit of an answer. Raises TypeError, ValueError for values that none has."""
         if not isinstance(chunks, list) or not all(isinstance(each, str) for each in [load, *chunks]):
-            raise TypeError("its chunks and its collection are no texts")
+            raise TypeError("its chunks and its collection are not texts")
         return Hit(chunks, number(score), load)
 
 
@@ -88,7 +88,7 @@ def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> Found:
 
 
 class AliasedEngine(ABC):
-    """A collection behind an alias; while it is written, another collection that nobody else sees."""
+    """A collection behind an alias; while it is written, another collection that no other client sees."""
 
     schemes: ClassVar[Mapping[str, str]]
     example: ClassVar[str]
@@ -187,7 +187,7 @@ class AliasedEngine(ABC):
     @classmethod
     @contextmanager
     def create(cls, address: str, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[Self]:
-        """A new collection, which takes the place of the earlier one when the block ends without an error."""
+        """A new collection, which replaces the earlier one when the block ends without an error."""
         made = cls.__new__(cls)
         made._connect(address)
         with closing(made):
@@ -216,7 +216,7 @@ class AliasedEngine(ABC):
         """Raise BundleError where nothing answers, ConfigError where the name leads to what no load has made."""
         found = self._current()
         if found is not None and not self._of_load(found):
-            raise ConfigError(f"{self.name} leads to {found}, which is no search of ragbench: choose another name")
+            raise ConfigError(f"{self.name} leads to {found}, which is not a search of ragbench: choose another name")
 
     def _of_load(self, collection: str) -> bool:
         """Whether a collection is named as those of loads are."""

@@ -47,7 +47,7 @@ class EngineFormat:
         """Raise ConfigError for options of other formats, and for a format that needs an address."""
         request.refuse_version()
         if request.load is None and not self.ending:
-            instead = "" if request.out is None else " in place of --out"
+            instead = "" if request.out is None else " instead of --out"
             name = request.format
             raise ConfigError(f"--format {name} fills a folder: use --load {name}:///FOLDER/NAME{instead}")
 
@@ -60,7 +60,7 @@ class EngineFormat:
 class EngineFile(FileFormat):
     """A file of requests for a search server, or with an address the search in the server itself.
 
-    `fusions`: names of the methods of `fuse` that it has; `nearest_of`: what is tried in place of another method;
+    `fusions`: names of the methods of `fuse` that it has; `nearest_of`: what is tried instead of another method;
     `even`: with equal weights.
     """
 

@@ -1,4 +1,4 @@
-"""The part of a configuration that search engines can express: a search by meaning, one by words, and their fusion.
+"""The part of a configuration that search engines can express: dense search, lexical search, and their fusion.
 
 A file for an engine is JSON: sentences on where it comes from and on what it cannot express, how documents must be cut
 and embedded before they are sent, and the requests to send. `{query}` stands for the text of a query, `{vector}` for

@@ -1,6 +1,6 @@
 """A search in a folder of LanceDB: vectors of the chunks, and what BM25F gives for each word of a chunk or document.
 
-    lancedb:///srv/notes     a link to a folder beside it, notes--...; a load fills a new one, then the link moves
+    lancedb:///srv/notes     a link to a folder next to it, notes--...; a load fills a new one, then the link moves
 
 Tables: chunks (with vectors), documents, chunk_words and document_words (term, unit, impact; an index on the term),
 files. LanceDB has neither sparse vectors nor BM25 over several fields: it returns the impacts of a query's terms, and

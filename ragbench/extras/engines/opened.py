@@ -31,7 +31,7 @@ from ragbench.models.access import Models
 from ragbench.search.engine.pipeline import Pipeline
 
 _PARTS = ("chunks", "terms")
-"""The parts of an index that are used beside an engine."""
+"""The parts of an index that are used next to an engine."""
 ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine] | type[LanceEngine]] = {
     "qdrant": QdrantEngine,
     "opensearch": OpenSearchEngine,
@@ -68,11 +68,11 @@ def connect(place: str | Path, writable: bool = False) -> Engine:
                 return engine(str(place))
         if scheme not in SCHEMES:
             known = ", ".join(f"{name}://" for name in ("postgres", *ALIASED))
-            raise ConfigError(f"'{scheme}' is no engine that ragbench asks: name a file, or an address of {known}")
+            raise ConfigError(f"'{scheme}' is not a supported engine: specify a file, or an address of {known}")
         return PostgresEngine(str(place), writable)
     path = Path(place).expanduser()
     if not path.is_file():
-        raise BundleError(f"there is no file {path}: make one with ragbench export --format sqlite")
+        raise BundleError(f"the file does not exist {path}: make one with ragbench export --format sqlite")
     return SqliteEngine(path, writable)
 
 

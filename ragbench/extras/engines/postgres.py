@@ -3,13 +3,14 @@
     SELECT * FROM ragbench.search('how do I rotate a key', '[0.02, ...]', '{"category": "guide"}')
 
 gives chunk_id, the fused score and the score in every source, best first. It analyses the words of the query itself.
-`filters` must be contained in a document's metadata, `chunk_ids` names the chunks that may be found; both may be left
-out. Up to `postgres_schema.EXACT` chunks, and under filters, vectors are compared one by one; above by an HNSW graph.
+`filters` must be contained in a document's metadata, `chunk_ids` names the chunks that may be found; both may be
+omitted. Up to `postgres_schema.EXACT` chunks, and under filters, vectors are compared one by one; above by an HNSW
+graph.
 
 `?partitions=8` in the address that is loaded divides the tables of vectors and words into so many partitions, each with
 a graph of its own.
 
-Everything is loaded into another schema, which takes the place of the one that answers in the same transaction.
+Everything is loaded into another schema, which replaces the one that answers in the same transaction.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class PostgresEngine(_Postgres):
     @staticmethod
     @contextmanager
     def create(address: str, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[PostgresEngine]:
-        """New tables in one transaction, which take the place of the earlier ones when the block ends well."""
+        """New tables in one transaction, which replace the earlier ones when the block ends well."""
         server = Server.of(address)
         with spoken(server), server.connect(read_only=False) as db, db.transaction():
             if db.info.parameter_status("server_encoding") != "UTF8":
@@ -326,4 +327,4 @@ class PostgresScript(_Postgres):
 _OTHERS = re.compile(r"[^a-z0-9_]+")
 _LOADING = """A measured search of ragbench. Load it with
   psql "$DSN" -f {file}
-into the schema {schema}: one transaction, at whose end it takes the place of what was loaded before."""
+into the schema {schema}: one transaction, at whose end it replaces what was loaded before."""

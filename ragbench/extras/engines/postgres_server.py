@@ -93,7 +93,7 @@ class Server:
         first = next((line for line in said.splitlines() if "FATAL" in line), said.partition("\n")[0])
         state = getattr(error, "sqlstate", None) or ""
         known = [
-            ("password" in said and not state, "refuses the name or password: set PGPASSWORD, or env:NAME in place of "
+            ("password" in said and not state, "refuses the name or password: set PGPASSWORD, or env:NAME instead of "
              "the address"),
             ("vector" in said and state in ("58P01", "0A000"), "has no pgvector: install it on the server "
              "(Debian: postgresql-NN-pgvector)"),
@@ -101,9 +101,9 @@ class Server:
              "administrator for CREATE EXTENSION vector"),
             (state == "42501", f"refuses this ({first}): use a role that may"),
             (state == "3F000", f"cannot be replaced ({first}): name another with ?schema=NAME"),
-            (state == "2BP01", f"cannot be replaced, as something of yours depends on it ({said.splitlines()[-1]}): "
+            (state == "2BP01", f"cannot be replaced, because another object depends on it ({said.splitlines()[-1]}): "
              "drop that first"),
-            (state == "55P03", "cannot be replaced, as somebody reads it for more than a minute: load it again later"),
+            (state == "55P03", "cannot be replaced: another session read it for over a minute; load it again later"),
             (state == "42P01", "has no search of ragbench: load it with ragbench export --format postgres --load"),
             (state == "25006", f"may only be read ({first}): name the server that is written"),
             (not state, f"does not answer ({first}): check that it runs, and its address"),

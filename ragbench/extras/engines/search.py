@@ -89,14 +89,14 @@ def unzipped(body: bytes) -> bytes:
 def number(value: Any) -> float:
     """A score of an engine. Raises TypeError, ValueError for what is none."""
     if isinstance(value, (str, bytes, bool)) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is no score")
+        raise ValueError(f"{value!r} is not a score")
     return float(value)
 
 
 def _scores(values: Sequence[Any]) -> Scores:
     """A column of scores; None is NaN."""
     if set(map(type, values)) - {float, int, type(None)}:
-        raise TypeError("a score is no number")
+        raise TypeError("score is not a number")
     found = np.array(values, np.float64)
     if np.isfinite(found).sum() + values.count(None) != len(values):
         raise ValueError("a score is not finite")
@@ -171,7 +171,7 @@ class SearchEngine:
 
     requires: ClassVar[frozenset[str]] = frozenset()
     provides: ClassVar[frozenset[str]] = frozenset({"rankings", "fused"})
-    forbids: ClassVar[Mapping[str, str]] = {"rankings": "an engine searches in place of all sources"}
+    forbids: ClassVar[Mapping[str, str]] = {"rankings": "an engine searches instead of all sources"}
 
     @property
     def needs(self) -> frozenset[str]:

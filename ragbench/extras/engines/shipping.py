@@ -59,7 +59,7 @@ class Shipment:
 
     @property
     def vectors(self) -> NDArray[Any] | None:
-        """The vectors of the chunks, None where nothing is searched by meaning."""
+        """The vectors of the chunks, None without dense retrieval."""
         return self.index.dense.vectors if "dense" in self.plan.depths else None
 
     def facts(self) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def answers(engine: Engine, bench: Bench) -> Answers:
 
 
 def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
-    """What an engine scores with the learned order on top, and alone (None where there is no such order).
+    """What an engine scores with the learned order on top, and alone (None without such an order).
 
-    Where there is no engine yet, or sources of topics were masked while the engine has the whole documents, an arm of
+    Without an engine, or sources of topics were masked while the engine has the whole documents, an arm of
     ragbench answers.
     """
     measured = bench.measured.settings
@@ -175,7 +175,7 @@ def with_golden(folder: Path, lines: str) -> None:
 Create = Callable[[Plan, int, Mapping[str, Any]], AbstractContextManager[Any]]
 """Gives a new, empty engine for a plan, a number of dimensions and what it says about itself.
 
-It takes the place of the earlier one when the block ends without an error, else nothing is left of it.
+It replaces the earlier one when the block ends without an error, else nothing is left of it.
 """
 
 
@@ -193,7 +193,7 @@ def creates(format: str, out: Path | None, address: str | None) -> Create:
     if format == "postgres" and out is not None:
         return partial(postgres.PostgresScript.create, out)
     raise ConfigError(
-        f"--load is for servers and LanceDB, not for --format {format}: leave it out, or add --format "
+        f"--load is for servers and LanceDB, not for --format {format}: remove it, or add --format "
         + ", ".join(servers)
     )
 

@@ -1,4 +1,4 @@
-"""The words of texts as terms, and a table from which anybody can analyse a query without Lucene.
+"""The words of texts as terms, and a table from which any program can analyse a query without Lucene.
 
 An analyzer never joins words across white space, so every run of other characters is analysed once, however often it
 occurs. The table has the terms of each form of a run: as it stands, without outer punctuation, in lower case, and of
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ragbench.index.analyzers import analyze, analyzer, length
 
 OUTER = "()[]{}<>\"'`.,;:!?*_~|/\\=\u201c\u201d\u2018\u2019\u2026"
-"""The punctuation around a word that is no part of it."""
+"""The punctuation around a word that does not belong to it."""
 _PART = re.compile(r"[^\W_]+")
 _NAMES = re.compile(r"[\w+#.:'\u2019-]+")
 _ENDINGS = ("s", "es", "d", "ed", "ing", "er", "ly")

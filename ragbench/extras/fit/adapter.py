@@ -1,4 +1,4 @@
-"""Learn a low-rank map of the vectors of queries from judged topics, and measure it on topics left out.
+"""Learn a low-rank map of the vectors of queries from judged topics, and measure it on held-out queries.
 
 Contrastive: the vector of a query moves towards the nearest chunk of the best document for it, and away from the
 answers of other topics in the batch. Adapters of vectors: Yoon et al., Search-Adaptor, ACL 2024.
@@ -164,7 +164,7 @@ def learn(
     """
     settings = settings.with_values({KEY: ""})
     if "dense" not in settings.pipeline.needs:
-        raise ConfigError("this pipeline does not search by meaning, so there are no vectors of queries to adapt")
+        raise ConfigError("this pipeline has no dense retrieval, so it has no query vectors to adapt")
     topics = judged(benchmark, "train")
     parts = folds(topics, spec)
     (plain,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
@@ -208,7 +208,7 @@ def cross_fitted(
     """The answers of an arm's stages to the training topics, each with an adapter of other groups of topics.
 
     So what is learned from the answers never sees vectors that were adapted on the same topics. Topics without a
-    relevant document are left out.
+    relevant document are excluded.
     """
     topics = judged(benchmark, "train")
     pairs = Pairs.of(topics, benchmark, arm.index)

@@ -34,7 +34,7 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
         if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
     )
     if not any(Fact.FUSED in stage.provides for _, stage in stages):
-        raise ConfigError("this pipeline fuses nothing before 'rank', so there is no order to start from")
+        raise ConfigError("this pipeline fuses nothing before 'rank', so it has no ranking to start from")
     found = training.cut(settings, benchmark, stages, progress, say)
     found.index.prepare({"terms"})
     return found

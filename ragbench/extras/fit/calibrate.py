@@ -1,4 +1,4 @@
-"""Fit the curves of isotonic calibration on judged queries, and compare calibrations on queries left out."""
+"""Fit the curves of isotonic calibration on judged queries, and compare calibrations on held-out queries."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def left_out(judged: Sample, fitted: Callable[[Sample], Calibration], folds: int
 
 
 def _folds(judged: Sample, folds: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """The places to learn from and those left out, paraphrases together, every place left out once."""
+    """The places to learn from and to test on, paraphrases together, every place tested once."""
     from sklearn.model_selection import GroupKFold
 
     count = min(folds, len(set(judged.groups)))

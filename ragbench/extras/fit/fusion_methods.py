@@ -1,7 +1,7 @@
 """Compare all ways to fuse the rankings of sources, by documents: those of the stage `fuse`, and those of ranx.
 
 ranx (Bassani and Romelli, CIKM 2022) has the methods of the literature. Those with parameters, and those that learn,
-are fitted on the other folds and measured on the fold left out; folds keep groups of topics whole. Weighted
+are fitted on the other folds and measured on the held-out fold; folds keep groups of topics whole. Weighted
 bordafuse and condorcet are not compared: a fit takes many minutes.
 """
 

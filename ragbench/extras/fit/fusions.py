@@ -41,7 +41,7 @@ class Fusions:
         best = usable.iloc[0] if len(usable) else None
         if best is None or best["difference"] <= 0:
             return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
-        sure = "surely" if best["low"] > 0 else "perhaps by chance"
+        sure = "surely" if best["low"] > 0 else "possibly by chance"
         return [
             f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {sure}; "
             f"use it with {best['use']}, and confirm it with ragbench run -m on the test topics."

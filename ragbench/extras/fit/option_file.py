@@ -1,4 +1,4 @@
-"""Keeps what was learned as an option of the configuration: conf/GROUP/NAME.yaml, trees in NAME-DIGEST.txt beside."""
+"""Save what was learned as an option of the configuration: conf/GROUP/NAME.yaml and the trees next to it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Learn one order from several judged collections, for collections that nobody has judged.
+"""Learn one order from several judged collections, for collections without judgments.
 
-What it gains is measured on sites that it was not learned from: each site is left out in turn, together with every
+What it gains is measured on sites that it was not learned from: each site is excluded in turn, together with every
 collection that shares its documents.
 """
 
@@ -46,7 +46,7 @@ class Collection(Checked):
     """Judged topics to learn from. `words` name their data, as typed after a command; all topics of `split` are read.
 
     A topic of the collection counts `weight` times. `kind` groups the collections in reports. Collections with the same
-    `site` (default: the name) have documents in common, and are left out together. `about` are facts for the data sheet
+    `site` (default: the name) have documents in common, and are excluded together. `about` are facts for the data sheet
     such as source, version and licence.
     """
 
@@ -131,7 +131,7 @@ class Order:
 
     `unlinked` is the same with all that the order reads of links hidden from it, as in a vault without links.
     `importance` is the share of each feature in the gain of all splits; `without` are the models of the other sites, by
-    the site that was left out.
+    the site that was excluded.
     """
 
     model: str
@@ -157,7 +157,7 @@ class Order:
 
 
 def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:
-    """Learn one order from the queries of all parts, and measure it with each site left out in turn.
+    """Learn one order from the queries of all parts, and measure it with each site held out in turn.
 
     A query counts as its collection's weight says. Raises BenchmarkError for fewer than fewest.SITES sites with topics.
     """
@@ -215,7 +215,7 @@ COLUMNS = Columns.of(
 
 
 def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float = 0.95) -> pd.DataFrame:
-    """What an order gains on sites left out: a row for every collection, then two for all collections of each kind.
+    """The gain of a ranker on held-out sites: a row for every collection, then two for all collections of each kind.
 
     The intervals of collections are of their topics; those of kinds are of sites, which are resampled whole; NaN where
     too few have been measured. The second row of a kind hides links from the order.

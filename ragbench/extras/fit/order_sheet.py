@@ -47,7 +47,7 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
     command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *words])
     lines = (
         "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: ",
-        "each site is left out in turn,\nwith every collection of the same documents. Intervals of a collection are ",
+        "each site is excluded in turn,\nwith every collection of the same documents. Intervals of a collection are ",
         "of its topics, those of a kind are of its sites, which are resampled whole. With *links hidden*\nthe same ",
         "orders see no link text and equal numbers of links, as in a vault without links; ",
         "the search under them is unchanged.",

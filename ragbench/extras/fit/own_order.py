@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OwnOrder:
-    """The order that was learned, `start`: from what, in words, and `learned`: what it gains on topics left out."""
+    """The order that was learned, `start`: from what, in words, and `learned`: what it gains on held-out queries."""
 
     stage: Rank
     start: str
@@ -62,7 +62,7 @@ def sample(
 
 
 def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | None = None) -> OwnOrder:
-    """Add trees to an order, and estimate by cross-validation over groups of topics what they bring."""
+    """Add trees to an order, and estimate by cross-validation over groups of topics the gain."""
     if start is None:
         learned = ranker.learn(judged, spec, progress)
         return OwnOrder(learned.rank(spec), "the fused order", learned)

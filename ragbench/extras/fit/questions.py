@@ -1,4 +1,4 @@
-"""Which topics read like what a person asks, and which like words taken from a page."""
+"""Which topics read like real user questions, and which like words taken from a page."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def sample(
     depth: int,
     wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
 ) -> Sample:
-    """What can be learned from fused states; queries without a relevant document or without a hit are left out.
+    """What can be learned from fused states; queries without a relevant document or without a hit are excluded.
 
     `wanted` gives the names of the features for the names of the sources, sorted.
     """
@@ -158,7 +158,7 @@ def sample(
 
 @dataclass(frozen=True)
 class Point:
-    """The learning curve at a number of topics: nDCG@10 of topics left out, with the learned order and as fused."""
+    """The learning curve at a number of topics: nDCG@10 of held-out queries, with the learned order and as fused."""
 
     topics: int
     learned: float

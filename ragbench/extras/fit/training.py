@@ -1,7 +1,7 @@
 """What every fit begins and ends with.
 
-It begins with a pipeline cut where the fit comes, and its answers to training topics. It ends with what it brings on
-topics left out, and with a comparison on the test topics, which is recorded.
+It begins with a pipeline cut where the fit comes, and its answers to training topics. It
+ends with the gain on held-out queries, and with a comparison on the test topics, which is recorded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def compare(candidate: Values, baseline: Values, settings: Settings) -> Comparis
 
 
 def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
-    """A row for what a fit brings on each kind of topics that it was measured on, as nDCG@10."""
+    """A row for the gain of a fit on each kind of topics that it was measured on, as nDCG@10."""
     import pandas as pd
 
     rows = [

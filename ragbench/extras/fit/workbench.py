@@ -85,10 +85,10 @@ class Tuning:
         if self.confirmation is None:
             if not self.tuned.held_out_topics:
                 raise ResultsError(
-                    "no topics were held out, so there is no run of the winner: run it with the overrides in "
+                    "no topics were held out, so the winner has no run: run it with the overrides in "
                     f"{self.folder / 'overrides.txt'} on other topics"
                 )
-            raise ResultsError("the search found nothing better than the configured values, so there is no tuned arm")
+            raise ResultsError("the search found nothing better than the configured values, so no arm is tuned")
         return Results.load(self.confirmation.results.folder)
 
     def summary(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Index artefacts shared between machines in a folder or an object store: built once, fetched by the others.
 
-    <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it there is no artefact
+    <url>/<kind>/<fingerprint>/artefact.json     {"archive": NAME}, written last: without it the artefact does not exist
                                <NAME>.tar        the artefact's folder with its manifest
                                claim-<n>         a machine is building; only that machine renews the claim
           caches/<table>/<digest>.arrow          rows of the caches of models (`models.segments`), never changed
@@ -108,7 +108,7 @@ class RemoteStore:
                 self._publish(place, artefact)
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder of the store, sorted; none when there is no such folder."""
+        """The names in a folder of the store, sorted; none when the folder does not exist."""
         with self._errors_as_sentence():
             return [name.rpartition("/")[2] for name in self._names(f"{self._root}/{folder}")]
 
@@ -132,7 +132,7 @@ class RemoteStore:
                 continue  # so that no empty file is made
             for name in sorted(set(there) - segments.known_segments(store)):
                 if not segments.import_segment(store, name, self.get(f"{_CACHES}/{table}/{name}")):
-                    self.say(f"{self.url}/{_CACHES}/{table}/{name} is damaged or not yet complete; it is left out")
+                    self.say(f"{self.url}/{_CACHES}/{table}/{name} is damaged or not yet complete; it is excluded")
             store.close()
 
     def share_caches(self, folder: Path) -> None:

@@ -35,7 +35,7 @@ _WAIT_S = 0.5
 def attempts(within_s: float = float("inf"), answered: bool = False) -> Retrying:
     """Attempts that are repeated after failures that may pass, with growing waits; none begins later than `within_s`.
 
-    With `answered`, only when a server answered that it is busy, not when nobody did.
+    With `answered`, only when a server answered that it is busy, not when none did.
     """
 
     def may_pass(error: BaseException) -> bool:
@@ -51,7 +51,7 @@ def attempts(within_s: float = float("inf"), answered: bool = False) -> Retrying
 def ask(client: Client, address: str, body: Any, wanted: str) -> tuple[Any, int]:
     """The JSON answer to a request, repeated after failures that may pass, and how many requests it took.
 
-    Raises BoundaryError with the reason; `wanted` names what an answer that is no JSON lacks.
+    Raises BoundaryError with the reason; `wanted` names what an answer lacks that is not JSON.
     """
     try:
         for attempt in attempts():

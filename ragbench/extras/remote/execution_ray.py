@@ -177,9 +177,9 @@ def _check_reachable(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
-        remedy = "unset RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "leave execution.address out"
+        remedy = "unset RAY_ADDRESS" if os.environ.get("RAY_ADDRESS") == address else "omit execution.address"
         raise ConfigError(
-            f"there is no Ray cluster at {address} ({error}): start one there, or {remedy} to have one started here"
+            f"no Ray cluster answers at {address} ({error}): start one there, or {remedy} to have one started here"
         ) from None
 
 

@@ -115,7 +115,7 @@ class ListReranker:
     """A language model that orders passages as one list (RankGPT; Sun et al., EMNLP 2023).
 
     What it says of a passage depends on the others, so its answers are kept by whole lists and never by pairs. Scores
-    are log-odds of ranks: they mean an order and nothing more. Passages that it leaves out follow in the order given.
+    are log-odds of ranks: they mean an order and nothing more. Passages that it omits follow in the order given.
     """
 
     weights: Mapping[str, str] = {}

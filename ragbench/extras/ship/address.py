@@ -25,7 +25,7 @@ def is_remote(text: str) -> bool:
 
 
 def place(text: str) -> Path | str:
-    """What a person typed: the path of a file or folder, or the address of a server as it was typed."""
+    """What the user typed: the path of a file or folder, or the address of a server as it was typed."""
     return text if is_remote(text) else Path(text)
 
 

@@ -87,7 +87,7 @@ _KEYS = {
 class Golden:
     """A query with its first hits when the bundle was written: chunk ids and scores, best first.
 
-    `outputs` are the vectors and scores that models computed for it there, by key: other processors round differently.
+    `outputs` are the vectors and scores that models computed for it there, by key: other CPUs round differently.
     """
 
     query: Query
@@ -413,7 +413,7 @@ def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_adapters(node: Any) -> Any:
-    """A part of the configuration with adapters in place of their names."""
+    """A part of the configuration with adapters instead of their names."""
     if not isinstance(node, Mapping):
         return node
     inner = {key: _with_adapters(value) for key, value in node.items()}

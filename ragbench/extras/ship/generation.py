@@ -88,7 +88,7 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
 def earlier(folder: Path, record: Mapping[str, Any], number: int) -> Generation:
     """Return an earlier generation. Raises BundleError if it is not kept."""
     if number < 0:
-        raise BundleError(f"generation 0 of {folder} serves what was exported: there is no earlier generation")
+        raise BundleError(f"generation 0 of {folder} serves what was exported: no earlier generation exists")
     if number == 0:
         return at_export(folder, record)
     try:

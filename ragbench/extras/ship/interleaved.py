@@ -1,4 +1,4 @@
-"""Which of two bundles people prefer, from searches that both answered together.
+"""Which of two bundles users prefer, from searches that both answered together.
 
 A search in which something was opened is won by the bundle more of whose documents were opened. The difference of wins
 has an interval over sessions: searches of one session are not independent (Chapelle et al., ACM TOIS 2012).

@@ -127,7 +127,7 @@ class LoadedBundle:
         empty query or options that cannot be used.
         """
         if not clean(text):
-            raise ConfigError("the query is empty: say what to search for")
+            raise ConfigError("the query is empty: pass a query")
         wanted = build(SearchOptions, more, "options") if options is None else options
         conditions = self._filters(filters)
         return answer(

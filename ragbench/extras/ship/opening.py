@@ -25,12 +25,12 @@ def load(
 
     A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
     documents now; they are compared with those that the bundle serves. `threads` limits the threads of one call of a
-    model (None: all processors); `models` shares the models of another bundle. Raises BundleError for a folder that is
+    model (None: all CPUs); `models` shares the models of another bundle. Raises BundleError for a folder that is
     not a bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
     """
     if (opened := engines(folder)) is not None:
         if corpus is not None:
-            raise ConfigError(f"{folder} is an engine, which has no corpus: leave corpus out")
+            raise ConfigError(f"{folder} is an engine, which has no corpus: omit corpus")
         found: LoadedBundle = opened.load(folder, threads=threads, models=models)
         return found
     place = Path(folder).expanduser()

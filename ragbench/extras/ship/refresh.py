@@ -1,4 +1,4 @@
-"""Take changed documents into a bundle: a new generation of its index is built beside the one that answers.
+"""Take changed documents into a bundle: a new generation of its index is built next to the one that answers.
 
 Only what is new is embedded and analysed: vectors, scores and segments of words are kept by content in the bundle's
 folder `cache/`. Artefacts are named by content, so a refresh gives the same as a new build. A file that cannot be used
@@ -76,7 +76,7 @@ class Refreshed:
 class Refresher:
     """Keeps a bundle up to date with a folder; files and models that it has read are reused by the next refresh.
 
-    If another bundle takes the place of `folder`, the next refresh opens it. `corpus` is the folder of the documents
+    If another bundle replaces `folder`, the next refresh opens it. `corpus` is the folder of the documents
     (None: the one that the bundle names). Raises BundleError for a bundle whose documents do not come from a folder of
     markdown.
     """
@@ -306,7 +306,7 @@ def differences(
 def _corpus(given: Path | None, data: Mapping[str, Any]) -> Path:
     place = given or (Path(data["corpus"]) if data.get("corpus") else None)
     if place is None:
-        raise BundleError("the bundle does not say where its documents lie: name the folder with --corpus")
+        raise BundleError("the bundle does not record where its documents are: specify the folder with --corpus")
     return place.expanduser()
 
 

@@ -31,11 +31,11 @@ from ragbench.results import environment
 from ragbench.search.engine.executor import Arm
 
 SCORE_TOLERANCE = 1e-4
-"""Scores are equal that differ by at most this share of the larger one: processors round differently."""
+"""Scores are equal that differ by at most this share of the larger one: CPUs round differently."""
 NUMERICS = {"vectors": 0.02, "scores": 1.0}
-"""How much what a model computes here may differ from what it computed at the export, and why is no failure.
+"""How much a model's outputs may differ from those at the export without counting as a failure.
 
-Vectors by 1 - cosine, cross-encoders by their logits. int8 inference rounds differently on other kinds of processors:
+Vectors by 1 - cosine, cross-encoders by their logits. int8 inference rounds differently on other kinds of CPUs:
 `docs/limits.md` has what was measured.
 """
 LATENCY_TOLERANCE = 0.5
@@ -84,7 +84,7 @@ def verify(
         yield (
             _latency(loaded, golden, latency_tolerance, progress)
             if latency
-            else Check("latency", "not checked", "left out with --no-latency")
+            else Check("latency", "not checked", "skipped with --no-latency")
         )
     yield _drift(loaded)
     yield _environment(record)
@@ -254,7 +254,7 @@ def _numerics(then: Sequence[Golden], now: Sequence[Golden]) -> tuple[float, flo
 
 
 def _agreement(loaded: LoadedBundle) -> Check:
-    """Where no engine had been asked, its first hits beside those of an arm, whose scores differ a little."""
+    """Where no engine had been asked, its first hits next to those of an arm, whose scores differ a little."""
     shares = []
     for each in loaded.golden():
         (state,) = loaded.pipeline([each.query], loaded.index)
@@ -308,10 +308,8 @@ def _environment(record: Mapping[str, Any]) -> Check:
         if then["packages"].get(name) != version
     ]
     if then["processor"] != now["processor"]:
-        other.append("another processor")
-    return Check(
-        "environment", "passes", f"differs ({', '.join(other)})" if other else "the same packages and processor"
-    )
+        other.append("another CPU")
+    return Check("environment", "passes", f"differs ({', '.join(other)})" if other else "the same packages and CPU")
 
 
 def _close(a: float, b: float) -> bool:

@@ -218,7 +218,7 @@ def create_app(studio: Studio) -> FastAPI:
     @app.exception_handler(HTTPException)
     def unknown(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        sentence = "there is no such page" if status == 404 else "the request cannot be answered"
+        sentence = "no such page" if status == 404 else "the request cannot be answered"
         return pages.page("error.html.j2", status, sentence=sentence)
 
     app.add_middleware(Guard, access=studio.access)
@@ -256,7 +256,7 @@ class Pages:
 
 
 def url(path: str, *given: Any, **values: Any) -> str:
-    """An address; `given` are (name, value) pairs before `values`; empty values are left out."""
+    """An address; `given` are (name, value) pairs before `values`; empty values are excluded."""
     pairs = [(name, str(value)) for name, value in (*given, *values.items()) if value not in ("", None)]
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
@@ -270,7 +270,7 @@ def _form_value(request: Request, name: str, default: str | None = None) -> str:
     """A field of the form that the guard has passed. Raises ConfigError when it is missing."""
     values: list[str] = request.state.form.get(name, [])
     if not values and default is None:
-        raise ConfigError(f"the form lacks '{name}': load the page again")
+        raise ConfigError(f"the form has no '{name}': load the page again")
     return values[0] if values else str(default)
 
 

@@ -104,7 +104,7 @@ class Jobs:
     def find(self, job: str) -> Job:
         """A job. Raises ConfigError."""
         if job not in self._jobs:
-            raise ConfigError("there is no such job in this session")
+            raise ConfigError("no such job in this session")
         return self._jobs[job]
 
     def start(self, words: Sequence[str]) -> Job:

@@ -217,7 +217,7 @@ class Judging:
 
     def _require_pool(self, name: str) -> str:
         if name not in {path.stem for path in (self._root / "pools").glob("*.csv")}:
-            raise BenchmarkError(f"there is no pool '{name[:100]}': make one on the page of judging")
+            raise BenchmarkError(f"unknown pool '{name[:100]}': make one on the page of judging")
         return name
 
     def _file(self, name: str, judge: str) -> Path:

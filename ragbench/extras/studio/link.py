@@ -43,7 +43,7 @@ def link(run: Path) -> StudioLink:
 
 @contextmanager
 def announce(root: Path, address: str) -> Iterator[None]:
-    """Keep the address in a file beside the results until the block ends; without results there is nothing to link."""
+    """Keep the address in a file next to the results until the block ends; without results there is nothing to link."""
     path = _file(root)
     if root.is_dir():
         with files.atomic_write(path) as draft:

@@ -181,8 +181,8 @@ def _fate(row: Mapping[str, Any]) -> Fate:
         "fused.",
         BURIED: f"Source {source} has it at rank {at} at best: that source must rank it higher, or a re-ranker reach "
         f"rank {at}.",
-        "dropped": f"Stage {stage} removes it: loosen {stage} or leave it out.",
-        "ranked down": f"Stage {stage} moves it out of the first ten: weaken {stage} or leave it out.",
+        "dropped": f"Stage {stage} removes it: loosen {stage} or remove it.",
+        "ranked down": f"Stage {stage} moves it out of the first ten: weaken {stage} or remove it.",
     }
     return Fate(fate(outcome, stage), rank, remedies.get(outcome, ""))
 

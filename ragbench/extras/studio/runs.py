@@ -118,14 +118,12 @@ class Runs:
             for each in run.arms:
                 if each.id == arm:
                     return run, each
-        raise ResultsError(
-            f"there is no finished run '{arm.run}' with an arm '{arm.arm}': choose one on the page of runs"
-        )
+        raise ResultsError(f"no finished run '{arm.run}' with an arm '{arm.arm}': choose one on the page of runs")
 
     def folder(self, name: str) -> Path:
         """The folder of a finished run, by a name that is listed. Raises ResultsError."""
         if name not in {run.name for run in self.all()[0]}:
-            raise ResultsError(f"there is no finished run '{name}' below {self.root / 'runs'}")
+            raise ResultsError(f"no finished run '{name}' below {self.root / 'runs'}")
         return self.root / "runs" / name
 
     def results(self, name: str) -> Measurements:

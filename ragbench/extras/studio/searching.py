@@ -85,7 +85,7 @@ class Searching:
         Raises ConfigError, also when the words, or the search, need more than `may` allows.
         """
         if not query.strip():
-            raise ConfigError("the query is empty: say what to search for")
+            raise ConfigError("the query is empty: pass a query")
         if len(query) > MOST:
             raise ConfigError(f"the query is longer than {MOST} characters: shorten it")
         conditions = _stage(filters)

@@ -1,4 +1,4 @@
-"""Modes: what a request may ask for in place of the whole pipeline (seed 004)."""
+"""Modes: what a request may ask for instead of the whole pipeline (seed 004)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragbench.search.stages.keywords import RerankByKeywords
 from ragbench.search.stages.stage import Fact, Stage
 
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
-"""Which searches take part: by words, by meaning, both, or by meaning and then re-ranked by words (seed 004)."""
+"""Which retrievers take part: lexical, dense, both, or dense and then re-ranked by keywords (seed 004)."""
 
 Kind = Literal["words", "meaning"]
 
@@ -26,7 +26,7 @@ Stages = tuple[tuple[str, Stage], ...]
 class ModeSpec(Checked):
     """A mode as a composition of a pipeline's stages.
 
-    `sources`: the searches that take part, by words, by meaning, or all; those of neither kind always do. `without`:
+    `sources`: the retrievers that take part, lexical, dense, or all; those of neither kind always do. `without`:
     entries of `order` that take no part. `rerank`: `keywords` orders the hits by 70% of the sources' own scores, such
     as cosines, and 30% of counted words, with the parameters of the pipeline's stage `keywords` where it has one; null
     leaves that stage out.
@@ -45,15 +45,15 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     kinds = {kind_of(stage) for _, stage in stages}
     for kind in ("words", "meaning") if spec.sources == "all" else (spec.sources,):
         if kind not in kinds:
-            by = "by words" if kind == "words" else "by meaning"
-            raise ConfigError(f"mode {mode} cannot be used: this pipeline does not search {by}")
+            missing = "lexical" if kind == "words" else "dense"
+            raise ConfigError(f"mode {mode} cannot be used: this pipeline has no {missing} retriever")
     kept = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
     own = next((each for each in stages if isinstance(each[1], RerankByKeywords)), ("keywords", RerankByKeywords()))
     return _reranked(kept, own) if spec.rerank else kept
 
 
 def kind_of(stage: Stage) -> Kind | None:
-    """How a source searches; None for a stage that is no source, or one of neither kind."""
+    """How a source searches; None for a stage that is not a source, or is of neither kind."""
     return getattr(stage, "by", None)
 
 

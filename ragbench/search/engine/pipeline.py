@@ -44,7 +44,7 @@ class Pipeline:
     """Named stages in the order they run.
 
     Raises ConfigError for an invalid order: a stage whose input no earlier stage provides, a stage that comes too late,
-    a pipeline without fusion. `modes` says what requests may ask for in place of the whole pipeline.
+    a pipeline without fusion. `modes` says what requests may ask for instead of the whole pipeline.
     """
 
     stages: tuple[tuple[str, Stage], ...]
@@ -117,7 +117,7 @@ class Pipeline:
 
     @property
     def models(self) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
-        """The models that its stages use besides the index's encoder, each once, in order."""
+        """The models that its stages use in addition to the index's encoder, each once, in order."""
         return tuple(dict.fromkeys(model for _, stage in self.stages for model in models_of(stage)))
 
     def digests(self, index: Index) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The options of one search besides its query: the same in Python, over HTTP, over MCP and on the command line."""
+"""The options of one search without its query: the same in Python, over HTTP, over MCP and on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RETURN_ALL = 100
 class SearchOptions(Checked):
     """The options of a search; for options that are not given the pipeline decides.
 
-    `hypothesis` is a supposed answer, for pipelines with HyDE. `phrasings` are other phrasings of the query, used
+    `hypothesis` is a hypothetical document, for pipelines with HyDE. `phrasings` are other phrasings of the query, used
     instead of asking a model, and `salient_terms` its important words and #tags, for pipelines that expand queries
     (seed 002). `after` (inclusive) and `before` (exclusive) are for pipelines that guarantee notes: the answer is then
     the notes of that time, without a search. `mode` is one of `ragbench.search.engine.modes`. `return_all`

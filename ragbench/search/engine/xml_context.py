@@ -15,7 +15,7 @@ def in_xml(hits: Sequence[Hit], filter_results: int) -> str:
     """`<filterResults>` with the first `filter_results` hits and `<searchResults>` with the others; ids count through.
 
     A named note has the way it was named as `matchType`, a hit of the search the date of its file as `modified`. A part
-    without hits is left out; without any hit there is an empty `<searchResults>`.
+    without hits is excluded; without any hit there is an empty `<searchResults>`.
     """
     named, ranked = hits[:filter_results], hits[filter_results:]
     parts = []

@@ -129,9 +129,8 @@ _HELD: weakref.WeakValueDictionary[tuple[str, int], PythonRetriever] = weakref.W
 def retriever(function: Any = None, *, name: str | None = None) -> Any:
     """Register a function or object as a retriever under its name, for `source=python:NAME` and as an arm.
 
-    A function takes a query and perhaps `k`; its further parameters have defaults, and are varied by `live.parameters`
-    or `with_`. Raises ConfigError for an object that cannot be asked.
-    """
+    A function takes a query and optionally `k`; its further parameters have defaults, and are varied by
+    `live.parameters` or `with_`. Raises ConfigError for an object that cannot be asked."""
     if function is None:
         return functools.partial(retriever, name=name)
     made = PythonRetriever(name or str(getattr(function, "__name__", type(function).__name__)), function, kept=True)
@@ -140,7 +139,7 @@ def retriever(function: Any = None, *, name: str | None = None) -> Any:
 
 
 def hold(name: str, target: Any) -> PythonRetriever:
-    """A retriever for an object, found by name and number as long as somebody keeps what this returns."""
+    """A retriever for an object, found by name and number as long as the returned value is referenced."""
     number = 0
     while (held := _HELD.get((name, number))) is not None and held.target is not target:
         number += 1

@@ -27,7 +27,7 @@ SHINGLE, ENOUGH = 4, 0.5
 
 @dataclass(frozen=True)
 class LiveHit:
-    """A hit of a live search: the path, address or title of a document, perhaps a heading, a text and a score."""
+    """A hit of a live search: the path, address or title of a document, optionally a heading, a text and a score."""
 
     document: str
     section: str = ""

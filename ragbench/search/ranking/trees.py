@@ -111,7 +111,7 @@ def parse(text: str) -> Trees:
     except (KeyError, ValueError, IndexError, RecursionError):
         raise ConfigError(
             f"rank.model is not a LightGBM model over numbers with at most {MOST_LEAVES} leaves a tree: "
-            "let `ragbench fit order --anew` write it"
+            "let `ragbench fit order --from-fusion` write it"
         ) from None
     # Smaller trees are padded with a question to which the answer is always no.
     number = {each: place for place, each in enumerate([(0, inf), *sorted(questions)])}

@@ -22,7 +22,7 @@ class AverageScores(Checked):
     """score(d) = sum over sources of weight * score / sum of weights; a source that lacks a chunk gives it 0.
 
     Seed 004, "Merge -> Weighted Average" with `semantic_weight` 0.5. `weights` (default 1.0, at least 0) are by source;
-    those of the state's sources count, a source of weight 0 is left out: `{dense: 1.0, lexical: 0.0}` is the semantic
+    those of the state's sources count, a source of weight 0 is excluded: `{dense: 1.0, lexical: 0.0}` is the semantic
     mode. Scores below 0 count as 0. If the best score of a source exceeds 1, its scores are divided by it, so that
     BM25 scores and cosines compare. The result is between 0 and 1.
     """

@@ -53,7 +53,7 @@ class Calibrate(Checked):
         ]
 
     def calibrate(self, ranking: Ranking, factor: float = 1.0) -> Ranking:
-        """The same hits with confidences in place of scores, which are multiplied by `factor`."""
+        """The same hits with confidences instead of scores, which are multiplied by `factor`."""
         exponent = np.clip(-self.steepness * (factor * ranking.scores.astype(np.float64) - self.threshold), -700, 700)
         return Ranking.ordered(ranking.chunks, 1.0 / (1.0 + np.exp(exponent)))
 

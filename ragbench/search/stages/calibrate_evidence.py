@@ -31,9 +31,9 @@ class CalibrateByEvidence(Checked):
     Normalised scores say nothing of a query: the first hit of nonsense has 1. The probability is 1 / (1 + exp(-s)), s
     being `bias` plus for each sign its weight in `weights` times (its value - that in `typical`). `nearness`: standard
     deviations by which the best cosine exceeds those of everyday questions (`ragbench.index.noise`). `coverage`: the
-    share of the query's idf that the first hit's text, title, path and headings hold, 0 to 1. `agreement`: the share of
-    the first five documents by meaning that are among the first five of another list, 0 to 1. A sign that a search
-    cannot have, because a mode leaves its lists out, counts as typical. `ragbench fit calibration
+    share of the query's idf that the first hit's text, title, path and headings hold, 0 to 1. `agreement`: the
+    share of the first five documents of dense search that are among the first five of another list, 0 to 1. A sign
+    that a search cannot have, because a mode omits its lists, counts as typical. `ragbench fit calibration
     calibration=evidence` fits the numbers on topics and their near misses. `noise` is that of `Calibrate`.
     """
 
@@ -59,10 +59,10 @@ class CalibrateByEvidence(Checked):
         return votes.needs(self.noise) | {"chunks", "terms"}
 
     def among(self, sources: Sequence[Retriever]) -> CalibrateByEvidence:
-        """This stage in a pipeline with these sources. ConfigError when none searches by meaning."""
+        """This stage in a pipeline with these sources. ConfigError without dense retrieval."""
         noise = votes.noise_parts(sources)
         if not noise:
-            raise ConfigError("calibration=evidence needs a search by meaning: take calibration=on, or turn on dense")
+            raise ConfigError("calibration=evidence needs dense retrieval: take calibration=on, or turn on dense")
         return replace(self, noise=noise)
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -1,4 +1,4 @@
-"""P12: drop near-copies by the overlap of their n-grams."""
+"""P12: drop near-duplicates by the overlap of their n-grams."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ class DropNearCopies(Checked):
         return state.filtered("after_ngram_dedup", keep_hits(state, first_of_similar(overlap, self.threshold)))
 
     def describe(self) -> str:
-        return f"drop near-copies ({self.unit} trigrams, {self.threshold:g})"
+        return f"drop near-duplicates ({self.unit} trigrams, {self.threshold:g})"

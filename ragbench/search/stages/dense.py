@@ -1,4 +1,4 @@
-"""Retrieve by meaning: the nearest chunks to the query's vector."""
+"""Dense retrieval: the nearest chunks to the query's vector."""
 
 from __future__ import annotations
 
@@ -100,4 +100,4 @@ class RetrieveDense(Retriever):
 
     def describe(self) -> str:
         model = f" ({self.index.encoder.name})" if self.index else ""
-        return f"retrieve {self.depth} by meaning{model}"
+        return f"retrieve {self.depth} by vector similarity{model}"

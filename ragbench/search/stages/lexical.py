@@ -1,4 +1,4 @@
-"""Retrieve by words: BM25F over the fields of a lexical index."""
+"""Lexical retrieval: BM25F over the fields of a lexical index."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RetrieveLexical(Retriever):
         weights = {name: weight for name, weight in sorted(self.fields.items()) if weight}
         names = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights.items())
         where = "" if weights == {"content": 1.0} else f" in {names}"
-        return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by words{where}"
+        return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by BM25{where}"
 
 
 def documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:

@@ -54,7 +54,7 @@ class Elsewhere(Checked, ABC):
         """Its name in messages."""
 
     def ask(self, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
-        """Search, and do not place the hits, which is no part of the time of a query."""
+        """Search, and do not place the hits, which does not count as query latency."""
         places = _places(index.chunks, self.prefix)
         for state in states:
             self.found(state.query, places)
@@ -109,7 +109,7 @@ class LiveRun(Elsewhere):
         return run_file.content(self.path)
 
     def require_topics(self, qids: Sequence[str]) -> None:
-        """Raise LiveError for a run of none of the topics, or a file that is no run."""
+        """Raise LiveError for a run of none of the topics, or a file that is not a run."""
         run = run_file.read(self.path)
         if not any(qid in run for qid in qids):
             theirs, ours = (", ".join(list(names)[:2]) for names in (run, qids))

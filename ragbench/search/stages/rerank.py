@@ -34,7 +34,7 @@ class Rerank(Checked):
     returns none of them, as the seed does. `blend`: order the first hits by reciprocal rank fusion (`k`) of their order
     before and after, for collections on which the cross-encoder alone does not improve a good hybrid. `gap`: only
     queries whose second score is within this share of the first are read; the others keep their order and scores, and
-    a note says so.
+    a note reports it.
     """
 
     depth: Count = 10

@@ -86,10 +86,10 @@ class Fact(StrEnum):
     SEMANTIC_DEDUP = "semantic_dedup", "hits without near copies"
     """Hits that mean the same were merged."""
     DIVERSE = "diverse", "diverse hits"
-    """MMR has chosen the hits; scores are no confidences any more."""
+    """MMR has chosen the hits; scores are not confidences any more."""
     GUARANTEED = "guaranteed", "guaranteed hits"
     """Some hits must stay: `state.guaranteed`."""
-    PARENTS = "parents", "parents in place of hits"
+    PARENTS = "parents", "parents instead of hits"
     """Hits were replaced by the larger chunks that they are part of."""
     CONTEXTS = "contexts", "contexts of the hits"
     """Neighbouring text was added to what is returned."""
@@ -99,7 +99,7 @@ class Fact(StrEnum):
 
 @runtime_checkable
 class Stage(Protocol):
-    """One step of a pipeline. A stage that asks models besides the index's encoder declares them (`models_of`)."""
+    """One step of a pipeline. A stage that uses further models than the index's encoder declares them (`models_of`)."""
 
     @property
     def needs(self) -> frozenset[str]:
@@ -156,7 +156,7 @@ FREE: Mapping[str, str] = {}
 
 
 def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
-    """The models that a stage asks besides the index's encoder: its attribute `models`, if it has one."""
+    """The models that a stage asks in addition to the index's encoder: its attribute `models`, if it has one."""
     return tuple(getattr(stage, "models", ()))
 
 
@@ -189,7 +189,7 @@ class Retriever(Checked, ABC):
         """The name of its ranking."""
 
     def question(self, state: QueryState) -> Hashable:
-        """All that the answer depends on besides the stage and the index: the text for this source and the filters."""
+        """Further inputs of the answer next to stage and index: the text for this source and the filters."""
         return state.text_for(self.source), state.filters
 
     @abstractmethod

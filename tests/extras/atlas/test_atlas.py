@@ -177,7 +177,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeyp
     assert not (tmp_path / "guide" / "c.md").exists() and not (tmp_path / "guide" / "d.js").exists()
     with pytest.raises(BenchmarkError, match="is not the pinned archive"):
         fetch.fetch(tmp_path, ["other"])
-    with pytest.raises(ConfigError, match="there is no collection 'gide'"):
+    with pytest.raises(ConfigError, match="unknown collection 'gide'"):
         fetch.fetch(tmp_path, ["gide"])
 
 

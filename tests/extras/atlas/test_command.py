@@ -43,7 +43,9 @@ def test_a_run_with_few_topics_is_told_what_to_expect(results: Path, monkeypatch
     (sentence,) = screen.expected_sentences(run)
     known = "prediction from 12 other collections (none of them with user queries) and your 4 queries: "
     assert sentence.startswith(known + "dedup beats plain with probability")
-    assert sentence.endswith(" nDCG@10 on all kinds of queries); to export it anyway: ragbench export --on-expectation")
+    assert sentence.endswith(
+        " nDCG@10 on all kinds of queries); to export it anyway: ragbench export --accept-predicted"
+    )
     monkeypatch.setattr(Atlas, "load", lambda: made([-0.05] * 12))
     assert "export it anyway" not in screen.expected_sentences(run)[0]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
@@ -88,14 +90,14 @@ def test_an_export_on_expectation_says_so_in_its_evidence(
 ) -> None:
     words = ["export", "@1/dedup", "--without-index", "--quiet", f"paths.results={results}"]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.001, -0.001] * 6))
-    assert main([*words, "--on-expectation", "--out", str(tmp_path / "unsure")]) == 2
+    assert main([*words, "--accept-predicted", "--out", str(tmp_path / "unsure")]) == 2
     assert "nor expected with probability 0.9" in capsys.readouterr().err
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
-    assert main([*words, "--on-expectation", "--out", str(tmp_path / "unknown")]) == 2
+    assert main([*words, "--accept-predicted", "--out", str(tmp_path / "unknown")]) == 2
     assert "too little is known elsewhere" in capsys.readouterr().err
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     assert main([*words, "--out", str(tmp_path / "unasked")]) == 2
-    assert main([*words, "--on-expectation", "--out", str(tmp_path / "bundle")]) == 0
+    assert main([*words, "--accept-predicted", "--out", str(tmp_path / "bundle")]) == 0
     assert "Exported on expectation, not on a verdict" in (tmp_path / "bundle" / "README.md").read_text()
 
 

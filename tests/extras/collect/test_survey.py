@@ -82,7 +82,7 @@ def test_a_column_that_is_not_read_is_said(header: str, meant: str, init) -> Non
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("foo,bar\na,b\n", "asked.csv:2: there is no column 'text'; the columns are foo, bar"),
+        ("foo,bar\na,b\n", "asked.csv:2: column 'text' is missing; the columns are foo, bar"),
         ("text\nwie heißt das\n".encode("latin-1"), "asked.csv:2 is not UTF-8 (byte 8; perhaps another encoding)"),
         ("text\n", "asked.csv holds no queries"),
         ("text\na\na\n", "asked.csv:3 has query"),

@@ -321,7 +321,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(lance, tmp_pa
 
 
 def test_lancedb_has_no_file(recommended, tmp_path: Path) -> None:
-    for out, instead in ((None, ""), (tmp_path / "x", " in place of --out")):
+    for out, instead in ((None, ""), (tmp_path / "x", " instead of --out")):
         with pytest.raises(ConfigError, match=rf"fills a folder: use --load lancedb:///FOLDER/NAME{instead}$"):
             write(recommended.folder, out, format="lancedb", say=lambda _: None)
 
@@ -451,7 +451,7 @@ def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
         assert running.collections == ["notes"]
         running.indices["mine"], running.named["mine"] = running.indices.pop("notes"), {"notes"}
         del running.named["notes"]
-        with pytest.raises(ConfigError, match="leads to mine, which is no search of ragbench: choose another name"):
+        with pytest.raises(ConfigError, match="leads to mine, which is not a search of ragbench: choose another name"):
             write(recommended.folder, format="opensearch", load=f"{running.address}/notes", say=lambda _: None)
         assert running.collections == ["mine"]
     finally:

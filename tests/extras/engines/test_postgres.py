@@ -359,7 +359,7 @@ def test_tables_of_another_version_are_refused(own: str) -> None:
 def test_a_view_of_yours_stops_a_new_load(own: str, recommended) -> None:
     sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
     try:
-        with pytest.raises(BundleError, match="cannot be replaced, as something of yours depends on it"):
+        with pytest.raises(BundleError, match="cannot be replaced, because another object depends on it"):
             write(recommended.folder, format="postgres", load=own, say=lambda _: None)
         assert sql(own, "SELECT count(*) > 0 FROM public.titles") == [(True,)]
     finally:

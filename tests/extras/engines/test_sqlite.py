@@ -358,7 +358,7 @@ def test_what_is_no_such_file(tmp_path: Path) -> None:
         db.execute("CREATE TABLE t (a)")
     with pytest.raises(BundleError, match="is not a search that ragbench exported"):
         ragbench.load(other)
-    with pytest.raises(BundleError, match="there is no file"):
+    with pytest.raises(BundleError, match="the file does not exist"):
         opened.connect(tmp_path / "none.sqlite")
 
 

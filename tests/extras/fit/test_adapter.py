@@ -147,7 +147,7 @@ def test_a_sure_gain_is_kept_used_and_exported(capsys, conf: Path, tmp_path: Pat
     assert all(each["ci_low"] > 0.1 for each in said["measured"].values())
     assert said["measured"]["test topics, once"]["n"] == 20
     curve = list(said["curve"].values())
-    assert curve[0] == pytest.approx(said["measured"]["topics left out"]["mean_baseline"]) and curve[0] < curve[-1]
+    assert curve[0] == pytest.approx(said["measured"]["held-out queries"]["mean_baseline"]) and curve[0] < curve[-1]
     text = next((conf / "adapter").glob("mine-*.txt")).read_text()
     assert said["word"] == f"{KEY}={named_text.named('mine', text)}"
 

@@ -85,7 +85,7 @@ def test_a_damaged_segment_is_passed_over_and_fetched_when_it_is_whole(tmp_path:
     whole = segment.read_bytes()
     segment.write_bytes(whole[:-10])
     remote.fetch_caches(tmp_path / "there")
-    assert said == [f"{segment} is damaged or not yet complete; it is left out"]
+    assert said == [f"{segment} is damaged or not yet complete; it is excluded"]
     assert len(EmbeddingCache(tmp_path / "there" / "embeddings.sqlite")) == 0
     segment.write_bytes(whole)
     remote.fetch_caches(tmp_path / "there")

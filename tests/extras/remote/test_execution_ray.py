@@ -81,7 +81,7 @@ def test_a_cluster_that_is_gone_is_one_sentence(tmp_path: Path, workplace: Path)
     done = subprocess.run(command(tmp_path, workplace), env=stale, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     said = done.stderr.splitlines()[-1]
-    assert said.startswith("ragbench: there is no Ray cluster at 127.0.0.1:9 (")
+    assert said.startswith("ragbench: no Ray cluster answers at 127.0.0.1:9 (")
     assert "unset RAY_ADDRESS" in said
 
 

@@ -271,7 +271,7 @@ def test_many_small_refreshes_answer_as_one_build(
 
 @pytest.mark.slow
 def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path, notes: Path) -> None:
-    with pytest.raises(BundleError, match="there is no earlier generation"):
+    with pytest.raises(BundleError, match="no earlier generation exists"):
         make().rollback()
     exported = answers(copied)
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")

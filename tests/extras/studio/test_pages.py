@@ -56,7 +56,7 @@ def test_it_sorts(client: TestClient, sort: str) -> None:
 def test_verdicts_against_a_base_and_the_reason_where_there_is_none(client: TestClient, arms) -> None:
     page = text(client.get(url("/", base=arms["base"])).text)
     assert "inconclusive" in page or "adopt" in page or "reject" in page
-    assert "without: retrieve 100 by meaning" in page
+    assert "without: retrieve 100 by vector similarity" in page
     assert "measured 'lantern', the base 'vault'" in page
 
 
@@ -100,13 +100,13 @@ def test_topics_come_by_loss_gain_or_id(studio: Studio, arms) -> None:
     ("path", "said"),
     [
         ("/queries", "names no arm"),
-        ("/queries?left=a/b&right=a/b", "there is no finished run"),
+        ("/queries?left=a/b&right=a/b", "no finished run"),
         ("/compare?arm=a/b", "at least two arms"),
         ("/runs/..%2F..", ""),
-        ("/runs/nothing", "there is no finished run"),
-        ("/runs/nothing/report", "there is no finished run"),
+        ("/runs/nothing", "no finished run"),
+        ("/runs/nothing/report", "no finished run"),
         ("/?base=nonsense", "names no arm"),
-        ("/none", "there is no such page"),
+        ("/none", "no such page"),
     ],
 )
 def test_what_cannot_be_shown_is_one_sentence(client: TestClient, path: str, said: str) -> None:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """What is known of every change from other collections, and what it lets you expect on yours.
 
-Without an action it prints one screen. What it says is expectation from elsewhere: your own topics decide."""
+Without an action it prints one screen. It prints predictions from other collections: your own queries decide."""
 EXAMPLES = """examples:
   ragbench atlas                             every change: where it helped, what to expect on a new collection
-  ragbench atlas --questions people          by the questions of people only
+  ragbench atlas --questions people          by real user questions only
   ragbench atlas --base baseline             presets against the baseline
   ragbench atlas show recommended            a change by collection, and what its effect varies with
-  ragbench atlas add @1                      add a run of yours: it counts in what you are told from then on
+  ragbench atlas add @1                      add your run: later predictions use it
   ragbench atlas fetch --out collections     documentation from published packages, pinned and checked
   ragbench atlas measure collections/collections.yaml --groups switches recommended
   ragbench atlas page --out docs             the tables and figures of the documentation
@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.suggestions import did_you_mean
 
     if arguments.action not in _ACTIONS:
-        raise ConfigError(f"there is no action '{arguments.action}'{did_you_mean(arguments.action, list(_ACTIONS))}")
+        raise ConfigError(f"unknown action '{arguments.action}'{did_you_mean(arguments.action, list(_ACTIONS))}")
     _doing = {"screen": _screen, "show": _show, "add": _add, "fetch": _fetch, "measure": _measure, "page": _page}
     return _doing[arguments.action](arguments)
 

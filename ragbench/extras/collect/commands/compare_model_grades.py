@@ -12,14 +12,12 @@ from ragbench.base.fingerprint import plain
 
 
 def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    """Print the effects of one run's arms from grades of a model, corrected by grades of people."""
+    """Print the effects of one run's arms from grades of a model, corrected by human grades."""
     from ragbench.extras.collect import model_judged
     from ragbench.results import measured_data, measurements
 
     if not arguments.model_grades or not arguments.sample:
-        raise ConfigError(
-            "--model-grades and --sample go together: grades of a model count only beside grades of people"
-        )
+        raise ConfigError("--model-grades and --sample go together: grades of a model count only next to human grades")
     if len(sources) != 1 or not sources[0].is_dir():
         raise ConfigError("--model-grades takes one run: name its folder, or @1")
     measured = measurements.load(sources[0])
@@ -31,6 +29,6 @@ def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
         console.print_json({"agreement": agreement, "kappa": found.kappa, "same": found.same, "effects": effects})
         return 0
     signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
-    console.print_table(found.effects, f"Against {measured.arms[0]}, judged by a model and corrected by people", signed)
+    console.print_table(found.effects, f"Against {measured.arms[0]}, judged by a model and annotators", signed)
     console.print_text(found.sentence)
     return 0

@@ -11,7 +11,7 @@ from ragbench.base.files import write_text
 from ragbench.base.numbers import counted
 
 DESCRIPTION = (
-    "Write the pairs of query and section that runs return and nobody has judged, best first, as a CSV to fill."
+    "Write the pairs of query and section that runs return and that have no judgment, best first, as a CSV to fill."
 )
 EXAMPLES = """examples:
   ragbench data pool results/runs/A                       every arm of a run, 20 deep, into pool.csv

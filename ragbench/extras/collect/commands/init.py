@@ -16,7 +16,7 @@ from ragbench.boundary.capabilities import trust
 if TYPE_CHECKING:
     from ragbench.base.types import Document
 
-DESCRIPTION = """Read a folder of notes and its queries, say what they hold, and write ragbench.yaml for later commands.
+DESCRIPTION = """Inspect a folder of notes and its queries, print a summary, and write ragbench.yaml for later commands.
 
 It holds the data, the arms that `ragbench run` measures, the budget and where results go. Notes without queries get
 known-item topics from their own texts (topics: derived). With --live, the search that runs today is the first arm: it
@@ -36,7 +36,7 @@ _ARMS = {"baseline": ("exp=baseline",), "recommended": ("exp=recommended",)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folder, answers given beforehand, output options."""
+    """The folder, answers given as options, output options."""
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the folder of notes (default: this one)")
     parser.add_argument("--queries", type=Path, metavar="FILE", help="CSV or JSONL with the column text")
     parser.add_argument("--log", type=Path, metavar="FILE", help="a search log, of which queries are made")
@@ -127,7 +127,7 @@ def _expected(arguments: argparse.Namespace) -> str:
 
 
 def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
-    """The queries of a search log, written beside the project file."""
+    """The queries of a search log, written next to the project file."""
     from ragbench.benchmark import search_log as log
     from ragbench.extras.collect.topics import from_log, topics_file
 

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pool", help="a CSV that `ragbench data pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
-    parser.add_argument("--sample", type=int, default=20, metavar="N", help="topics that a person judges, too (20)")
+    parser.add_argument("--sample", type=int, default=20, metavar="N", help="queries for an annotator (default: 20)")
     parser.add_argument("--seed", metavar="N", type=int, default=13, help="seed of the sample (default 13)")
     parser.add_argument("--replace", action="store_true", help="write over the grades of a model")
     parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
@@ -91,7 +91,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     if arguments.sample < fewest.GRADED:
         raise ConfigError(
             f"--sample must be at least {fewest.GRADED}, got {arguments.sample}: grades of a model count only "
-            "beside grades of people"
+            "next to human grades"
         )
     settings = composition.compose(arguments.overrides)
     model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
@@ -148,7 +148,7 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     if folder.resolve().is_relative_to((locations.builtin() / "qrels").resolve()) and not into_builtin:
         raise ConfigError(
             "the benchmark that comes with ragbench is not changed: for your own notes add data=vault "
-            "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER, else say data=builtin --into-builtin"
+            "data.corpus=FOLDER data.queries=FILE data.qrels=FOLDER, else pass data=builtin --into-builtin"
         )
     return folder
 

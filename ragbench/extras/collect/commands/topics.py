@@ -31,12 +31,12 @@ EXAMPLES = """examples:
   ragbench topics                                      how many there are of each kind, and how many are missing
   ragbench topics derive data=vault data.corpus=notes  known-item topics from the documents, into topics.jsonl
   ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
-  ragbench topics from-log searches.jsonl data=vault data.corpus=notes   what people asked, sampled by frequency
+  ragbench topics from-log searches.jsonl data=vault data.corpus=notes   user queries, sampled by frequency
   ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
   ragbench topics threads issues.json --site https://docs.example.org --out questions data=vault data.corpus=docs
                                                        questions of an issue tracker, judged by the pages linked there
   ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
-  ragbench topics find-evidence                       sections that may answer a topic, found by words and links
+  ragbench topics find-evidence                       possible answers, found by lexical search and links
   ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
   ragbench topics perturb --kinds typos,keywords      what arms lose on variants of the same queries
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         default=HUMAN,
         metavar="human|RUN",
-        help="validate: the topics that the data comes with (default), or a run on topics that people wrote",
+        help="validate: the topics that the data comes with (default), or a run on human-written queries",
     )
     parser.add_argument("--depth", type=int, default=5, metavar="N", help="find-evidence: sections of a topic (5)")
     parser.add_argument(
@@ -176,7 +176,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     }
     for reason, count in logged.left_out.items():
         if reason.startswith("with "):
-            console.say(f"warning: {count} searches {reason} are left out; read {out} before you share it")
+            console.say(f"warning: {count} searches {reason} are excluded; read {out} before you share it")
     if made.found < made.named:
         console.say(
             f"warning: {made.named - made.found} of {made.named} relevant documents of the log are not in this "
@@ -192,7 +192,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     _print_counts("left out", logged.left_out)
     if opened:
         shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
-        bias = f"opened by rank: {shown}" if shown else "the log does not say what was shown: the rank has an influence"
+        bias = f"opened by rank: {shown}" if shown else "the log lacks the results shown: expect position bias"
         print(f"weak judgments from clicks: {counted(len(made.document_qrels), 'topic')} ({bias})")
     return _say_written(settings, out)
 
@@ -315,7 +315,7 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
     written = pool.write_pool(out, rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(out), json.dumps(pool.about(benchmark, settings.config), indent=1))
     topics = counted(len({row.qid for row in rows}), "topic")
-    print(f"{counted(written, 'unjudged pair')} of {topics} in {out}, found by words and links")
+    print(f"{counted(written, 'unjudged pair')} of {topics} in {out}, found by lexical search and links")
     console.next_command(f"judge {out}")
     return 0
 
@@ -337,7 +337,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     quiet = arguments.quiet or arguments.json
     persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if persons.topics_origin:
-        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which people did not write")
+        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which is not human-written")
     wanted = next((word.partition("=")[2] for word in overrides if key_of(word) == "topics"), DERIVED)
     other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, wanted, quiet)
     validity = validate(Arms.of(persons), Arms.of(other))
@@ -347,7 +347,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         return 0
     name = other.topics_origin or "topics"
     of_people, of_others = validity.topics
-    title = f"{validity.measure} against {validity.base}: {of_people} topics of people, {of_others} {name}"
+    title = f"{validity.measure} against {validity.base}: {of_people} human-written queries, {of_others} {name}"
     console.print_table(validity.effects, title, dict.fromkeys(validity.effects.columns, "+.3f"))
     for sentence in validity.sentences:
         print(sentence)

@@ -55,7 +55,7 @@ _MESSAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A query and its only answer: `text` as a person may type it, `masked` the text to remove from the documents.
+    """A query and its only answer: `text` as a user may type it, `masked` the text to remove from the documents.
 
     `docno` is the document that answers it; `target` is that docno, or a section id where a section answers.
     """
@@ -94,7 +94,7 @@ def _aliases(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[
 def _links(document: Document, spoken: Sequence[Sentence], titles: Titles) -> Iterator[Candidate]:
     """Sentences that begin or end with a link to another document: they say something about that document.
 
-    Its name, and words that only announce the link, are left out.
+    Its name, and words that only announce the link, are excluded.
     """
     targets = {(link.kind, link.text): link.target for link in document.links}
     for sentence in spoken:

@@ -120,7 +120,7 @@ def _usable(
         elif n_words(answer.text) - n_words(each.masked) < _LEFT:
             dropped["with a short answer"] += 1
         elif _tells(answer, each, link_words[each.docno]):
-            dropped["told by title, path or text of the answer"] += 1
+            dropped["given away by title, path or text of the answer"] += 1
         else:
             yield each
 

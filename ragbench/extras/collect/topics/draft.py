@@ -2,9 +2,8 @@
 
 The model is asked for a question that the section answers. A question is dropped when it repeats the section verbatim,
 when title or heading contain it, when the model then says that the section does not answer it, and when several other
-sections answer it: the most likely ones are found by words and shown to the model one by one. Round-trip filtering
-after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023.
-"""
+sections answer it: the most likely ones are found by lexical search and shown to the model one by one. Round-trip
+filtering after Alberti et al., ACL 2019, and Dai et al. (Promptagator), ICLR 2023."""
 
 from __future__ import annotations
 
@@ -122,7 +121,7 @@ def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec
     if passage.body in runs:
         return [], "word for word from its section"
     if any(place in Finder([asked]) for place in (passage.document.title, passage.heading)):
-        return [], "told by title or heading"
+        return [], "given away by title or heading"
     if not _says_yes(ask(_prompt(CHECK, passage, question))):
         return [], "not answered by its section"
     answers = [passage.id]

@@ -1,4 +1,4 @@
-"""Variants of topics as people may type them: with typing errors, in other case, as keywords, reordered, in quotes.
+"""Variants of topics as users may type them: with typing errors, in other case, as keywords, reordered, in quotes.
 
 These changes keep the meaning of a query, except `drop`; libraries of augmentations use language models, which change
 it. Seeded by topic and kind, so a topic has the same variants in every benchmark.
@@ -85,7 +85,7 @@ def variant(topic: Topic, kind: Kind, seed: int) -> str:
 
 
 def _typos(text: str, chance: random.Random) -> str:
-    """A typing error in a fifth of the words, at least in one: two letters swapped, one left out or one doubled."""
+    """A typing error in a fifth of the words, at least in one: two letters swapped, one dropped or one doubled."""
     places = list(_PLAIN.finditer(text))
     n = min(len(places), max(1, len(text.split()) // _WORDS_PER_SLIP))
     for match in sorted(chance.sample(places, n), key=lambda each: -each.start()):

@@ -1,4 +1,4 @@
-"""Sections that may answer a query, found by words and structure, without any of the searches under test.
+"""Sections that may answer a query, found by their words and structure, with none of the configurations being compared.
 
 Words: BM25 (k1 1.2, b 0.75) over sections in plain Python, words cut to their first six letters, headings and title
 counted three times. Structure: sections of documents that link to relevant documents or are linked from them.
@@ -55,7 +55,7 @@ def passages(documents: Iterable[Document]) -> list[Passage]:
 
 
 class Evidence:
-    """Finds sections by words and structure."""
+    """Finds sections by BM25 and structure."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         """Count the words of every section."""

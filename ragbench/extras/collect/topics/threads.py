@@ -1,7 +1,7 @@
-"""Topics from the threads of an issue tracker or forum: people's questions, judged by the pages that answers link to.
+"""Topics from the threads of an issue tracker or forum: real user questions, judged by the pages that answers link to.
 
 Reads issues and discussions as `gh ... --json number,title,body,comments,author` writes them, topics of Discourse, and
-CSV of question and answer. Texts are shortened by leaving out only; nothing is rewritten.
+CSV of question and answer. Texts are shortened by cuts only; nothing is rewritten.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 THREADS = "threads"
 """The provenance of such topics."""
 LINK, ASKER, NAMED = "link", "asker-link", "named"
-"""What shows that a page answers: another person linked it, only the asker did, an answer names its title."""
+"""Evidence that a page answers: another user linked it, only the asker did, an answer names its title."""
 _GRADES = {LINK: 2, NAMED: 2, ASKER: 1}
 _LEAST_NAMED = 3  # words of a title that counts as named: shorter ones are common words
 
@@ -49,7 +49,7 @@ _HREF = re.compile(r"<a\s[^>]*href=[\"']([^\"']+)[\"'][^>]*>", re.I)
 
 
 class Post(NamedTuple):
-    """What one person wrote; `author` is empty where the source does not say."""
+    """One message of a thread; `author` is empty where the source does not say."""
 
     author: str
     text: str
@@ -68,7 +68,7 @@ class Thread:
 class ThreadSpec(Checked):
     """At most `per_page` topics of one page and `most_words` of a question, which is its title and first sentences.
 
-    Questions of fewer than `least_words` are left out, and those that share at least `alike` of their words with one
+    Questions of fewer than `least_words` are excluded, and those that share at least `alike` of their words with one
     that was taken.
     """
 
@@ -81,7 +81,7 @@ class ThreadSpec(Checked):
 
 @dataclass(frozen=True)
 class ThreadTopics:
-    """The topics, their judgments, for each its thread and evidence, and how many threads were left out, by reason."""
+    """The topics, their judgments, for each its thread and evidence, and how many threads were excluded, by reason."""
 
     topics: tuple[Topic, ...]
     document_qrels: Mapping[str, Mapping[str, int]]
@@ -144,7 +144,7 @@ def _of_table(text: str, file: Path) -> list[Thread]:
 
 
 def _plain(cooked: str) -> str:
-    """The text of HTML, with the addresses of its links after their labels and code left out."""
+    """The text of HTML, with the addresses of its links after their labels, without code."""
     text = re.sub(r"<(pre|aside|blockquote)\b.*?</\1>", "\n", cooked, flags=re.S | re.I)
     text = _HREF.sub(lambda found: f" {found[1]} ", text)
     return html.unescape(_TAG.sub("", re.sub(r"<br\s*/?>|</p>", "\n", text, flags=re.I)))
@@ -243,7 +243,7 @@ def question_of(thread: Thread, spec: ThreadSpec) -> str:
 def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
     """What shows which pages answer a thread, and their grades; an empty text and no grades where nothing does.
 
-    Links of others count before links of the asker; a title that an answer names counts where nobody links.
+    Links of others count before links of the asker; a title that an answer names counts where no one links.
     """
     if not thread.posts:
         return "", {}

@@ -73,12 +73,12 @@ def fields(hybrid: Hybrid) -> dict[str, Any]:
 
 
 def words(hybrid: Hybrid) -> dict[str, Any]:
-    """The query by words: BM25F, or BM25 where one field is searched."""
+    """The lexical query: BM25F, or BM25 where one field is searched."""
     return by_words(hybrid.bm25)
 
 
 def documents(hybrid: Hybrid) -> dict[str, Any]:
-    """The query for whole documents by words: every chunk has the score of its document."""
+    """The lexical query for whole documents: every chunk has the score of its document."""
     assert hybrid.documents is not None
     query = by_words(hybrid.documents.scoring, OF_DOCUMENT)
     return {"has_parent": {"parent_type": "document", "score": True, "query": query}}

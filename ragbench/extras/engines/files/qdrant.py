@@ -21,7 +21,7 @@ _BM25 = "Qdrant/bm25"
 
 
 def replayed(settings: Settings) -> Settings:
-    """What the file makes Qdrant do: one text of all fields, stemmed, beside the vectors."""
+    """What the file makes Qdrant do: one text of all fields, stemmed, next to the vectors."""
     plain = with_one_window(settings)
     changes: dict[str, Any] = {"index.lexical.analyzer": "english", "documents": {}}
     words = hybrid.chunk_words(plain)

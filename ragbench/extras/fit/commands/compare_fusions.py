@@ -43,5 +43,5 @@ def main(arguments: argparse.Namespace) -> int:
     console.print_table(shown, title)
     print("\n".join(found.sentences))
     if not has_ranx():
-        console.say('note: the methods of the literature are left out: pip install "ragbench[fusion]"')
+        console.say('note: the methods of the literature are skipped: pip install "ragbench[fusion]"')
     return 0

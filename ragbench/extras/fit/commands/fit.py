@@ -9,7 +9,7 @@ from ragbench.commands import WORDS
 
 _WORDS = ", ".join(WORDS["fit"])
 
-DESCRIPTION = """Learn from judged topics, and say on topics left out what it brings.
+DESCRIPTION = """Learn from judged topics, and report the gain on held-out queries.
 
 What is learned becomes an option of the configuration with --write, or overrides to type."""
 EXAMPLES = """examples:

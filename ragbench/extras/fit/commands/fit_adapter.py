@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from ragbench.evidence.statistics import Comparison
     from ragbench.extras.fit.adapter import AdapterSpec, Learned
 
-DESCRIPTION = """Learn from judged topics how to move the vectors of queries (a low-rank map), and say what it brings.
+DESCRIPTION = """Learn from judged queries a query-embedding adapter (a low-rank map), and report its gain.
 
-It is kept only where the whole search surely gains on topics left out, and on those of them that read like questions:
-what is learned from words taken from pages helps such words, and may harm what people ask. Else nothing is learned and
-nothing is changed. Passages are not embedded again."""
+It
+is kept only if it significantly improves the held-out queries and the question-style ones among them: an adapter
+trained on text copied from pages helps such queries, but may hurt real questions. Else nothing is learned and nothing
+is changed. Passages are not embedded again."""
 EXAMPLES = """examples:
-  ragbench fit adapter exp=recommended                what it would bring
+  ragbench fit adapter exp=recommended                print its gain
   ragbench fit adapter exp=recommended --write mine   keep it, and print the word that uses it
   ragbench fit adapter exp=recommended --no-test      leave the test topics unread
 """
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How, where to keep it, overrides and output options."""
     parser.add_argument("--rank", type=int, metavar="N", help="of the map (default 16)")
     parser.add_argument("--epochs", type=int, metavar="N", help="of learning (default 12)")
-    parser.add_argument("--folds", type=int, metavar="N", help="parts of your topics to leave out in turn (default 5)")
+    parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
     parser.add_argument("--write", metavar="NAME", help="keep the adapter under a name")
     console.add_overrides(parser)
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Learn, measure on topics left out, keep what surely helps."""
+    """Learn, measure on held-out queries, keep what helps significantly."""
     import pandas as pd
 
     from ragbench.base import fewest, named_text
@@ -62,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json) as progress:
         found = adapter.learn(settings, benchmark, spec, progress, console.say)
         asks = found.asks
-        measured = {"topics left out": training.compare(found.held_out, found.before, settings)}
+        measured = {"held-out queries": training.compare(found.held_out, found.before, settings)}
         if enough := asks.sum() >= fewest.CONCLUSION:
             measured["of them, questions"] = training.compare(found.held_out[asks], found.before[asks], settings)
         sure = enough and all(each.ci_low > 0 for each in measured.values())
@@ -80,7 +81,7 @@ def main(arguments: argparse.Namespace) -> int:
     table = training.table(measured).drop(columns="p")
     console.print_table(table, f"nDCG@10, learned from {len(found.topics)} training topics")
     curve = pd.DataFrame(found.curve.items(), columns=["learned from", "nDCG@10"])
-    console.print_table(curve, "Learning curve: topics left out, by the number learned from")
+    console.print_table(curve, "Learning curve: held-out queries, by the number learned from")
     if not enough:
         print(
             f"Nothing learned, nothing changed: {asks.sum()} of the topics read like questions, and at least "

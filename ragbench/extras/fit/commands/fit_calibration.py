@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
 
-Prints, for queries left out of the fit, how well the calibrations work and what P10 would drop with each."""
+Prints, for held-out queries, how well the calibrations work and what P10 would drop with each."""
 EXAMPLES = """examples:
   ragbench fit calibration                         fit and print the overrides that use it
-  ragbench fit calibration --best-of dense         let the best cosine say whether there is an answer at all
+  ragbench fit calibration --best-of dense         let the best cosine decide whether there is an answer
   ragbench fit calibration --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
   ragbench fit calibration exp=recommended calibration=evidence   fit what speaks for an answer, on near misses
   ragbench fit calibration exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
@@ -117,7 +117,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     qids = {topic.qid for topic in fitted_on(benchmark)}
     gathered = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
     fitted = evidence.fit(gathered)
-    judged = {"as configured": evidence.probabilities(stage, gathered), "fitted, left out": evidence.left_out(gathered)}
+    judged = {"as configured": evidence.probabilities(stage, gathered), "fitted, held out": evidence.left_out(gathered)}
     rows = [
         {
             "calibration": name,
@@ -152,7 +152,7 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
     stages = settings.pipeline.stages
     place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
     if place is None:
-        raise ConfigError("calibration is off, so there is nothing to fit: leave out calibration=off")
+        raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
     return training.cut(settings, benchmark, stages[:place], progress, console.say), stages[place][1]
 
 

@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.rank import Rank
 
-DESCRIPTION = """Learn an order of the hits from judged topics (LambdaMART), and say what it brings.
+DESCRIPTION = """Train
 
-With --collections, one for collections that nobody has judged, learned from several judged ones and measured on each
-site without it. Without, one for this collection: prints the gain on topics left out, a learning curve, the gain on
-folders left out, what the model reads, and one confirmation on the test topics. It starts from the order that is
-configured (`rank`), and nothing is learned unless the gain is sure. --anew starts from the fused order and keeps every
-order that is better than fusion on topics left out, even by chance."""
+a ranker on judged queries (LambdaMART), and report its gain. With --collections, one for collections without judgments,
+learned from several judged ones and measured on each site without it. Without, one for this collection: prints the gain
+on held-out queries, a learning curve, the gain on held-out folders, what the model reads, and one confirmation on the
+test topics. It starts from the order that is configured (`rank`), and nothing is kept unless the gain is significant.
+--from-fusion starts from the fused order and keeps every order that is better than fusion on held-out queries, even by
+chance."""
 EXAMPLES = """examples:
   ragbench fit order exp=recommended --write mine    learn more from your topics, for rank=mine
-  ragbench fit order --anew --write mine             learn for a pipeline that fuses, and say what it brings
+  ragbench fit order --from-fusion --write mine      train for a pipeline that fuses, and report the gain
   ragbench run -m rank=off,mine split=test           its verdict on the test topics, with time
   ragbench fit order --no-test                       leave the test topics unread
   ragbench fit order --collections sites.yaml exp=recommended rank=off
@@ -52,13 +53,14 @@ COMMAND = "fit order"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What from, how, where to keep it, overrides and output options."""
     parser.add_argument("--collections", metavar="FILE", help="a YAML list of judged collections to learn from")
-    parser.add_argument("--anew", action="store_true", help="start from the fused order, whatever is configured")
+    parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `rank`")
+    parser.add_argument("--anew", action="store_true", dest="from_fusion", help=argparse.SUPPRESS)  # its old name
     parser.add_argument("--depth", type=int, default=100, metavar="N", help="hits of each query to order (default 100)")
     parser.add_argument(
         "--rounds", type=int, metavar="N", help="trees (default 80 of each model; own topics: up to 200)"
     )
-    parser.add_argument("--folds", type=int, metavar="N", help="parts of your topics to leave out in turn (default 5)")
-    parser.add_argument("--recency", action="store_true", help="let it read how old a document of yours is")
+    parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
+    parser.add_argument("--recency", action="store_true", help="let it use the age of your documents")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
     parser.add_argument("--write", metavar="NAME", help="keep the order as an option of the configuration")
     parser.add_argument(
@@ -78,10 +80,12 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError("--sheet describes an order of several collections: name them with --collections FILE")
     if arguments.without and (arguments.collections is None or not arguments.write):
         raise ConfigError(
-            "--without keeps an order for every site that is left out: add --collections FILE --write NAME"
+            "--without keeps an order for every site that is excluded: add --collections FILE --write NAME"
         )
-    if arguments.collections is not None and (arguments.anew or arguments.recency or arguments.folds is not None):
-        raise ConfigError("--anew, --folds and --recency are for your own topics: leave them out with --collections")
+    if arguments.collections is not None and (
+        arguments.from_fusion or arguments.recency or arguments.folds is not None
+    ):
+        raise ConfigError("--from-fusion, --folds and --recency are for your own topics: omit them with --collections")
     return _own_order(arguments) if arguments.collections is None else _shared_order(arguments)
 
 
@@ -131,7 +135,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
 
 
 def _own_order(arguments: argparse.Namespace) -> int:
-    """Learn from the training topics of one collection, from the configured order or anew, and say what it brings."""
+    """Train on the queries of one collection, from the configured or the fused ranking, and report the gain."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.extras.fit import before_rank, option_file, own_order, ranker, training
@@ -143,19 +147,19 @@ def _own_order(arguments: argparse.Namespace) -> int:
         chosen = {name: value for name, value in given.items() if value is not None}
         spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
-    start = None if arguments.anew else settings.pipeline.first(Rank)
+    start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm = before_rank.arm(settings, benchmark, progress, console.say)
         judged = own_order.sample(settings, arm, benchmark, "train", start, spec, progress)
         order = own_order.learn(judged, start, spec, progress)
         gain = training.compare(order.held_out, order.before, settings)
-        if arguments.anew and not order.learned.pays:
+        if arguments.from_fusion and not order.learned.pays:
             raise BenchmarkError(
-                f"learned from {len(judged)} topics, the order is not better than fusion on topics left out "
+                f"learned from {len(judged)} topics, the order is not better than fusion on held-out queries "
                 f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
             )
         sure = gain.ci_low > 0
-        kept = sure or arguments.anew
+        kept = sure or arguments.from_fusion
         test = (
             _confirmation(arm, benchmark, order, start, spec, settings, progress) if kept and arguments.test else None
         )
@@ -187,7 +191,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    _print(order, len(judged), {"topics left out": gain, "folders left out": others, "test topics, once": test})
+    _print(order, len(judged), {"held-out queries": gain, "held-out folders": others, "test topics, once": test})
     if not kept:
         print("Nothing learned, nothing changed: the gain is not certain. Judge more topics, and try again.")
         return 0
@@ -238,13 +242,13 @@ def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | Non
 
     from ragbench.extras.fit import training
 
-    learned, gain, others = found.learned, measured["topics left out"], measured["folders left out"]
+    learned, gain, others = found.learned, measured["held-out queries"], measured["held-out folders"]
     title = f"nDCG@10, learned from {topics} training topics, starting from {found.start} ({learned.trees} trees)"
     console.print_table(training.table(measured), title)
     curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
-    console.print_table(curve, "Learning curve: topics left out, by the number learned from", {"gain": "+.4f"})
+    console.print_table(curve, "Learning curve: held-out queries, by the number learned from", {"gain": "+.4f"})
     if (more := learned.more()) is not None:
-        print(f"25 more labelled topics would bring about {more:+.3f}.")
+        print(f"25 more labelled queries would gain about {more:+.3f}.")
     read = pd.DataFrame(list(learned.importance.items())[:12], columns=["feature", "share of the gain of splits"])
     console.print_table(read, "What the model reads most", {"share of the gain of splits": ".1%"})
     if others is not None and gain is not None and others.difference < gain.difference / 2:

@@ -8,7 +8,7 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import interval
 
-DESCRIPTION = """Learn the weights of fusion on the training queries, and say what they gain on queries left out.
+DESCRIPTION = """Learn the weights of fusion on the training queries, and report the gain on held-out queries.
 
 Maximises nDCG@10 of the fused ranking, before any later stage."""
 EXAMPLES = """examples:
@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     stages = settings.pipeline.stages
     place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
     if fuse is None:
-        raise ConfigError("this pipeline does not fuse by weighted ranks, so there are no such weights to learn")
+        raise ConfigError("this pipeline does not fuse by weighted ranks, so it has no such weights to learn")
     benchmark = load(settings.config)
     topics = benchmark.with_answer(fitted_on(benchmark))
     with console.progress(arguments.quiet or arguments.json) as progress:
@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
         f"{learned.after.mean():.4f} with the best of {arguments.draws} mixtures (chosen on these queries: too good);"
     )
     print(
-        f"on queries left out of the choice the gain is {held_out.difference:+.4f} "
+        f"on held-out queries the gain is {held_out.difference:+.4f} "
         f"(95% interval {interval(held_out.ci_low, held_out.ci_high, 4)})."
     )
     print(f"use them with: {overrides}")

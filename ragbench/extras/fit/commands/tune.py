@@ -9,8 +9,8 @@ from ragbench.base import console
 
 DESCRIPTION = """Search for better parameters on the training topics; confirm the winner once on the test topics.
 
-Nested cross-validation says how much of the gain is luck of the search. The same command continues a search that was
-stopped; a larger tune.trials continues a finished one. conf/tune/ says what is varied and in which range."""
+Nested cross-validation estimates how much of the gain is due to chance. The same command continues a search that was
+stopped; a larger tune.trials continues a finished one. conf/tune/ defines what is varied and in which range."""
 EXAMPLES = """examples:
   ragbench tune exp=all                                                200 trials for nDCG@10, and as many in 5 folds
   ragbench tune exp=all tune.processes=2                               two processes search side by side

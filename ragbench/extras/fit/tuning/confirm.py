@@ -1,6 +1,6 @@
 """Evaluates the winner of a search once on the test topics, as an ordinary experiment.
 
-The winner is compared with the preset and with a plain hybrid: beating a weak preset is no reason to change.
+The winner is compared with the preset and with a plain hybrid: beating a weak preset does not justify a change.
 
 `test.json` in the folder of the search lists the winners that were evaluated. A winner is evaluated once; after more
 trials there may be another winner. The number of evaluations is reported.

@@ -1,4 +1,4 @@
-"""What a search for parameters can see: the training topics, the values of a configuration on them, and its cost.
+"""What a hyperparameter search can see: the training topics, the values of a configuration on them, and its cost.
 
 The search gets a benchmark without test topics and their judgments (`train_only`), and refuses any other.
 """
@@ -90,7 +90,7 @@ def train_only(benchmark: Benchmark) -> Benchmark:
     for topic in benchmark.topics:
         if topic.split != TRAIN and topic.group in groups:
             raise BenchmarkError(
-                f"topics of group '{topic.group}' are in train and {topic.split}: split anew with data.resplit=<seed>"
+                f"topics of group '{topic.group}' are in train and {topic.split}: split again with data.resplit=<seed>"
             )
     qids = [topic.qid for topic in topics]
     return replace(

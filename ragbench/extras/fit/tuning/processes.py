@@ -29,7 +29,7 @@ def search_all(
     progress: Progress | None,
     say: Say,
 ) -> dict[str, Any]:
-    """Run all searches to their end, in this process and in others beside it; returns Optuna's studies by name.
+    """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
 
     The others are `processes` - 1 processes of this machine, or with `execution=ray` actors of a Ray cluster, whose
     machines must share the journal's folder.

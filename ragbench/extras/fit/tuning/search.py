@@ -1,10 +1,10 @@
-"""Tuning: search for parameters on the training topics, and estimate how much of the gain is luck of the search.
+"""Tuning: hyperparameter search on the training topics, and estimate how much of the gain is luck of the search.
 
     <results>/tune/<name>-<digest>/journal.log, cost.json, timed.json, test.json   what the next call continues
                                    and the files of `ragbench.extras.fit.tuning.report`
 
-Nested cross-validation: besides the search over all training topics there is one search for every outer fold. It sees
-only the topics outside the fold, and its choice is then measured on the fold. Groups of topics stay whole. Only
+Nested cross-validation: in addition to the search over all training topics there is one search for every outer fold. It
+sees only the topics outside the fold, and its choice is then measured on the fold. Groups of topics stay whole. Only
 parameters are fitted, so a search uses the mean over its topics instead of inner folds. Test topics are not used here:
 `confirm` reads them once, afterwards. If there are too few topics to hold some out, the folds are repeated, and the
 verdict uses the value that every topic had while it was held out.
@@ -66,7 +66,7 @@ def tune(
 ) -> Tuned:
     """Search. `train` is the benchmark that the search may see; `compose` turns overrides into settings.
 
-    Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed beside the preset.
+    Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed next to the preset.
     """
     spec = base.tune
     repeats = spec.repeats or (1 if held_out_topics else REPEATS)
@@ -120,7 +120,7 @@ def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_ou
     """What is searched for, and where. Raises ConfigError for settings of `tune` that do not go together."""
     spec = base.tune
     if not held_out_topics and not spec.folds:
-        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: leave it out")
+        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
     reached = objectives(spec.objective, base.measures)
     if spec.fidelity and len(reached) > 1:
         raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(reached)}")

@@ -1,16 +1,15 @@
 """Search spaces: which parameters of a configuration are varied, and over which values.
 
 A space mirrors the configuration: `tune.space.p6.depth` has the values that `p6.depth` may take. A leaf has `low` and
-`high` (whole numbers make a whole-number parameter), perhaps `step` or `log`; or `choices`. `when` names a stage that
-must be on, another parameter that must be true, or one with its value, such as `fuse.method=convex`; `unless` names a
-key that must have no value; `costly` says that the value changes how long a query takes. Parameters of stages that are
-off are ignored.
+`high` (whole numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage
+that must be on, another parameter that must be true, or one with its value, such as `fuse.method=convex`; `unless`
+names a key that must have no value; `costly` says that the value changes how long a query takes. Parameters of stages
+that are off are ignored.
 
-`tune.starts` are overrides, each a starting point besides the preset: other experiments, or settings that shape the
-index. The parameter `start` chooses one of them. `tune.index_variants` adds starts, drawn from the choices of
+`tune.starts` are overrides, each a starting point in addition to the preset: other experiments, or settings that shape
+the index. The parameter `start` chooses one of them. `tune.index_variants` adds starts, drawn from the choices of
 `tune.space.index`, until there are that many indexes; each is built once. `tune.switches` are switches that a trial
-turns on and off; they must not shape the index.
-"""
+turns on and off; they must not shape the index."""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ class Parameter(Checked):
         return tidy(trial.suggest_float(self.key, self.low or 0.0, self.high or 0.0, step=self.step, log=self.log))
 
     def contains(self, value: Any) -> bool:
-        """Whether the value lies in the search space."""
+        """Whether the value is in the search space."""
         if self.choices:
             return value in self.choices
         low, high = float(self.low or 0), float(self.high or 0)
@@ -127,7 +126,7 @@ def space(
 
     `start` comes first where there is more than one, then the switches of `tune.switches`, then parameters without a
     condition, then the others. `compose` turns overrides into settings: of starts and switches, and of all parameters
-    changed at once, which shows the keys that follow them. A start or switch that does not fit the preset is left out,
+    changed at once, which shows the keys that follow them. A start or switch that does not fit the preset is excluded,
     and `say` gets a sentence.
     """
     known = Structures(base, compose)
@@ -135,7 +134,7 @@ def space(
         try:
             known.add(words)
         except ConfigError as error:
-            say(f"tune.starts: '{words}' does not fit this preset and is left out: {error}")
+            say(f"tune.starts: '{words}' does not fit this preset and is excluded: {error}")
     known.add_index_variants()
     switches = [each for each in (known.switch(name, say) for name in base.tune.switches) if each is not None]
     kept: dict[str, Parameter] = {}
@@ -210,7 +209,7 @@ class Structures:
         for start in self.starts:
             usable |= {each.name: None for each in known[name].options if self.fits({START: start}, name, each.name)}
         if len(usable) < 2:
-            say(f"tune.switches: '{name}' is left out: its options do not fit this preset, or they shape the index")
+            say(f"tune.switches: '{name}' is excluded: its options do not fit this preset, or they shape the index")
             return None
         self.options[name] = tuple(usable)
         return Parameter(name, choices=tuple(usable), costly=True, is_switch=True, structures=self)
@@ -337,7 +336,7 @@ def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Se
 def suggest(parameters: Sequence[Parameter], trial: BaseTrial) -> dict[str, Value]:
     """The values that a trial tries, without parameters whose condition does not hold.
 
-    A switch whose option does not fit the start and the switches before it is left out, too: it keeps its option.
+    A switch whose option does not fit the start and the switches before it is excluded, too: it keeps its option.
     """
     known = _structures(parameters)
     values: dict[str, Value] = {}
@@ -400,7 +399,7 @@ def _condition_holds(parameter: Parameter, varied: Collection[str], values: Valu
 
 
 def overrides(values: Values) -> list[str]:
-    """The values as a person types them, the words of the start first."""
+    """The values as typed, the words of the start first."""
     first = shlex.split(str(values.get(START, "")))
     rest = {key: value for key, value in values.items() if key != START}
     return [*first, *(f"{key}={str(v).lower() if isinstance(v, bool) else v}" for key, v in rest.items())]

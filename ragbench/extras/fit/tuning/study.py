@@ -146,7 +146,7 @@ class _Lock:
 
 
 def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> optuna.Study:
-    """The study of a search; a new one begins with the configured values, if they lie in the space."""
+    """The study of a search; a new one begins with the configured values, if they are in the space."""
     import optuna
 
     with quiet():
@@ -163,7 +163,7 @@ def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> op
 
 
 def _starts(rules: Rules, base: Settings) -> Iterator[dict[str, Any]]:
-    """The configured values of the preset and of every other start, if they lie in the space."""
+    """The configured values of the preset and of every other start, if they are in the space."""
     starts = next((p.choices for p in rules.parameters if p.key == START), ("",))
     whole = {p.key for p in rules.parameters if p.whole}
     for start in starts:

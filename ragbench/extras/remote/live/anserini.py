@@ -103,7 +103,7 @@ class Searcher:
             if vectors is None:
                 raise LiveError(
                     f"{self._index} has no document vectors, which live.feedback={scoring.feedback} reads: build it "
-                    "with -storeDocvectors, or leave live.feedback out"
+                    "with -storeDocvectors, or omit live.feedback"
                 )
             (self._searcher.set_rm3 if scoring.feedback == "rm3" else self._searcher.set_rocchio)()
 

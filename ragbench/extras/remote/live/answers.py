@@ -41,10 +41,10 @@ class Reading(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.document is None and self.text is None:
-            raise self.refused("document", "must say where a hit names its document, or text where a hit has its text")
+            raise self.refused("document", "must name the field of a hit's document, or text the field of its text")
 
     def read(self, answer: Any, depth: int) -> list[LiveHit]:
-        """The first `depth` hits. LiveError when there is no list of them, or a hit has neither document nor text."""
+        """The first `depth` hits. LiveError when it has no list of them, or a hit has neither document nor text."""
         hits = _search(self.hits, answer)
         if not isinstance(hits, list):
             raise LiveError(f"the answer has no list of hits at '{self.hits}' (it begins {str(answer)[:80]!r})")

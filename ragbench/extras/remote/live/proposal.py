@@ -1,4 +1,4 @@
-"""Where hits and their fields stand in an answer that nobody described: proposed from one answer."""
+"""Where hits and their fields stand in an answer of unknown shape: proposed from one answer."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class LiveMcp(Live):
 class LivePyserini(Elsewhere):
     """An index that Anserini or Pyserini built, a folder or a prebuilt one, searched as `LuceneSearcher` searches it.
 
-    Hits are placed by their ids; a hit with an id that is no document's, or of a passage (`doc7#2`), also by the text
+    Hits are placed by their ids; a hit with an id of no document, or of a passage (`doc7#2`), also by the text
     that the index stores.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ragbench.base import console
 from ragbench.base.numbers import with_interval
 
-DESCRIPTION = """Say which of two bundles people prefer, from the log of `ragbench serve --canary`.
+DESCRIPTION = """Print which of two bundles users prefer, from the log of `ragbench serve --canary`.
 
 In a share of the searches both bundles put documents into one list, in turns. A search is won by the bundle more of
 whose documents were opened; the difference of wins is printed with its 95% interval over sessions."""

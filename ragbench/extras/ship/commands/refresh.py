@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Take changed, new and deleted files into a bundle without a new experiment.
 
-Only what is new is embedded. The new generation is complete before it takes the place of the one that answers, and the
+Only what is new is embedded. The new generation is complete before it replaces the one that answers, and the
 golden queries are replayed. How far documents and answers have moved from what was measured is printed and kept in the
 bundle. A file that cannot be read keeps its earlier version and is named."""
 EXAMPLES = """examples:
@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespace) -> None:
-    """Refresh whenever a file changes or another bundle takes the place of this one, until Ctrl-C."""
+    """Refresh whenever a file changes or another bundle replaces this one, until Ctrl-C."""
     import gc
 
     from ragbench.extras.ship.bundle import RECORD

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, the address, the limits."""
     parser.add_argument("bundle", nargs="?", help="the folder, or the SQLite file, that ragbench export wrote")
     parser.add_argument(
-        "--engine", metavar="ADDRESS", help="in place of a bundle: the engine that ragbench export loaded"
+        "--engine", metavar="ADDRESS", help="instead of a bundle: the engine that ragbench export loaded"
     )
     parser.add_argument(
         "--canary", type=Path, metavar="BUNDLE2", help="a second bundle that takes part in a share of the searches"
@@ -66,7 +66,7 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="answer only callers with a token of this file, one on a line"
     )
-    parser.add_argument("--rate", metavar="N/TIME", help="requests of one token in a time, such as 600/minute")
+    parser.add_argument("--rate", metavar="N/TIME", help="rate limit per token, such as 600/minute")
     parser.add_argument(
         "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
     )
@@ -111,9 +111,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--queue", type=int, default=64, metavar="N", help="requests that may wait (default 64)")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="threads that search (default 1)")
-    parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads of one call of a model (default: all processors)"
-    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model (default: all CPUs)")
     parser.add_argument("--watch", action="store_true", help="load the bundle again whenever it changes")
     parser.add_argument(
         "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
@@ -162,7 +160,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _sinks(arguments: argparse.Namespace) -> tuple[list[Sink], Callable[[], None]]:
-    """The functions that are told of every request, and the function to call at the end."""
+    """The callbacks for every request, and the function to call at the end."""
     from ragbench.extras.ship.serving import observed
 
     sinks = [observed.json_log()] if arguments.json_log else []
@@ -215,7 +213,7 @@ def _canary(arguments: argparse.Namespace) -> CanarySpec | None:
     if getattr(arguments, "canary", None) is None:
         return None
     if arguments.corpus is not None:
-        raise ConfigError("--canary compares two bundles of the same documents: leave --corpus out, refresh both")
+        raise ConfigError("--canary compares two bundles of the same documents: omit --corpus, refresh both")
     number, percent = arguments.share.removesuffix("%"), arguments.share.endswith("%")
     try:
         share = float(number) / (100 if percent else 1)

@@ -1,4 +1,4 @@
-"""A second bundle that answers a share of the searches together with the first, to learn which one people prefer.
+"""A second bundle that answers a share of the searches together with the first, to learn which one users prefer.
 
 Team draft (Radlinski, Kurup and Joachims, CIKM 2008): the two take turns, a coin deciding who begins each round, and
 add their best hit that is not there yet. What is opened counts for the bundle that added it.

@@ -1,6 +1,6 @@
 """Keep a bundle up to date with its documents while it is served: `ragbench refresh --watch` in another process.
 
-A refresh takes processor time and may fail; in another process neither affects searches.
+A refresh takes CPU time and may fail; in another process neither affects searches.
 """
 
 from __future__ import annotations

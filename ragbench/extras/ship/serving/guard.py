@@ -18,7 +18,7 @@ from ragbench.extras.ship.serving.messages import Problem
 from ragbench.extras.ship.serving.metrics import Metrics
 
 OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
-"""Paths that anybody may ask for: whether the service is alive and ready, and a page without data."""
+"""Public paths: whether the service is alive and ready, and a page without data."""
 
 _QUEUED = re.compile("/documents(/.*)?")
 """Paths of requests without a body that wait for a worker."""

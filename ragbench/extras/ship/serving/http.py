@@ -43,13 +43,13 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         400: "The request is not readable.",
         401: "The token is missing or unknown.",
         403: "A web page of another host asks.",
-        404: "There is no such document.",
+        404: "No such document.",
         408: "The request took too long to arrive.",
         413: "The request is too large.",
         422: "A value cannot be used.",
-        429: "The caller has too many requests under way, or asks too often; Retry-After says when to try again.",
+        429: "The caller has too many requests under way, or asks too often; Retry-After has the time to wait.",
         500: "The search failed.",
-        503: "Too many requests wait; Retry-After says when to try again.",
+        503: "Too many requests wait; Retry-After has the time to wait.",
         504: "The search took too long.",
     }.items()
 }
@@ -142,7 +142,7 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
 
     @app.get("/readyz", responses={503: {"model": Life, "description": "The service is about to end."}})
     async def ready() -> Response:
-        """Whether to send requests here; no longer after the service was told to end."""
+        """Whether to send requests here; False once the service is shutting down."""
         answer = _json(Life(status="leaving" if service.leaving else "ready"))
         answer.status_code = 503 if service.leaving else 200
         return answer
@@ -181,7 +181,7 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
         LOG.error("a request failed", exc_info=error)
-        return problem(500, "the request failed; the log of the service says why")
+        return problem(500, "the request failed; see the log of the service")
 
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, access=access)
     if sinks:

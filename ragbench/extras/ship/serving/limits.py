@@ -15,9 +15,9 @@ class Limits(Checked):
     answer. `time_limit`: seconds from the arrival of a request to its answer, including the queue. `workers`: threads
     that search; Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the
     next one is refused. `per_client`: searches of one caller (a token, or an address without tokens) at the same time,
-    so that one caller cannot fill the queue. `drain`: seconds for which a service that was told to end still takes
-    requests while it says that it is not ready, so that proxies stop sending them.
-    """
+    so that one caller cannot fill the queue. `drain`: seconds for
+    which a service that is shutting down still takes requests while it reports that it is not ready, so that proxies
+    stop sending them."""
 
     max_body: Count = 65_536
     max_query: Count = 2_000

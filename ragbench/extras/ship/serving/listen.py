@@ -1,4 +1,4 @@
-"""Run the HTTP service on a socket until it is told to stop; TLS and slow clients are left to a proxy in front."""
+"""Run the HTTP service on a socket until a signal stops it; TLS and slow clients are left to a proxy in front."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Connection(H11Protocol):
 
 
 class _Announcing(uvicorn.Server):
-    """A server that calls back when it is ready and when it is told to end, and still answers for `limits.drain` s."""
+    """A server that calls back when it is ready and when it shuts down, and still answers for `limits.drain` s."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[], None], leaving: Callable[[], None], limits: Limits
@@ -99,9 +99,8 @@ def run(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way may end within their limit.
 
-    `ready` is called at the start, `leaving` from a signal handler when the service is told to end. It then still takes
-    requests for `limits.drain` seconds.
-    """
+    `ready` is called at the start, `leaving` from a signal handler when the service receives a signal to end. It then
+    still takes requests for `limits.drain` seconds."""
     config = uvicorn.Config(
         app,
         access_log=False,

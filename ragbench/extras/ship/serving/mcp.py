@@ -129,7 +129,7 @@ def create_server(service: SearchService) -> Server[Any]:
             return _error_result(refusal.sentence)
         except Exception:
             LOG.exception("a tool failed")
-            return _error_result("the request failed; the log of the service says why")
+            return _error_result("the request failed; see the log of the service")
 
     async def list_resources(_: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         after = params.cursor or "" if params else ""

@@ -72,12 +72,12 @@ class SearchRequest(Message):
         None, description="a passage that might answer the query, for pipelines that embed one (HyDE)"
     )
     phrasings: list[Text] | None = Field(
-        None, max_length=10, description="other phrasings of the query, in place of those a model would be asked for"
+        None, max_length=10, description="other phrasings of the query, instead of those a model would be asked for"
     )
     salient_terms: list[Name] = Field([], max_length=50, description="words and #tags of the query that matter most")
     after: Date | None = Field(None, description="the notes of this time, from this date on, are the whole answer")
     before: Date | None = Field(None, description="the same, up to this date, which is not included")
-    mode: Mode | None = Field(None, description="search by words, by meaning, by both, or re-rank meaning by words")
+    mode: Mode | None = Field(None, description="lexical, dense, hybrid, or dense re-ranked by keywords")
     return_all: bool = Field(False, description="return all that is found, up to 100 hits")
     explain: bool = Field(False, description="say of every hit why it is where it is")
     format: Literal["json", "xml", "markdown"] = Field(
@@ -207,7 +207,7 @@ class Health(Message):
 
 
 class Problem(Message):
-    """Why there is no answer, in one sentence."""
+    """Return the reason for an empty answer, in one sentence."""
 
     error: str
 

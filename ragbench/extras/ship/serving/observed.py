@@ -1,4 +1,4 @@
-"""Records of requests besides the metrics, if asked for: a line of JSON, a span of a trace.
+"""Records of requests in addition to the metrics, if asked for: a line of JSON, a span of a trace.
 
 Neither contains the text of a query or a token.
 """
@@ -118,9 +118,8 @@ def json_log() -> Sink:
 def traces(processor: SpanProcessor | None = None) -> tuple[Sink, Callable[[], None]]:
     """A sink that makes a span for every request, in the trace of its `traceparent`; and a function to call at the end.
 
-    Spans go where the variables OTEL_* say (OTLP over HTTP, by default to this machine), or to `processor`. Raises
-    ConfigError without OpenTelemetry.
-    """
+    Spans go where the variables OTEL_* say (OTLP over HTTP, by default to this machine), or to the argument
+    `processor`. Raises ConfigError without OpenTelemetry."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource

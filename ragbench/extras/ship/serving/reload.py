@@ -89,7 +89,7 @@ def _published(seen: Signature) -> Signature:
 
 
 def signature(folder: Path | str) -> Signature:
-    """Name, inode, time and size of every file of a bundle, Lucene's lock left out; empty when there is none."""
+    """Name, inode, time and size of every file of a bundle, without Lucene's lock; empty when there is none."""
     if isinstance(folder, str):  # the address of an engine, which the service asks
         return ()
     if folder.is_file():  # an engine in a file, which is all of it

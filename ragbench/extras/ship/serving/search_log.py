@@ -28,7 +28,7 @@ SESSION = "session"
 
 
 def new_session() -> str:
-    """A random name that does not identify anybody."""
+    """A random name that does not identify a user."""
     return secrets.token_hex(8)
 
 
@@ -69,7 +69,7 @@ class SearchLog:
         self._write({"session": session, "opened": docno})
 
     def _write(self, row: Mapping[str, Any]) -> None:
-        """Add a line; if it cannot be written, the search is answered all the same, and one message says so."""
+        """Add a line; if it cannot be written, the search is answered all the same, and one message reports it."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, **row}, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
         try:

@@ -73,10 +73,10 @@ class SearchService:
         canary: CanarySpec | None = None,
     ) -> None:
         if canary is not None and log is None:
-            raise ConfigError("--canary is judged by what people open: add --log FILE")
+            raise ConfigError("--canary is judged by what users open: add --log FILE")
         self.folder = folder
         self.leaving = False
-        """Whether the service was told to end and only answers requests that still come."""
+        """Whether the service is shutting down and only answers requests that still come."""
         self.failing = False
         """Whether the latest golden query ended in an error."""
         self._checked = -_CHECK_S
@@ -133,7 +133,7 @@ class SearchService:
         return await self._in_queue(listed)
 
     async def get_document(self, request: DocumentRequest, session: str = "") -> DocumentAnswer:
-        """A document or lines of it. Raises Refused as `search` does, and 404 where there is no such document."""
+        """A document or lines of it. Raises Refused as `search` does, and 404 where no such document."""
         answer = await self._in_queue(lambda _: self._read(request))
         if self._log is not None:
             self._log.log_read(session, request.docno)
@@ -167,7 +167,7 @@ class SearchService:
             raise Refused(422, str(error)) from None
         except Exception:
             LOG.exception("a request failed")
-            raise Refused(500, "the request failed; the log of the service says why") from None
+            raise Refused(500, "the request failed; see the log of the service") from None
 
     def _answer(self, request: SearchRequest, deadline: float) -> tuple[SearchAnswer, Drafted | None]:
         """In a worker: search; in a share of the searches with the canary."""
@@ -235,7 +235,7 @@ class SearchService:
         with self._current.lease() as opened:
             found = opened.bundle.document(request.docno, (request.start_line, request.end_line))
             if found is None:
-                raise Refused(404, "there is no such document: the list of documents has the ids there are")
+                raise Refused(404, "no such document: the list of documents has the ids there are")
             return DocumentAnswer.model_construct(document=found, version=opened.version)
 
     def _replay(self) -> None:

@@ -11,7 +11,7 @@ from ragbench.extras.ship.commands.serve import add_address, url_of
 DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
 
 Answers only this machine unless --host names another address, and only callers with the token in the printed address.
-Settings (key=value) say where results lie and what is searched, as in other commands."""
+Settings (key=value) choose the results folder and what is searched, as in other commands."""
 EXAMPLES = """examples:
   ragbench studio
   ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             if not local:
-                console.say("warning: other machines reach this address; whoever has the token may do what you may")
+                console.say("warning: other machines reach this address; everyone with the token has your permissions")
             print(f"ragbench studio on {address}\nstop it with Ctrl-C", flush=True)
             if arguments.browser:
                 import webbrowser

@@ -42,7 +42,7 @@ class ExpandQueries(ChatFields):
 
     Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
     `<query>` elements; its terms count if the query holds them. Without an endpoint, or when it fails or takes longer
-    than `timeout_s`, the terms are the words of the query and there are no other phrasings. If the caller gives
+    than `timeout_s`, the terms are the words of the query without other phrasings. If the caller gives
     phrasings, the model is not asked, and salient terms of the caller replace the words of the query; without given
     phrasings they are added to the terms. Terms have at least `min_term_length` characters; the query is read up to
     `max_chars`. The latest `cache_size` answers are kept.

@@ -22,7 +22,7 @@ class MergeScores(Checked):
     """One ranking of the hits of `lexical` and `dense`; a chunk that both found keeps its lexical score alone.
 
     Seed 002, "Semantic Mode". Scores, at least 0, are multiplied by the source's weight (at least 0; at 0 the source is
-    left out), and those of lexical hits also by `tag_match_boost` (at least 1) if a tag of the document begins with a
+    omitted), and those of lexical hits also by `tag_match_boost` (at least 1) if a tag of the document begins with a
     term of the query. If the highest exceeds 1, all are divided by it. Equal scores stay in the order of their source,
     lexical first. With `lexical_for_tags` a query with a #tag gets lexical hits only. Other sources are ignored.
     """

@@ -27,7 +27,7 @@ class RankCandidates(Checked):
     Seed 002, "Full-text lexical ranking" (`index.prefixes` has the formula): any salient term, or one that
     begins with it, in a field of `weights` (at least 0); the seed ranks three times as many hits as it returns. When
     the ranking fails, the documents that hold the query as a substring get the score 1 / place, one chunk each; when
-    that fails, too, there are no hits. A note gives the reason ("Failure fallback").
+    that fails, too, the result is empty. A note gives the reason ("Failure fallback").
     """
 
     depth: Count = 90  # three times the hits that are kept

@@ -166,7 +166,7 @@ def test_the_command_writes_topics_that_data_queries_reads(tmp_path: Path, capsy
     out = tmp_path / "topics.jsonl"
     assert cli.main(["topics", "from-log", str(path), *data, "--out", str(out), "--json"]) == 0
     said = capsys.readouterr()
-    assert "warning: 1 searches with a mail address are left out" in said.err
+    assert "warning: 1 searches with a mail address are excluded" in said.err
     assert "warning: 1 of 2 relevant documents of the log are not in this collection" in said.err
     found = json.loads(said.out)
     assert (found["topics"], found["queries"], found["judged_by_clicks"]) == (2, 2, 1)

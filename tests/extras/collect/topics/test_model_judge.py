@@ -105,6 +105,6 @@ def test_from_a_run_to_corrected_effects(
     assert effect["low"] <= effect["effect"] <= effect["high"] and 0 <= effect["weight"] <= 1
     assert 0 < found["agreement"]["kappa_quadratic"] < 1 and found["kappa"][0] <= found["kappa"][1]
     assert cli.main([*compare, "paths.results=results"]) == 0
-    assert "The model and people graded" in capsys.readouterr().out
+    assert "Model and annotators graded" in capsys.readouterr().out
     assert cli.main([*compare[:-2], "paths.results=results"]) == 2
     assert "--model-grades and --sample go together" in capsys.readouterr().err

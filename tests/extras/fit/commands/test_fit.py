@@ -168,7 +168,10 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
         (["order", "mapper"], "mapper"),
         (["mapper"], "takes one of adapter, calibration, weights, order as its first word, got mapper"),
         ([], "takes one of adapter, calibration, weights, order as its first word, got none"),
-        (["order", "--anew", "--collections", "sites.yaml"], "--anew, --folds and --recency are for your own topics"),
+        (
+            ["order", "--from-fusion", "--collections", "sites.yaml"],
+            "--from-fusion, --folds and --recency are for your own topics",
+        ),
         (["order", "--sheet", "x.md"], "--sheet describes an order of several collections"),
         (["order", "--collections", "missing.yaml"], "missing.yaml cannot be read"),
         (["order", "--write", "off"], "--write must be a name"),

@@ -1,4 +1,4 @@
-"""`fit order --anew` and `advise` on a small benchmark: refusals, a model that is kept, used, exported and replayed."""
+"""`fit order --from-fusion` and `advise` on a small benchmark: refusals; a model kept, used, exported and replayed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
     said = capsys.readouterr().out
-    assert "ragbench fit order --anew" in said and "at most +" in said and "+exp" not in said
+    assert "ragbench fit order --from-fusion" in said and "at most +" in said and "+exp" not in said
     assert "--arm as_is= --arm changed=" in said
     assert len(said.splitlines()) <= 30
     assert cli.main(["advise", folder, "--json"]) == 0

@@ -115,14 +115,14 @@ def test_a_few_equal_sessions_prove_nothing() -> None:
 
 
 def test_what_cannot_be_a_canary_is_refused(small_bundle: Path, tmp_path: Path, capsys) -> None:
-    with pytest.raises(ConfigError, match="--canary is judged by what people open: add --log FILE"):
+    with pytest.raises(ConfigError, match="--canary is judged by what users open: add --log FILE"):
         SearchService(small_bundle, canary=CanarySpec(small_bundle, 0.5))
     log = ["--log", str(tmp_path / "a.jsonl")]
     words = ["serve", str(small_bundle), "--port", "0", "--canary", str(small_bundle), *log]
     for more, said in (
         (["--share", "many"], "--share must be a share such as 5% or 0.05, got many"),
         (["--share", "500%"], "share must be"),
-        (["--watch", "--corpus", str(tmp_path)], "leave --corpus out"),
+        (["--watch", "--corpus", str(tmp_path)], "omit --corpus"),
     ):
         assert cli.main([*words, *more]) == 2
         assert said in capsys.readouterr().err

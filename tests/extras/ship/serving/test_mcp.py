@@ -164,9 +164,9 @@ def test_health_and_metrics(talk) -> None:
 
 def test_what_does_not_exist(talk) -> None:
     async def conversation(client):
-        with pytest.raises(MCPError, match="there is no such tool"):
+        with pytest.raises(MCPError, match="no such tool"):
             await client.call_tool("delete", {})
-        with pytest.raises(MCPError, match="there is no such resource"):
+        with pytest.raises(MCPError, match="no such resource"):
             await client.read_resource("file:///etc/passwd")
 
     talk(conversation)
@@ -190,7 +190,7 @@ def test_no_room_and_errors_of_ours(talk, make_service, monkeypatch) -> None:
 
     said = [result.content[0].text for result in talk(many, service)]
     assert any("too many requests wait already" in sentence for sentence in said)
-    assert "the request failed; the log of the service says why" in said
+    assert "the request failed; see the log of the service" in said
     assert not any("secret" in sentence for sentence in said)
 
 

@@ -121,7 +121,7 @@ def test_an_error_of_ours_stays_in_the_log(make_service, ask, monkeypatch, caplo
     with caplog.at_level(logging.ERROR):
         response = ask(service, lambda client: client.post("/search", json=QUERY))
     assert response.status_code == 500
-    assert response.json() == {"error": "the request failed; the log of the service says why"}
+    assert response.json() == {"error": "the request failed; see the log of the service"}
     assert type(error).__name__ in caplog.text
 
 
@@ -130,7 +130,7 @@ def test_an_error_anywhere_else_stays_in_the_log(make_service, ask, monkeypatch,
     monkeypatch.setattr(service, "health", lambda: 1 / 0)
     response = ask(service, lambda client: client.get("/health"))
     assert response.status_code == 500
-    assert response.json() == {"error": "the request failed; the log of the service says why"}
+    assert response.json() == {"error": "the request failed; see the log of the service"}
     assert "ZeroDivisionError" in caplog.text
 
 
