@@ -120,7 +120,7 @@ def create_server(service: SearchService) -> Server[Any]:
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in offered:
             listed = ", ".join(tool.name for tool in offered.values() if not tool.hidden)
-            raise MCPError(types.INVALID_PARAMS, f"there is no such tool: the tools are {listed}")
+            raise MCPError(types.INVALID_PARAMS, f"no such tool: the tools are {listed}")
         try:
             return await offered[params.name].call(params.arguments or {}, session_name(context.request))
         except ValidationError as error:
@@ -157,7 +157,7 @@ def create_server(service: SearchService) -> Server[Any]:
             )
             text = (await _refusing(service.get_document(wanted, session_name(context.request)))).document.text
         else:
-            raise MCPError(types.INVALID_PARAMS, f"there is no such resource: addresses begin with {DOCUMENTS}")
+            raise MCPError(types.INVALID_PARAMS, f"no such resource: addresses begin with {DOCUMENTS}")
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=mime_type)])
 
     return Server(
