@@ -29,7 +29,7 @@ DIALECT = re.compile(
     r"|\b(costs?|brings?) nothing\b|\bleft (out|for later looks)\b|\bleav(e|es|ing) (it |them )?out\b"
     r"|\blies? (in|below|beside)\b|\bbeside\b|\bperhaps\b|\bonce more\b|\bmend\b|\bpassed over\b|\bstrangers?\b"
     r"|\bthe searches under test\b|\bwhat (it|they|a fit) brings?\b"
-    r"|\b(is|are) no (?!longer|more|less|better|worse|different)[a-z]+",
+    r"|(?<!there )\b(is|are) no (?!longer|more|less|better|worse|different)[a-z]+",
     re.IGNORECASE,
 )
 """Words and phrases of a private dialect, for which the field has a term: significant, held-out, lexical, CPU ..."""
