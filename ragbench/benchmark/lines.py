@@ -169,7 +169,7 @@ def _decode(path: Path, number: int, raw: bytes, encoding: str) -> str:
     except UnicodeDecodeError as error:
         guess = "UTF-16" if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "another encoding"
         raise BenchmarkError(
-            f"{path}:{number} is not {encoding.upper()} (byte {error.start + 1}; optionally {guess}): save it as UTF-8"
+            f"{path}:{number} is not {encoding.upper()} (byte {error.start + 1}; possibly {guess}): save it as UTF-8"
         ) from None
     return text.replace("\0", "\ufffd") if "\0" in text else text
 

@@ -119,7 +119,7 @@ def test_a_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, clock,
     assert again.startswith("hides: p50 120.0 ms and p95 120.0 ms for a new query, 0.0 and 0.0 ms when it is asked ag")
     assert said == (
         "hides: something remembers queries: p50 120.0 ms for a novel query, 0.0 ms for the same "
-        "one known. New ones count; a plug-in remembers with ragbench.remember"
+        "one known. Novel ones count; a plug-in caches with ragbench.remember"
     )
 
 

@@ -65,7 +65,7 @@ def test_a_page_that_names_a_preset_which_is_not_measured_is_refused_first(
     page = tmp_path / "README.md"
     page.write_text("<!-- presets: baseline phase1 -->\n<!-- end of presets -->\n", encoding="utf-8")
     assert measure_reference.main(["--presets", "baseline,all", "--no-ablations", "--readme", str(page)]) == 2
-    assert "has a table of preset 'phase1', which --presets omits: add it" in capsys.readouterr().err
+    assert "has a table of preset 'phase1', which --presets leaves out: add it" in capsys.readouterr().err
 
 
 def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:

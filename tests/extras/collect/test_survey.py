@@ -83,7 +83,7 @@ def test_a_column_that_is_not_read_is_said(header: str, meant: str, init) -> Non
     ("table", "said"),
     [
         ("foo,bar\na,b\n", "asked.csv:2: column 'text' is missing; the columns are foo, bar"),
-        ("text\nwie heißt das\n".encode("latin-1"), "asked.csv:2 is not UTF-8 (byte 8; perhaps another encoding)"),
+        ("text\nwie heißt das\n".encode("latin-1"), "asked.csv:2 is not UTF-8 (byte 8; possibly another encoding)"),
         ("text\n", "asked.csv holds no queries"),
         ("text\na\na\n", "asked.csv:3 has query"),
     ],

@@ -301,7 +301,7 @@ def test_a_file_of_statements_is_loaded_by_psql(script, own: str) -> None:
         ("postgres://host/db?password=secret", "an address with a password"),
         ("env:NO_SUCH_DSN", "the environment variable NO_SUCH_DSN holds no address"),
         ("file:/nowhere/dsn", "cannot be read"),
-        ("mysql://host/db", "'mysql' is no engine that ragbench asks"),
+        ("mysql://host/db", "'mysql' is not a supported engine"),
     ],
 )
 def test_what_cannot_be_opened_is_one_sentence(server: str, place: str, said: str) -> None:

@@ -128,7 +128,7 @@ def test_an_adapter_is_kept_as_text_and_moves_queries_only() -> None:
 
 @pytest.mark.parametrize("text", ["x", "{}", '{"form": 1, "encoder": "e", "rank": 2, "down": "AAAA", "up": "AAAA"}'])
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="which is no adapter"):
+    with pytest.raises(ConfigError, match="which is not an adapter"):
         adapters.read(text)
 
 

@@ -188,7 +188,7 @@ def test_a_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[s
         (lambda: LiveHttp(url="http://me:pw@x/{query}", hits="h", document="d"), "url must hold no name or password"),
         (lambda: LiveHttp(url="ftp://x/{query}", hits="h", document="d"), "url must begin with http"),
         (lambda: LiveHttp(url="http://x/{query}", hits="h[", document="d"), "hits must be a JMESPath expression"),
-        (lambda: LiveHttp(url="http://x/{query}", hits="h"), "document must specify where a hit names its document"),
+        (lambda: LiveHttp(url="http://x/{query}", hits="h"), "document must name the field of a hit"),
         (lambda: LiveCommand(program=(), hits="h", document="d"), "program must hold at least 1"),
         (lambda: LiveMcp(hits="h", document="d"), "url or program must be given, and only one"),
     ],
