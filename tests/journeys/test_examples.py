@@ -225,6 +225,7 @@ def before(
     name: str, words: list[str], folder: Path, stands_for: dict[str, str], prepare: Callable[[str], None]
 ) -> None:
     """Make what an example needs, and take away what it would not write over."""
+    Path("topics.jsonl").unlink(missing_ok=True)
     if name in ("export", "verify"):
         shutil.rmtree("bundle", ignore_errors=True)
     for place, arm in (("bundle", "baseline"), ("bundle2", "recommended")):
