@@ -4,7 +4,7 @@
 # make test-all   install and run all tests, as CI does
 PYTHON ?= python3
 BIN := .venv/bin
-IN_PROCESS := benchmark corpus engine evaluation evidence fit index live models report serving stages workbench
+IN_PROCESS := benchmark corpus engine evaluation evidence extras/fit/tuning extras/ship/serving extras/systems index live models report stages workbench
 
 # uv installs where it is on the PATH, else pip. TORCH_INDEX=URL takes PyTorch from another index, such as that of its CPU builds.
 UV := $(shell command -v uv 2>/dev/null)
