@@ -44,7 +44,7 @@ WITH_STAGES = sorted(
     f"{group.name}={option.name}"
     for group in catalogue.read().switches
     for option in group.options
-    if group.name != "live" and any(target.startswith("ragbench.search.stages.") for target in option.targets)
+    if group.name != "live" and any(".stages." in target for target in option.targets)
 )
 # What a switch needs beside it to be used for real.
 COMPANY = {
