@@ -37,6 +37,7 @@ SERVE = (
         "numpy",
         "onnxruntime",
         "prometheus-client",
+        "psutil",
         "pyarrow",
         "pydantic",
     ),

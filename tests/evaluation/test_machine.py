@@ -30,7 +30,7 @@ def test_the_machine_is_observed_before_and_while_timing() -> None:
     [
         ({}, None),
         ({"others": 1.0, "steal": 0.02, "switches": 50.0}, None),
-        ({"others": 1.3}, "other programs kept 1.3 of 4 processors busy"),
+        ({"others": 1.3}, "other programs kept 1.3 of 4 CPUs busy"),
         ({"steal": 0.06}, "the host of this virtual machine took 6% of its time"),
         ({"switches": 140.2}, "other programs interrupted the measurement 140 times a second"),
     ],

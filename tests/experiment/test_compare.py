@@ -99,7 +99,7 @@ def test_other_data_are_refused(
 
 
 def test_what_cannot_be_compared_is_named(finished: Measurements, benchmark_small: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="no arm 'x' to compare with; arms: both, words"):
+    with pytest.raises(ResultsError, match="unknown arm 'x' to compare with; arms: both, words"):
         gather([finished.folder]).arms.against("x")
     with pytest.raises(ResultsError, match="at least two arms"):
         gather([finished.folder / "arms" / "both"])

@@ -108,5 +108,5 @@ def test_an_identifier_gives_itself_and_its_parts(words: list[str], joint: str) 
 
 
 def test_an_unknown_analyzer_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no analyzer 'klingon'; choose one of english"):
+    with pytest.raises(ConfigError, match="unknown analyzer 'klingon'; choose one of english"):
         analyzer("klingon")

@@ -62,9 +62,9 @@ def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path
     monkeypatch.chdir(empty / "notes" / "deep")
     settings = composition.compose([])
     assert settings.results == empty / "results"
-    assert where.sentences(settings) == [f"results go to results beside {empty / 'ragbench.yaml'}"]
+    assert where.sentences(settings) == [f"results go to results next to {empty / 'ragbench.yaml'}"]
     monkeypatch.chdir(empty)
-    assert where.sentences(composition.compose([])) == ["results go to results beside ragbench.yaml"]
+    assert where.sentences(composition.compose([])) == ["results go to results next to ragbench.yaml"]
     assert where.sentences(composition.compose(["paths.results=/else/where"])) == ["results go to /else/where"]
 
 

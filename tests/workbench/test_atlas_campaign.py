@@ -56,5 +56,5 @@ def test_lists_of_another_form_are_refused(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError, match=sentence):
             atlas.collections(path)
-    with pytest.raises(ConfigError, match="no group 'chunk'"):
+    with pytest.raises(ConfigError, match="unknown group 'chunk'"):
         atlas.measure([], groups=["chunk"])

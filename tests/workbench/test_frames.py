@@ -257,6 +257,7 @@ def test_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*unsafe cast from uint64 to int64")  # of numba, where ranx is first compiled
 def test_objects_of_ranx_are_runs_and_have_its_values(made: Any) -> None:
     ranx = pytest.importorskip("ranx")
     frames, judged = made

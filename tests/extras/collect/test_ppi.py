@@ -42,5 +42,5 @@ def test_intervals_hold_the_truth_though_the_model_is_off() -> None:
 
 
 def test_few_topics_of_persons_are_refused() -> None:
-    with pytest.raises(ResultsError, match="people judged 9 topics, and a model's grades count only beside 10"):
+    with pytest.raises(ResultsError, match="people judged 9 topics, and a model's grades count only next to 10"):
         prediction_powered_mean(np.zeros(9), np.zeros(9), np.zeros(50))

@@ -269,7 +269,7 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
         "text": "t",
     }
     for changed, said in (
-        ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is no class of"),
+        ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is not a class of"),
         ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),
         ({"order": ["live"], "live": live}, "live.program starts a program or imports code"),
         ({"index": {**config["index"], "encoder": {"name": "openai:m"}}}, "index.encoder.name sends texts to a server"),

@@ -131,7 +131,7 @@ def test_a_judges_name_is_no_path(desk, judge: str) -> None:
     studio.judging.make(run, 10)
     with pytest.raises(BenchmarkError, match="judge's name"):
         studio.judging.begin(run, judge)
-    with pytest.raises(BenchmarkError, match="no pool"):
+    with pytest.raises(BenchmarkError, match="unknown pool"):
         studio.judging.begin("../" + run, "Anna")
 
 
@@ -141,8 +141,8 @@ def test_what_is_wrong_is_a_sentence(desk) -> None:
     for path, data, said in (
         ("/judging/pool", {"run": run, "depth": "0"}, "depth must be"),
         ("/judging/pool", {"run": "nothing", "depth": "3"}, "no finished run"),
-        ("/judging/begin", {"pool": run}, "no pool"),
-        ("/judging/begin", {}, "lacks"),
+        ("/judging/begin", {"pool": run}, "unknown pool"),
+        ("/judging/begin", {}, "The form has no 'pool'"),
     ):
         answer = client.post(path, data={**csrf, **data, **({"judge": "A"} if "pool" in data else {})})
         assert answer.status_code == 422

@@ -68,5 +68,5 @@ def test_the_built_in_judgments_are_written_only_when_that_is_said_twice(more, t
     if more == ["by its folder"]:
         more = ["data=native", f"data.corpus={locations.builtin() / 'corpus'}", f"data.qrels={builtin / 'v2'}"]
     assert cli.main(["judge", str(tmp_path / "pool.csv"), "--merge", *more]) == 2
-    assert "say data=builtin --into-builtin" in capsys.readouterr().err
+    assert "pass data=builtin --into-builtin" in capsys.readouterr().err
     assert [path.read_bytes() for path in files] == before

@@ -124,7 +124,7 @@ def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_
     (tmp_path / "e.md").write_text(f"---\naliases: [night watch]\n---\n# E\n\nThe night watch sleeps. {long}\n")
     with pytest.raises(BenchmarkError, match="no queries can be derived from") as raised:
         choose(read_vault(tmp_path).documents, DeriveSpec(kinds=("description", "alias")))
-    for reason in ("2 near-duplicates", "2 told by title, path or text", "1 with a short answer"):
+    for reason in ("2 near-duplicates", "2 given away by title, path or text", "1 with a short answer"):
         assert reason in str(raised.value)
     assert str(raised.value).endswith(
         ": write queries, or add link, question, first_sentence, how_to, faq, symptom, message to topics.kinds"

@@ -61,7 +61,7 @@ def test_another_section_that_answers_is_relevant_too_and_too_many_drop_the_ques
     [
         ("Why?", "too short or too long"),
         ("is it that word1 word2 word3 word4 word5 follow?", "word for word from its section"),
-        ("the big red lever", "told by title or heading"),
+        ("the big red lever", "given away by title or heading"),
         ("Which tool opens a stuck door?", "not answered by its section"),
     ],
 )

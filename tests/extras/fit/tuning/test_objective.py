@@ -33,7 +33,7 @@ def test_test_topics_and_their_judgments_are_gone(opposed) -> None:
 
 def test_a_group_in_both_splits_is_refused(opposed) -> None:
     leaking = replace(opposed, topics=(*opposed.topics, Topic("x", "again", split="test", group="train 0")))
-    with pytest.raises(BenchmarkError, match="group 'train 0' are in train and test: split anew"):
+    with pytest.raises(BenchmarkError, match="group 'train 0' are in train and test: split again"):
         train_only(leaking)
 
 
