@@ -45,8 +45,6 @@ def pytest_configure(config: pytest.Config) -> None:
     home = SESSION / "home"
     home.mkdir(exist_ok=True)
     os.environ |= {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTEST_RAGBENCH_SESSION": str(SESSION)}
-    # The list of fonts is the machine's, and takes seconds to make.
-    os.environ.setdefault("MPLCONFIGDIR", str(SESSION / "matplotlib"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -48,9 +48,7 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
     """A row for every row of `frame` (factor, effect, ci_low, ci_high, p, verdict), from the top in the same order."""
     import plotly.graph_objects as go
 
-    from ragbench.report.drawn import Drawn
-
-    figure = Drawn()
+    figure = go.Figure()
     for verdict, (color, symbol) in VERDICTS.items():
         rows = frame[frame["verdict"] == verdict]
         if rows.empty:
@@ -97,9 +95,7 @@ def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str
     """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value, optionally `count`, for `said`."""
     import plotly.graph_objects as go
 
-    from ragbench.report.drawn import Drawn
-
-    figure = Drawn()
+    figure = go.Figure()
     for part, look in looks.items():
         rows = frame[frame["part"] == part]
         figure.add_trace(
@@ -135,8 +131,6 @@ def plot_interactions(results: Measurements) -> go.Figure:
     """How much the effect of a factor grows when another is on, as a heat map; a star where p is below 0.05."""
     import plotly.graph_objects as go
 
-    from ragbench.report.drawn import Drawn
-
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "interaction"]
     factors = list(dict.fromkeys([*frame["factor"], *frame["other"]]))
@@ -148,7 +142,7 @@ def plot_interactions(results: Measurements) -> go.Figure:
             cells[i][j] = float(row["effect"])
             texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p"] < 0.05 else "")
     reach = max((abs(value) for line in cells for value in line if value is not None), default=1.0) or 1.0
-    figure = Drawn(
+    figure = go.Figure(
         go.Heatmap(
             z=cells,
             x=labels(factors),

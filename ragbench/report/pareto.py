@@ -26,8 +26,6 @@ def plot_pareto(results: Measurements) -> go.Figure:
     """Quality against p95 of a whole query; arms that no other arm beats in both are joined by a line."""
     import plotly.graph_objects as go
 
-    from ragbench.report.drawn import Drawn
-
     measure, frame = evidence.primary(results), pareto(results)
     axis = _time_axis(frame)
     on_axis = np.log10 if axis.get("type") == "log" else np.asarray
@@ -47,7 +45,7 @@ def plot_pareto(results: Measurements) -> go.Figure:
     ]
     frame = frame.assign(position=positions(points, list(frame["arm"]), Box(0, 0, width, height), bars))
     best = frame[frame["frontier"]].sort_values("p95")
-    figure = Drawn(
+    figure = go.Figure(
         go.Scatter(
             x=best["p95"].tolist(),
             y=best["quality"].tolist(),

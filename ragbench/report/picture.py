@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ResultsError
@@ -15,8 +18,62 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-_INK = "#444444"
+INK, GRID, WIDTH = "#444444", "#eeeeee", 720.0
+_LEFT, _RIGHT, _TOP, _BOTTOM, _STROKE = 64.0, 700.0, 12.0, 290.0, 1.2
 _COLUMNS = ("arm", "quality", "p95", "p95_low", "p95_high", "frontier")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values from `low` to `high` as pixels from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value."""
+        low, high, at = (math.log10(each) if self.log else each for each in (self.low, self.high, value))
+        return round(self.start + (at - low) / ((high - low) or 1.0) * (self.end - self.start), 2)
+
+    def ticks(self) -> list[float]:
+        """Round values inside the scale: 1, 2 and 5 times powers of ten, or their multiples, at most eight."""
+        if self.log:
+            powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            steps = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+            return [step for step in steps if self.low <= step <= self.high]
+        reach = (self.high - self.low) or 1.0
+        power = 10.0 ** math.floor(math.log10(reach / 8))
+        step = next(digit * power for digit in (1, 2, 5, 10, 20) if reach / (digit * power) < 8)
+        return [n * step for n in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]
+
+
+def line(x1: float, y1: float, x2: float, y2: float, color: str, width: float = _STROKE, more: str = "") -> str:
+    """A straight line."""
+    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{color}" stroke-width="{width:g}"{more}/>'
+
+
+def text(x: float, y: float, words: str, anchor: str = "middle", more: str = "") -> str:
+    """Words at a place."""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{more}>{escape(words)}</text>'
+
+
+def mark(x: float, y: float, size: float, color: str, diamond: bool = True) -> str:
+    """A diamond or a circle."""
+    if not diamond:
+        return f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" fill="{color}"/>'
+    corners = ((x, y - size), (x + size, y), (x, y + size), (x - size, y))
+    return f'<polygon points="{" ".join(f"{a:g},{b:g}" for a, b in corners)}" fill="{color}"/>'
+
+
+def document(height: float, elements: Iterable[str]) -> str:
+    """An SVG file."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" '
+    head += f'height="{height:g}" font-family="sans-serif" font-size="12" fill="{INK}">'
+    background = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, background, *elements, "</svg>"]) + "\n"
 
 
 def svg(results: Measurements) -> str:
@@ -30,32 +87,24 @@ def svg(results: Measurements) -> str:
 
 def draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:
     """A point for every row of `frame` (made by `pareto`), with the interval of p95; a line joins the frontier."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
-
-    # Text stays text, and the file does not depend on the time or on random ids.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ragbench", "font.family": "sans-serif"}):
-        figure = Figure(figsize=(7.2, 3.4), layout="constrained")
-        axes = figure.add_subplot()
-        best = frame[frame["frontier"]].sort_values("p95")
-        axes.step(best["p95"], best["quality"], where="post", color=GREY, linestyle=":", linewidth=1.5)
-        for arm, quality, p95, low, high, frontier in zip(*(frame[name] for name in _COLUMNS), strict=True):
-            spread = [[p95 - low], [high - p95]]
-            sign, color = "D" if frontier else "o", colors[arm]
-            axes.errorbar(
-                p95, quality, xerr=spread, fmt=sign, color=color, ecolor=GREY, markersize=7, capsize=2, linewidth=1
-            )
-            axes.annotate(arm, (p95, quality), (0, 8), textcoords="offset points", ha="center", parse_math=False)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter("")
-        axes.margins(x=0.15, y=0.2)
-        axes.set_xlabel("p95 of a query in milliseconds (logarithmic)", color=_INK)
-        axes.set_ylabel(measure, color=_INK)
-        axes.tick_params(which="both", labelsize=8, colors=_INK)
-        axes.spines[["top", "right"]].set_visible(False)
-        written = io.StringIO()
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": "ragbench"})
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+    x = Scale(float(frame["p95_low"].min()) * 0.7, float(frame["p95_high"].max()) * 1.4, _LEFT, _RIGHT, log=True)
+    low, high = float(frame["quality"].min()), float(frame["quality"].max())
+    margin = 0.2 * (high - low) or 0.05
+    y = Scale(low - margin, high + margin, _BOTTOM, _TOP)
+    found = [line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, INK), line(_LEFT, _TOP, _LEFT, _BOTTOM, INK)]
+    for tick in x.ticks():
+        found += [line(x(tick), _BOTTOM, x(tick), _BOTTOM + 4, INK), text(x(tick), _BOTTOM + 18, f"{tick:g}")]
+    for tick in y.ticks():
+        found += [line(_LEFT - 4, y(tick), _LEFT, y(tick), INK), text(_LEFT - 8, y(tick) + 4, f"{tick:.3g}", "end")]
+    best = frame[frame["frontier"]].sort_values("p95")
+    steps = [(x(p95), y(quality)) for p95, quality in zip(best["p95"], best["quality"], strict=True)]
+    for (x1, y1), (x2, y2) in itertools.pairwise(steps):
+        found += [line(*ends, GREY, 1.5, ' stroke-dasharray="2 3"') for ends in ((x1, y1, x2, y1), (x2, y1, x2, y2))]
+    for arm, quality, p95, fastest, slowest, frontier in zip(*(frame[name] for name in _COLUMNS), strict=True):
+        found.append(line(x(fastest), y(quality), x(slowest), y(quality), GREY))
+        found.append(mark(x(p95), y(quality), 5.5, colors[arm], bool(frontier)))
+        found.append(text(x(p95), y(quality) - 11, str(arm)))
+    found.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "p95 of a query in milliseconds (logarithmic)"))
+    middle = (_TOP + _BOTTOM) / 2
+    found.append(text(16, middle, measure, more=f' transform="rotate(-90 16 {middle:g})"'))
+    return document(_BOTTOM + 50, found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -116,7 +115,7 @@ def _experiment(folder: Path, into: OpenStore) -> str:
         else:
             into.mlflow.set_tags({"ragbench.kind": "experiment", lead.NOTE: lead.note(found), **_tags(found)})
             into.mlflow.log_metrics(lead.side_by_side(found))
-            _log_comparison(into.mlflow, found)
+            into.mlflow.log_table(lead.table(found).astype(object), "comparison.json")
             _log_arms(into.mlflow, found)
         _log_files(into.mlflow, found)
     ended = started + round(1000 * float(found.record.get("seconds", 0)))
@@ -210,19 +209,6 @@ def _log_arm(mlflow: Any, found: Measurements, arm: str, parameters: Mapping[str
         digest=benchmark["digest"][:32],
     )
     mlflow.log_input(dataset, context="evaluation")
-
-
-def _log_comparison(mlflow: Any, found: Measurements) -> None:
-    """The table of the arms, and the effects with their intervals as a picture."""
-    from ragbench.report import figures
-    from ragbench.report.drawn import png
-
-    mlflow.log_table(lead.table(found).astype(object), "comparison.json")
-    if len(figures.main_effects(found)):
-        with tempfile.TemporaryDirectory() as folder:
-            picture = Path(folder) / "effects.png"
-            picture.write_bytes(png(figures.plot_effects(found)))
-            mlflow.log_artifact(str(picture))
 
 
 def _log_files(mlflow: Any, found: Measurements) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragbench.report.canvas import BLUE, GREY
+from ragbench.report.picture import GRID, Scale, document, line, mark, text
 
-_INK = "#444444"
-_ROW = 0.21  # inches
-_WIDTH = 7.2
+_ROW, _TOP = 20.0, 28.0  # pixels
 
 
 @dataclass(frozen=True)
@@ -27,27 +25,18 @@ class Line:
 
 def svg(lines: Sequence[Line], title: str) -> str:
     """Rows from top to bottom around a line at 0; the interval is thick, the prediction thin."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    # Text stays text, and the file does not depend on the time or on random ids.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "ragbench", "font.family": "sans-serif"}):
-        figure = Figure(figsize=(_WIDTH, 0.9 + _ROW * len(lines)), layout="constrained")
-        axes = figure.add_subplot()
-        axes.axvline(0.0, color=GREY, linewidth=1)
-        for place, line in enumerate(lines):
-            if line.predicted:
-                axes.plot(line.predicted, (place, place), color=GREY, linewidth=1, solid_capstyle="butt")
-            axes.plot((line.low, line.high), (place, place), color=BLUE, linewidth=2.5, solid_capstyle="butt")
-            axes.plot(line.effect, place, "D", color=BLUE, markersize=line.size)
-        axes.set_yticks(range(len(lines)), [line.name for line in lines], fontsize=8, parse_math=False)
-        axes.invert_yaxis()
-        axes.set_title(title, fontsize=9, color=_INK, loc="left")
-        axes.tick_params(colors=_INK)
-        axes.grid(axis="x", color="#eeeeee")
-        axes.set_axisbelow(True)
-        for side in ("top", "right", "left"):
-            axes.spines[side].set_visible(False)
-        written = io.StringIO()
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
+    ends = [0.0, *(end for row in lines for end in (row.low, row.high, *(row.predicted or ())))]
+    margin = 0.05 * (max(ends) - min(ends))
+    x = Scale(min(ends) - margin, max(ends) + margin, 20 + 6.5 * max((len(row.name) for row in lines), default=0), 700)
+    bottom = _TOP + _ROW * len(lines)
+    found = [text(12, 18, title, "start")]
+    for tick in x.ticks():
+        found += [line(x(tick), _TOP, x(tick), bottom, GRID), text(x(tick), bottom + 18, f"{tick:.3g}")]
+    found.append(line(x(0.0), _TOP, x(0.0), bottom, GREY))
+    for place, row in enumerate(lines):
+        y = _TOP + _ROW * (place + 0.5)
+        found.append(text(x.start - 8, y + 4, row.name, "end"))
+        if row.predicted:
+            found.append(line(x(row.predicted[0]), y, x(row.predicted[1]), y, GREY))
+        found += [line(x(row.low), y, x(row.high), y, BLUE, 3), mark(x(row.effect), y, row.size, BLUE)]
+    return document(bottom + 28, found)
