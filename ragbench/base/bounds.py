@@ -131,7 +131,7 @@ def as_options() -> Iterator[None]:
 
 def check_field(cls: Callable[..., Any], name: str, value: Any) -> Any:
     """The value in the type of a dataclass's field, or of a function's parameter. Raises Refused, with no owner."""
-    return validated(_adapter(cls, name), _hints(cls)[name], name, value)
+    return _validated(_adapter(cls, name), _hints(cls)[name], name, value)
 
 
 def dataclass_in(cls: type, name: str) -> type | None:
@@ -140,7 +140,7 @@ def dataclass_in(cls: type, name: str) -> type | None:
     return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
 
 
-def validated(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any:
+def _validated(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any:
     """The value in the type that `adapter` checks and `hint` describes. Raises Refused, with no owner."""
     from pydantic import ValidationError
 

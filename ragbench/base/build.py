@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ragbench.base.bounds import Refused, check_field, dataclass_in, shown
 from ragbench.base.suggestions import did_you_mean
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 TARGET = "_target_"
 """The key of a node that names its class."""
@@ -25,7 +25,7 @@ SOURCE_KINDS = {
 """The classes of further sources, by `kind`."""
 
 
-def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+def build(cls: type[_T], values: Mapping[str, Any], where: str) -> _T:
     """Build a dataclass, and the dataclasses in its fields, from plain values; `where` is the key of the values.
 
     Raises Refused for an unknown or missing key and for a value that its field cannot have.

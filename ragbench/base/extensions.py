@@ -27,7 +27,7 @@ FAILURES = (Exception, SystemExit)
 Kind = Literal["stage", "encoder", "reranker", "measure", "retriever"]
 GROUP, VARIABLE = "ragbench", "RAGBENCH_PLUGINS"
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _registered: dict[tuple[Kind, str], Any] = {}
 
@@ -39,17 +39,17 @@ def register(kind: Kind, name: str, value: Any) -> None:
 
 def find(kind: Kind, name: str) -> Any:
     """The value registered under a name, or None. Raises ConfigError for a plug-in that fails."""
-    load()
+    _load()
     return _registered.get((kind, name))
 
 
 def names(kind: Kind) -> list[str]:
     """All names of a kind."""
-    load()
+    _load()
     return sorted(name for each, name in _registered if each == kind)
 
 
-def load() -> None:
+def _load() -> None:
     """Import the plug-ins of installed packages and of RAGBENCH_PLUGINS, once. ConfigError for one that fails."""
     _load_entry_points()
     for module in filter(None, map(str.strip, os.environ.get(VARIABLE, "").split(","))):
@@ -87,7 +87,7 @@ def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
 
 
-def call(who: str, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
+def call(who: str, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
     """Call a function of others. Raises ConfigError, naming `who` and the line, for anything that it raises."""
     try:
         return function(*arguments, **named)

@@ -60,7 +60,7 @@ JUDGED_TIMES = 3
 FUNCTION_WORDS = 3
 """Function words of a language from which a document is said to be in it."""
 
-SAMPLED = 5
+_SAMPLED = 5
 """Topics from which a first answer is shown before the whole one."""
 
 WITHOUT_EXPECTATION = 100

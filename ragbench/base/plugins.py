@@ -19,7 +19,7 @@ from ragbench.base.errors import ConfigError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Group = Literal[
+_Group = Literal[
     "ragbench.commands",
     "ragbench.executions",
     "ragbench.exports",
@@ -36,12 +36,12 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- pathlib
 _CORE = {"commands": "commands", "parts": "index/parts"}
 
 
-def names(group: Group) -> tuple[str, ...]:
+def names(group: _Group) -> tuple[str, ...]:
     """The names of a group, ours first."""
     return tuple(_points(group))
 
 
-def load(group: Group, name: str, option: str) -> Any:
+def load(group: _Group, name: str, option: str) -> Any:
     """An object of a group. ConfigError for an unknown name, given by `option`, and for one that cannot be imported."""
     point = _points(group).get(name)
     if point is None:
@@ -83,7 +83,7 @@ def _extras() -> tuple[str, ...]:
 
 
 @cache
-def _points(group: Group) -> Mapping[str, EntryPoint]:
+def _points(group: _Group) -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points  # late: slow
 
     found: dict[str, EntryPoint] = {}
@@ -93,7 +93,7 @@ def _points(group: Group) -> Mapping[str, EntryPoint]:
     return found
 
 
-def _own(group: Group) -> list[EntryPoint]:
+def _own(group: _Group) -> list[EntryPoint]:
     import tomllib
     from importlib.metadata import EntryPoint
 

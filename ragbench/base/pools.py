@@ -18,7 +18,7 @@ from ragbench.base.errors import RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.processes import end_with
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Begin = tuple[Any, ...]
 """A function and its arguments, called first in every process; empty for none."""
 
@@ -47,7 +47,7 @@ class Failure:
         return Failure(task, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
 
 
-def told(task: str, function: Callable[..., T], *arguments: Any) -> T | Failure:
+def told(task: str, function: Callable[..., _T], *arguments: Any) -> _T | Failure:
     """What a function returns, or the `Failure` of a task: then only the death of its process raises in the driver."""
     try:
         return function(*arguments)
@@ -69,7 +69,7 @@ class Pool(Protocol):
 
     def __exit__(self, *exception: object) -> None: ...
 
-    def submit(self, number: int, function: Callable[..., T], *arguments: Any) -> Future[T]:
+    def submit(self, number: int, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
         """Let a process call a function, after what it was given before."""
 
     def restart(self, number: int) -> None:
@@ -92,9 +92,9 @@ class LocalPool:
         for each in self._executors:
             each.shutdown(wait=True, kill_workers=True)
 
-    def submit(self, number: int, function: Callable[..., T], *arguments: Any) -> Future[T]:
+    def submit(self, number: int, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
         """Let a process call a function."""
-        future: Future[T] = self._executors[number].submit(function, *arguments)
+        future: Future[_T] = self._executors[number].submit(function, *arguments)
         return future
 
     def restart(self, number: int) -> None:

@@ -16,13 +16,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _WINDOW = 60.0
 """Seconds over which a rate is measured."""
 
 
-class View(Protocol):
+class _View(Protocol):
     """Renders progress. A view whose `show` is False is never updated, so no estimates are computed for it."""
 
     shows: bool
@@ -35,7 +35,7 @@ class View(Protocol):
 
 
 @dataclass(frozen=True)
-class Arm:
+class _Arm:
     """The arm that is worked on: its place among all, from 1."""
 
     number: int
@@ -60,11 +60,11 @@ class Step:
 
 
 @dataclass
-class Task:
+class _Task:
     """Rows of a task; `total` is 0 where the number of rows is not known. Times are seconds of the clock."""
 
     name: str
-    arm: Arm | None
+    arm: _Arm | None
     began: float
     done: int = 0
     total: int = 0
@@ -96,15 +96,15 @@ class Task:
 class Progress:
     """The state of a command: a task, optionally a part of it, the arm, expected steps, a note."""
 
-    def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, view: _View, clock: Callable[[], float] = time.monotonic) -> None:
         self.view = view
         self.clock = clock
         self.began = clock()
-        self.task: Task | None = None
-        self.part: Task | None = None
+        self.task: _Task | None = None
+        self.part: _Task | None = None
         self.note = ""
-        self._arm: Arm | None = None
-        self._tasks: dict[tuple[str, str], Task] = {}
+        self._arm: _Arm | None = None
+        self._tasks: dict[tuple[str, str], _Task] = {}
         self._expected: dict[tuple[str, str], Step] = {}
         self._lock = threading.RLock()  # models report from their threads
 
@@ -114,7 +114,7 @@ class Progress:
             now, key = self.clock(), (self._arm.name if self._arm else "", task)
             new = key not in self._tasks
             if new or done < self._tasks[key].done:
-                self._tasks[key] = Task(task, self._arm, now)
+                self._tasks[key] = _Task(task, self._arm, now)
             self.task, self.part = self._tasks[key], None
             self.task.report(now, done, total)
             self.view.changed(self, new)
@@ -124,7 +124,7 @@ class Progress:
         with self._lock:
             now = self.clock()
             if self.part is None or self.part.name != name or done < self.part.done:
-                self.part = Task(name, self._arm, now)
+                self.part = _Task(name, self._arm, now)
             self.part.report(now, done, total)
             self.view.changed(self, False)
             if total and done >= total:
@@ -141,7 +141,7 @@ class Progress:
         self._expected = {(step.arm, step.task): step for step in steps}
 
     @contextmanager
-    def of_arm(self, found: Arm | None) -> Iterator[None]:
+    def of_arm(self, found: _Arm | None) -> Iterator[None]:
         """What is reported meanwhile is about this arm."""
         before, self._arm = self._arm, found
         try:
@@ -212,7 +212,7 @@ _shown: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def shown(progress: Progress) -> Iterator[Progress]:
-    """What `ticks`, `track`, `arm` and `note` report to meanwhile."""
+    """What `ticks`, `track`, `arm` and `_note` report to meanwhile."""
     token = _shown.set(progress)
     try:
         yield progress
@@ -237,7 +237,7 @@ def ticks(name: str, total: int) -> Callable[[int], None]:
     return tick
 
 
-def track(name: str, items: Sequence[T]) -> Iterator[T]:
+def track(name: str, items: Sequence[_T]) -> Iterator[_T]:
     """The items, the rows of a part of a task: each is reported when the next one is requested."""
     tick = ticks(name, len(items))
     for item in items:
@@ -245,7 +245,7 @@ def track(name: str, items: Sequence[T]) -> Iterator[T]:
         tick(1)
 
 
-def steps(task: str, items: Sequence[T], progress: Callable[[str, int, int], None] | None = None) -> Iterator[T]:
+def steps(task: str, items: Sequence[_T], progress: Callable[[str, int, int], None] | None = None) -> Iterator[_T]:
     """The items, the rows of a task: each is reported, to the progress that is shown unless another is given."""
     progress = progress or _shown.get()
     for done, item in enumerate(items):
@@ -275,11 +275,11 @@ def arm(number: int, count: int, name: str) -> Iterator[None]:
     if progress is None:
         yield
         return
-    with progress.of_arm(Arm(number, count, name) if count > 1 else None):
+    with progress.of_arm(_Arm(number, count, name) if count > 1 else None):
         yield
 
 
-def note(text: str) -> None:
+def _note(text: str) -> None:
     """Show a note next to the progress."""
     if (progress := _shown.get()) is not None:
         progress.say(text)

@@ -33,7 +33,7 @@ class Nothing:
         return nullcontext()
 
 
-class Drawn(Nothing):
+class _Drawn(Nothing):
     """A display that reads the progress by itself, several times a second, while `live` is started."""
 
     shows = True
@@ -156,7 +156,7 @@ def in_terminal() -> Iterator[Progress]:
     def new_live() -> Live:
         return Live(get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside)
 
-    view = Drawn(new_live)
+    view = _Drawn(new_live)
     progress = Progress(view)
     view.start()
     try:

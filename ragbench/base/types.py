@@ -26,11 +26,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-ORIGINAL_COUNT = "original_count"
+_ORIGINAL_COUNT = "original_count"
 
 QueryClass = Literal["factual", "navigational", "exploratory"]
 """What kind of query it is, by its form (P3)."""
-QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
+_QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ class QueryState:
     def filtered(self, stage: str, ranking: Ranking) -> QueryState:
         """The same state with the fused ranking replaced and its new length counted under the filter's name."""
         before = 0 if self.fused is None else len(self.fused)
-        counts = self.counts or ((ORIGINAL_COUNT, before),)
+        counts = self.counts or ((_ORIGINAL_COUNT, before),)
         return replace(self, fused=ranking, counts=(*counts, (stage, len(ranking))))
 
 
@@ -351,8 +351,8 @@ class CompressionStats:
     def of(state: QueryState) -> CompressionStats:
         """The numbers of a state at the end of its pipeline."""
         counted = dict(state.counts)
-        left = counted.get(ORIGINAL_COUNT, 0 if state.fused is None else len(state.fused))
-        values = {ORIGINAL_COUNT: left}
+        left = counted.get(_ORIGINAL_COUNT, 0 if state.fused is None else len(state.fused))
+        values = {_ORIGINAL_COUNT: left}
         for name in ("after_threshold", "after_content_dedup", "after_ngram_dedup", "after_dedup", "after_doc_limit"):
             values[name] = left = counted.get(name, left)
         return CompressionStats(**values, clusters_merged=state.clusters_merged)

@@ -11,11 +11,11 @@ from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, Collector, Form, identifier, make_document
 from ragbench.benchmark.judgments import assemble
 
-QIDS = ("qid", "query_id", "query-id", "q_id", "topic")
-DOCNOS = ("docno", "doc_id", "corpus-id", "document_id", "docid", "pid")
-SCORES = ("score", "sim", "similarity")
-GRADES = ("label", "relevance", "rel", "grade", "qrel", "score")
-QUERIES = ("query", "text", "title", "question")
+_QIDS = ("qid", "query_id", "query-id", "q_id", "topic")
+_DOCNOS = ("docno", "doc_id", "corpus-id", "document_id", "docid", "pid")
+_SCORES = ("score", "sim", "similarity")
+_GRADES = ("label", "relevance", "rel", "grade", "qrel", "score")
+_QUERIES = ("query", "text", "title", "question")
 
 
 def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: bool = False) -> Benchmark:
@@ -29,7 +29,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     collected = Collector(Form(markdown))
     for number, row in enumerate(_rows_by_id(documents, "docno", "text", "documents"), start=1):
         where = f"documents, row {number}"
-        docno = identifier(value_of(row, (*DOCNOS, *IDS), where))
+        docno = identifier(value_of(row, (*_DOCNOS, *IDS), where))
         text = value_of(row, TEXTS, where)
         if not isinstance(text, str):
             raise BenchmarkError(f"{where}: the text of {docno} is {text!r:.40}: give a text")
@@ -40,7 +40,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     topics: dict[str, Topic] = {}
     for number, row in enumerate(_rows_by_id(queries, "qid", "query", "queries"), start=1):
         where = f"queries, row {number}"
-        qid, text = identifier(value_of(row, (*QIDS, *IDS), where)), value_of(row, QUERIES, where)
+        qid, text = identifier(value_of(row, (*_QIDS, *IDS), where)), value_of(row, _QUERIES, where)
         if not isinstance(text, str) or not text.strip():
             raise BenchmarkError(f"{where}: query {qid} is empty: give it a text or remove it")
         if qid in topics:
@@ -59,7 +59,7 @@ def read_qrels_table(table: Any, what: str = "qrels") -> dict[str, dict[str, int
     if isinstance(table, Mapping):
         rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
     else:
-        names = (QIDS, (*DOCNOS, *IDS), GRADES)
+        names = (_QIDS, (*_DOCNOS, *IDS), _GRADES)
         rows = [tuple(value_of(row, each, what) for each in names) for row in rows_of(table, what)]
     qrels: dict[str, dict[str, int]] = {}
     for qid, docno, grade in rows:
@@ -135,8 +135,8 @@ def _scored(table: Any, what: str) -> Iterator[tuple[Any, Any, float]]:
         return
     rows = rows_of(table, what)
     for place, row in enumerate(rows):
-        qid, docno = (value_of(row, names, what) for names in (QIDS, (*DOCNOS, *IDS)))
-        score = next((row[name] for name in SCORES if name in row), None)
+        qid, docno = (value_of(row, names, what) for names in (_QIDS, (*_DOCNOS, *IDS)))
+        score = next((row[name] for name in _SCORES if name in row), None)
         if score is None:
             score = -row["rank"] if "rank" in row else -float(place)
         yield qid, docno, number(score, f"{what}: the score of {docno} for {qid}")
@@ -157,7 +157,9 @@ def _row(value: Any, what: str) -> Mapping[str, Any]:
         return value
     if hasattr(value, "_asdict"):
         fields = dict(value._asdict())
-        text = value.default_text() if hasattr(value, "default_text") and not set(fields) & {*TEXTS, *QUERIES} else None
+        text = (
+            value.default_text() if hasattr(value, "default_text") and not set(fields) & {*TEXTS, *_QUERIES} else None
+        )
         return fields if text is None else {**fields, "text": text}
     raise BenchmarkError(f"{what} has the row {value!r:.60}: give rows as dicts or a DataFrame")
 

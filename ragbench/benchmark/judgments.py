@@ -14,7 +14,7 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.lines import read_lines
 
-MAX_GRADE = 1000
+_MAX_GRADE = 1000
 """Larger grades are refused: evaluation tools reserve memory for every possible grade."""
 
 Grades = Mapping[int, int | None]
@@ -37,8 +37,8 @@ def parse_grade(text: str, where: str) -> int:
     if not _NUMBER.fullmatch(text):  # int() also takes 1_0 and digits of other scripts
         raise BenchmarkError(f"{where}: grade '{text[:60]}' is not a whole number")
     value = float(text) if any(c in text for c in ".eE") else int(text)
-    if value != value or abs(value) > MAX_GRADE or value != int(value):
-        raise BenchmarkError(f"{where}: grade '{text}' is not a whole number between -{MAX_GRADE} and {MAX_GRADE}")
+    if value != value or abs(value) > _MAX_GRADE or value != int(value):
+        raise BenchmarkError(f"{where}: grade '{text}' is not a whole number between -{_MAX_GRADE} and {_MAX_GRADE}")
     return int(value)
 
 
@@ -111,7 +111,7 @@ def check_grades(grades: Mapping[Any, Any] | None) -> Grades | None:
             number = int(str(key))
         except ValueError:
             raise ConfigError(f"data.grades has the key {key!r}: its keys are whole numbers") from None
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_GRADE):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MAX_GRADE):
             raise ConfigError(f"data.grades maps {key} to {value!r}: write a whole number, or null to remove it")
         checked[number] = value
     if not checked:

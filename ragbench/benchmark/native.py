@@ -24,7 +24,7 @@ from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
 TOPICS, SECTIONS, DOCUMENTS = "topics.jsonl", "sections.qrels", "documents.qrels"
-COLLECTION = "documents.txt"
+_COLLECTION = "documents.txt"
 _FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked", "salient_terms")
 
 
@@ -90,7 +90,7 @@ def read_benchmark(
 
 def listed_documents(qrels: Path) -> frozenset[str] | None:
     """The paths of the documents that judgments are about, None where no file lists them."""
-    path = qrels / COLLECTION
+    path = qrels / _COLLECTION
     return frozenset(line for _, line in read_lines(path)) if path.exists() else None
 
 

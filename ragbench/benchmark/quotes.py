@@ -16,7 +16,7 @@ from ragbench.base.types import Document
 from ragbench.corpus.masking import WORD, Finder, words
 from ragbench.corpus.sections import section_id, sections_between
 
-State = Literal["kept", "moved", "edited", "lost"]
+_State = Literal["kept", "moved", "edited", "lost"]
 
 _QUOTED = re.compile(r"^(?P<name>[^\"\u201c]*?)\s*[\"\u201c](?P<text>.+)[\"\u201d]$", re.DOTALL)
 _LIKE = 0.6  # share of its words that an edited quote must still have
@@ -36,7 +36,7 @@ class Quote:
     docno: str
     start: int
     end: int
-    state: State = "kept"
+    state: _State = "kept"
     cited: str = ""
     likeness: float = 1.0
 

@@ -52,13 +52,13 @@ def load_git(
     """
     if not without_secret(url):
         raise ConfigError("data.url must hold no password or token: give it to git, with git config credential.helper")
-    place = corpus or checkout(url, commit, subfolder, cache or locations.results())
+    place = corpus or _checkout(url, commit, subfolder, cache or locations.results())
     return load_vault(
         place, queries, qrels, name, grades, include, on_error, unknown_topics, dialect=dialect, topics=topics
     )
 
 
-def checkout(url: str, commit: str, subfolder: str, cache: Path) -> Path:
+def _checkout(url: str, commit: str, subfolder: str, cache: Path) -> Path:
     """The folder of a commit below `cache`, fetched when it is missing.
 
     A commit's name is a digest of all its files. Git checks it when files arrive, and every read here checks it again.

@@ -17,7 +17,7 @@ from ragbench.benchmark.personal import personal
 from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "query": ("query", "text", "q", "search", "search term", "search_term", "keyword", "keywords", "top queries"),
     "time": ("time", "timestamp", "date", "datetime", "@timestamp"),
     "session": ("session", "session_id", "user", "user_id", "visitor"),
@@ -59,7 +59,7 @@ class Log:
 
 
 def read(path: Path) -> Log:
-    """Read a CSV, TSV, JSONL or NDJSON file with a column for the query; `COLUMNS` lists the names.
+    """Read a CSV, TSV, JSONL or NDJSON file with a column for the query; `_COLUMNS` lists the names.
 
     A row without a query says what was opened after the latest search of its session. Rows with personal data are
     omitted, and so are lines that are not JSON and queries that the next one of the session continues. Raises
@@ -68,7 +68,7 @@ def read(path: Path) -> Log:
     broken: list[int] = []  # a service on a full disk, or killed, leaves half a line
     rows = [_row(row, f"{path}:{number}") for number, row in read_rows(path, broken)]
     if not any(row["query"] for row in rows):
-        raise BenchmarkError(f"{path} holds no query: name its column {', '.join(COLUMNS['query'][:4])} or the like")
+        raise BenchmarkError(f"{path} holds no query: name its column {', '.join(_COLUMNS['query'][:4])} or the like")
     if all(row["time"] is not None for row in rows):
         rows.sort(key=lambda row: row["time"])
     left_out: Counter[str] = Counter({"not JSON": len(broken)})
@@ -126,7 +126,7 @@ def _continues(one: Search, following: Search) -> bool:
 
 def _row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     given = {key: value for key, value in row.items() if value not in (None, "")}
-    cells = {name: next((given[each] for each in names if each in given), None) for name, names in COLUMNS.items()}
+    cells = {name: next((given[each] for each in names if each in given), None) for name, names in _COLUMNS.items()}
     query = cells["query"] or ""
     if not isinstance(query, str):
         raise BenchmarkError(f"{where}: the query must be a text, got {type(query).__name__}")

@@ -24,7 +24,7 @@ from ragbench.benchmark.judgments import (
 )
 from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
 
-TopicField = Literal["title", "desc", "narr"]
+_TopicField = Literal["title", "desc", "narr"]
 
 _TAG = re.compile(r"<(/?)(num|title|desc|narr)\b[^>]*>", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(number|topic|description|narrative)\s*:", re.IGNORECASE)
@@ -39,7 +39,7 @@ def load_trec(
     queries: Path,  # file of <top> topics, or of lines with qid, tab, text
     qrels: QrelsOption,  # file of judgments (the split test), or {train: FILE, test: FILE}
     name: str | None = None,  # the name of corpus when null
-    field: TopicField = "title",  # the part of a <top> topic that becomes the query: title, desc or narr
+    field: _TopicField = "title",  # the part of a <top> topic that becomes the query: title, desc or narr
     encoding: str = "utf-8",  # of documents and topics; old collections are latin-1
     grades: Grades | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
@@ -78,7 +78,7 @@ def load_trec(
     return assemble(name, documents, listed, by_split, grades, source, warnings)
 
 
-def read_trec_topics(path: Path, field: TopicField = "title", encoding: str = "utf-8") -> list[Topic]:
+def read_trec_topics(path: Path, field: _TopicField = "title", encoding: str = "utf-8") -> list[Topic]:
     """The topics of a `<top>` file or of a table of qid and text."""
     rows = (
         _tagged_topics(path, field, encoding) if _starts_with(path, "<", encoding) else _listed_topics(path, encoding)
@@ -158,7 +158,7 @@ def _role(stack: list[str]) -> str:
     return "docno" if stack[-1] in _DOCNO else "title" if stack[-1] in _TITLES else "skipped"
 
 
-def _tagged_topics(path: Path, field: TopicField, encoding: str) -> Iterator[tuple[str, Topic]]:
+def _tagged_topics(path: Path, field: _TopicField, encoding: str) -> Iterator[tuple[str, Topic]]:
     parts: dict[str, str] | None = None
     current, opened = "", 0
     for number, line in read_lines(path, encoding):
@@ -182,7 +182,7 @@ def _tagged_topics(path: Path, field: TopicField, encoding: str) -> Iterator[tup
         raise BenchmarkError(f"{path}:{opened} has a <top> that is never closed: add </top>")
 
 
-def _tagged_topic(parts: dict[str, str], field: TopicField) -> Topic:
+def _tagged_topic(parts: dict[str, str], field: _TopicField) -> Topic:
     words = {name: " ".join(_LABEL.sub("", text).split()) for name, text in parts.items()}
     return Topic(identifier(words.get("num", "")), words.get(field, ""), need=words.get("desc", ""))
 

@@ -74,7 +74,7 @@ def load_vault(
             "data.queries is not set: name a CSV or JSONL file with the column text, or add topics=derived"
         )
     names = Names(vault.documents)
-    listed, documents, sections, cited = read_query_rows(queries, names, warnings)
+    listed, documents, sections, cited = _read_query_rows(queries, names, warnings)
     by_docno = {document.docno: document for document in vault.documents}
     quotes = tuple(locate(*each, by_docno) for each in cited)
     for quote in quotes:
@@ -108,7 +108,7 @@ def load_vault(
     )
 
 
-def read_query_rows(
+def _read_query_rows(
     path: Path, names: Names, warnings: list[str]
 ) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]]]:
     """The topics of a table; the documents, sections and quotes (qid, document, words) that its rows call relevant.

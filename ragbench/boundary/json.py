@@ -15,7 +15,7 @@ from typing import Any
 
 from ragbench.base.errors import BoundaryError
 
-MAX_BYTES = 2**30
+_MAX_BYTES = 2**30
 """Of a file that ragbench wrote itself; what others send has smaller limits."""
 
 MAX_DEPTH = 64
@@ -26,7 +26,7 @@ _SHOWN = 40
 def read_json(
     content: bytes | str,
     *,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = _MAX_BYTES,
     max_depth: int = MAX_DEPTH,
     own: bool = False,
 ) -> Any:
@@ -51,12 +51,12 @@ def read_json(
     return value
 
 
-def read_json_file(path: Path, *, max_bytes: int = MAX_BYTES, own: bool = False) -> Any:
+def read_json_file(path: Path, *, max_bytes: int = _MAX_BYTES, own: bool = False) -> Any:
     """The value of a JSON file. Raises BoundaryError, and OSError for a file that cannot be read."""
     return read_json(read_bytes(path, max_bytes), max_bytes=max_bytes, own=own)
 
 
-def read_json_lines(content: bytes | str, *, max_bytes: int = MAX_BYTES) -> Iterator[Any]:
+def read_json_lines(content: bytes | str, *, max_bytes: int = _MAX_BYTES) -> Iterator[Any]:
     """The value of each line that is not blank. Raises BoundaryError with the number of the line."""
     text = decoded(content) if isinstance(content, bytes) else content
     for number, line in enumerate(text.split("\n"), 1):
@@ -67,7 +67,7 @@ def read_json_lines(content: bytes | str, *, max_bytes: int = MAX_BYTES) -> Iter
                 raise BoundaryError(f"{_without_line(str(error))} at line {number}") from None
 
 
-def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+def read_bytes(path: Path, max_bytes: int = _MAX_BYTES) -> bytes:
     """The content of a regular file. Raises BoundaryError for a larger one and for a pipe, device or folder."""
     status = path.stat()
     if path.is_dir():
@@ -83,7 +83,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
+def read_text(path: Path, max_bytes: int = _MAX_BYTES) -> str:
     """The text of a regular UTF-8 file. Raises BoundaryError as `read_bytes`, and OSError."""
     return decoded(read_bytes(path, max_bytes))
 

@@ -22,27 +22,27 @@ def inside(root: Path, name: str) -> Path:
 
     Raises BoundaryError for an absolute name, for `..`, control characters, and a name that leads out of the folder.
     """
-    check_name(name)
+    _check_name(name)
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or PureWindowsPath(name).drive or ".." in pure.parts:
-        raise BoundaryError(f"'{shown(name)}' leads out of its folder")
+        raise BoundaryError(f"'{_shown(name)}' leads out of its folder")
     try:
         place, path = root.resolve(), (root / pure).resolve()
     except (OSError, RuntimeError):  # a loop of links
-        raise BoundaryError(f"'{shown(name)}' is a link that leads nowhere") from None
+        raise BoundaryError(f"'{_shown(name)}' is a link that leads nowhere") from None
     if not path.is_relative_to(place):
-        raise BoundaryError(f"'{shown(name)}' leads out of its folder")
+        raise BoundaryError(f"'{_shown(name)}' leads out of its folder")
     return root / pure
 
 
-def check_name(name: str) -> None:
+def _check_name(name: str) -> None:
     """Raise BoundaryError for a text that cannot be the name of a file: empty, too long, or with control characters."""
     if not name.strip():
         raise BoundaryError("a name is empty")
     if _UNWRITABLE.search(name):
-        raise BoundaryError(f"'{shown(name)}' has a character that no file name may have")
+        raise BoundaryError(f"'{_shown(name)}' has a character that no file name may have")
     if len(name) > _LONGEST or any(len(os.fsencode(part)) > 255 for part in PurePosixPath(name).parts):
-        raise BoundaryError(f"'{shown(name)}' is too long for a file name")
+        raise BoundaryError(f"'{_shown(name)}' is too long for a file name")
 
 
 def regular_file(path: Path) -> bool:
@@ -60,7 +60,7 @@ def regular_file(path: Path) -> bool:
     return present
 
 
-def shown(name: str) -> str:
+def _shown(name: str) -> str:
     """A name in one short line of printable characters, for a message."""
     text = "".join(character if character.isprintable() else "?" for character in name)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

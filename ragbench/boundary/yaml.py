@@ -16,8 +16,8 @@ import yaml
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import decoded, read_bytes, size_in_words
 
-MAX_BYTES = 2**24
-MAX_DEPTH = 32
+_MAX_BYTES = 2**24
+_MAX_DEPTH = 32
 _LIBYAML_MAX_CHARS = 4_000
 _MAX_EVENTS = 2_000_000
 _SHOWN = 40
@@ -26,7 +26,7 @@ _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 
 
 def read_yaml(
-    content: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH, aliases: bool = False
+    content: bytes | str, *, max_bytes: int = _MAX_BYTES, max_depth: int = _MAX_DEPTH, aliases: bool = False
 ) -> Any:
     """The value of a text of YAML; None for an empty one. Raises BoundaryError, a ValueError.
 
@@ -41,7 +41,7 @@ def read_yaml(
             pass
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        raise BoundaryError(reason_of(error)) from None
+        raise BoundaryError(_reason_of(error)) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise BoundaryError(f"invalid YAML ({' '.join(str(error).split())[:120]})") from None
 
@@ -57,12 +57,12 @@ def read_frontmatter(text: str) -> Any:
     return yaml.load(text, Loader=yaml.CSafeLoader if fast else yaml.SafeLoader)
 
 
-def read_yaml_file(path: Path, *, max_bytes: int = MAX_BYTES, aliases: bool = False) -> Any:
+def read_yaml_file(path: Path, *, max_bytes: int = _MAX_BYTES, aliases: bool = False) -> Any:
     """The value of a YAML file. Raises BoundaryError, and OSError for a file that cannot be read."""
     return read_yaml(read_bytes(path, max_bytes), max_bytes=max_bytes, aliases=aliases)
 
 
-def reason_of(error: yaml.MarkedYAMLError) -> str:
+def _reason_of(error: yaml.MarkedYAMLError) -> str:
     """What a parser says about a text, with the line."""
     mark = error.problem_mark or error.context_mark
     problem = " ".join((error.problem or error.context or "unexpected structure").split())

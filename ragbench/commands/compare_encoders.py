@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   ragbench compare encoders bge-small-en-v1.5 models/mine exp=plain_hybrid split=train
   ragbench compare encoders 'encoders=[bge-small-en-v1.5, draft, openai:text-embedding-3-small]' split=train
 """
-LIST = "encoders="
+_LIST = "encoders="
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.report import tables
     from ragbench.workbench.bakeoff import bakeoff
 
-    overrides = [word for word in arguments.words if "=" in word and not word.startswith(LIST)]
+    overrides = [word for word in arguments.words if "=" in word and not word.startswith(_LIST)]
     named = [name for word in arguments.words if word not in overrides for name in encoders(word)]
     with console.progress(arguments.quiet or arguments.json) as progress:
         found = bakeoff(named, *overrides, progress=progress)
@@ -51,13 +51,13 @@ def main(arguments: argparse.Namespace) -> int:
 
 def encoders(word: str) -> list[str]:
     """The encoders that a word names: one, or those of `encoders=[a, b]`. Raises ConfigError."""
-    if not word.startswith(LIST):
+    if not word.startswith(_LIST):
         return [word]
     try:
-        found = read_yaml(word.removeprefix(LIST))
+        found = read_yaml(word.removeprefix(_LIST))
     except BoundaryError:
         found = None
     names = [found] if isinstance(found, str) else found
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(f"{word} names no encoders: write {LIST}[bge-small-en-v1.5,draft]")
+        raise ConfigError(f"{word} names no encoders: write {_LIST}[bge-small-en-v1.5,draft]")
     return names

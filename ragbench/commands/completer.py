@@ -17,7 +17,7 @@ from ragbench.config import catalogue
 _OVERRIDES, _PATHS_OR_OVERRIDES = "overrides", "words"
 _TRUTH = ("true", "false")
 
-Completer = Callable[..., list[str]]
+_Completer = Callable[..., list[str]]
 
 
 def answer() -> None:
@@ -56,7 +56,7 @@ def _add_arguments(command: argparse.ArgumentParser, called: Call) -> None:
     command.add_argument("--verbose", "-v", action="store_true")
     words = WORDS.get(called.name, {}) if not called.rest else {}
     for action in command._actions:
-        offer: Completer | None = None
+        offer: _Completer | None = None
         if action.dest in (_OVERRIDES, _PATHS_OR_OVERRIDES):
             offer = _overrides_once_begun if action.dest == _PATHS_OR_OVERRIDES else _all_overrides
         if words and not action.option_strings:
@@ -66,7 +66,7 @@ def _add_arguments(command: argparse.ArgumentParser, called: Call) -> None:
             action.completer = offer  # type: ignore[attr-defined]  # argcomplete reads it
 
 
-def _also(words: Iterable[str], offer: Completer | None, choices: Iterable[str]) -> Completer:
+def _also(words: Iterable[str], offer: _Completer | None, choices: Iterable[str]) -> _Completer:
     """Offers sub-commands, in addition to what is offered anyway."""
 
     def offered(prefix: str, **context: object) -> list[str]:

@@ -25,7 +25,7 @@ _FREE_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True)
-class Check:
+class _Check:
     """One part: its name, whether it works, and what was seen or what to do."""
 
     part: str
@@ -46,11 +46,11 @@ def main(arguments: argparse.Namespace) -> int:
         started = time.perf_counter()
         try:
             said = look()
-            checks.append(Check(part, True, f"{said} ({time.perf_counter() - started:.1f} s)"))
+            checks.append(_Check(part, True, f"{said} ({time.perf_counter() - started:.1f} s)"))
         except RagbenchError as error:
-            checks.append(Check(part, False, str(error)))
+            checks.append(_Check(part, False, str(error)))
         except (ImportError, OSError, RuntimeError, ValueError) as error:
-            checks.append(Check(part, False, f"{type(error).__name__}: {error}; {remedy}"))
+            checks.append(_Check(part, False, f"{type(error).__name__}: {error}; {remedy}"))
     if arguments.json:
         console.print_json([check.__dict__ for check in checks])
     else:
@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 0 if all(check.works for check in checks) else BAD_INPUT
 
 
-def _show(checks: list[Check]) -> None:
+def _show(checks: list[_Check]) -> None:
     from rich.console import Console
     from rich.text import Text
 

@@ -26,14 +26,14 @@ EXAMPLES = """examples:
   ragbench list --conformance        the requirements of the seeds and what shows them, docs/research/conformance.md
 """
 
-KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")
+_KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")
 _UNASKED = ("experiments", "switches", "data", "models")
-Rows = list[dict[str, Any]]
+_Rows = list[dict[str, Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
-    parser.add_argument("kind", nargs="?", choices=KINDS, help=f"what to show (default: {', '.join(_UNASKED)})")
+    parser.add_argument("kind", nargs="?", choices=_KINDS, help=f"what to show (default: {', '.join(_UNASKED)})")
     parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
     parser.add_argument("--markdown", action="store_true", help="print the reference page, or the table of switches")
     parser.add_argument("--conformance", action="store_true", help="print what the seeds require, and what shows it")
@@ -81,11 +81,11 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _experiments(found: Catalogue) -> Rows:
+def _experiments(found: Catalogue) -> _Rows:
     return [asdict(each) for each in found.experiments]
 
 
-def _switches(found: Catalogue) -> Rows:
+def _switches(found: Catalogue) -> _Rows:
     return [
         {
             "name": each.name,
@@ -98,11 +98,11 @@ def _switches(found: Catalogue) -> Rows:
     ]
 
 
-def _parameters(found: Catalogue) -> Rows:
+def _parameters(found: Catalogue) -> _Rows:
     return [asdict(each) | {"short": each.short} for each in found.parameters]
 
 
-def _data(found: Catalogue) -> Rows:
+def _data(found: Catalogue) -> _Rows:
     return [
         {
             "name": each.name,
@@ -113,7 +113,7 @@ def _data(found: Catalogue) -> Rows:
     ]
 
 
-def _models(found: Catalogue) -> Rows:
+def _models(found: Catalogue) -> _Rows:
     from ragbench.models.bundled import BUNDLED
 
     return [
@@ -129,7 +129,7 @@ def _models(found: Catalogue) -> Rows:
     ]
 
 
-def _plugins(found: Catalogue) -> Rows:
+def _plugins(found: Catalogue) -> _Rows:
     from ragbench.base import extensions
 
     return [
@@ -139,7 +139,7 @@ def _plugins(found: Catalogue) -> Rows:
     ]
 
 
-def _runs(found: Catalogue) -> Rows:
+def _runs(found: Catalogue) -> _Rows:
     from ragbench.boundary.sealed import read_sealed
     from ragbench.config import composition
     from ragbench.results import store
@@ -165,7 +165,7 @@ _USES: Mapping[Kind, str] = {
     "measure": "measures=[{}]",
     "retriever": "source=python:{}",
 }
-_ROWS: Mapping[str, Callable[[Catalogue], Rows]] = {
+_ROWS: Mapping[str, Callable[[Catalogue], _Rows]] = {
     "experiments": _experiments,
     "switches": _switches,
     "parameters": _parameters,
@@ -198,7 +198,7 @@ def _key(row: Mapping[str, Any]) -> str:
     return str(row.get("key", row.get("name")))
 
 
-def _print(kind: str, rows: Rows) -> None:
+def _print(kind: str, rows: _Rows) -> None:
     from rich.table import Table
     from rich.text import Text
 

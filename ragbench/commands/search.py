@@ -21,7 +21,7 @@ EXAMPLES = """examples:
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """
-MODES = ("keyword", "semantic", "hybrid", "rerank")
+_MODES = ("keyword", "semantic", "hybrid", "rerank")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--before", metavar="DATE", help="answer with the notes before this date")
     parser.add_argument(
         "--mode",
-        choices=MODES,
+        choices=_MODES,
         help="lexical, dense, hybrid, or dense re-ranked by keywords (default: SEARCH_MODE, else the pipeline)",
     )
     parser.add_argument("--all", action="store_true", help="return everything that is found, up to 100 hits")

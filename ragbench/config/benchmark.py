@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
 
 GIVEN, DERIVED = "given", "derived"
-MARKDOWN = ("builtin", "native", "vault", "git")
+_MARKDOWN = ("builtin", "native", "vault", "git")
 """Loaders whose documents are files of markdown."""
 _PATHS = ("corpus", "folder", "queries", "qrels", "cache")
 
@@ -36,10 +36,10 @@ def load(config: Mapping[str, Any]) -> Benchmark:
         return benchmark_load.load(config["data"])
     if kind != DERIVED:
         raise ConfigError(f"topics.kind must be {GIVEN} or {DERIVED}, got {kind!r}")
-    return load_derived(config["data"], node)
+    return _load_derived(config["data"], node)
 
 
-def load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
+def _load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchmark:
     """The documents of `data` with derived topics; `options` are those of `DeriveSpec`."""
     derive = plugins.hook("derived_benchmark")
     if derive is None:
@@ -88,9 +88,9 @@ def _words(source: Mapping[str, Any]) -> list[str]:
 
 def documents(data: Mapping[str, Any]) -> Benchmark:
     """The benchmark of `data` without topics: its markdown documents with nothing masked. ConfigError for others."""
-    if data.get("loader") not in MARKDOWN:
+    if data.get("loader") not in _MARKDOWN:
         raise ConfigError(
-            f"topics=derived needs a folder of markdown files (data={' or '.join(MARKDOWN)}), "
+            f"topics=derived needs a folder of markdown files (data={' or '.join(_MARKDOWN)}), "
             f"got data={data.get('loader')}"
         )
     return benchmark_load.load(data, topics=False)

@@ -35,13 +35,13 @@ _MEASUREMENT_KEYS = {
     *("data", "topics", "split", "seed", "measures", "primary", "latency", "statistics", "budget", "tune"),
     *("allow_unjudged", "tracking", "paths", "cache", "execution", "artefacts", "modes"),
 }
-STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
+_STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
 _ASKED = (Capability.SENDS, Capability.EXECUTES)
 """What a project file may only do with `--trust`."""
 
-Inspect = Callable[[Settings], object]
+_Inspect = Callable[[Settings], object]
 """Looks at composed settings, and raises ConfigError for those it refuses."""
 
 
@@ -49,7 +49,7 @@ def _accept(settings: Settings) -> None:
     """Refuse nothing."""
 
 
-def compose(overrides: Sequence[str], *, inspect: Inspect = _accept, typed: Sequence[str] | None = None) -> Settings:
+def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Sequence[str] | None = None) -> Settings:
     """The settings for overrides, checked.
 
     `inspect` sees them before any model or folder that they name is looked for, and may refuse them. `typed` are those
@@ -134,7 +134,7 @@ def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     found = project.find()
     if found and found.arms:
         return arms(found.arms, overrides, of_project=True)
-    return arms(STANDARD, overrides)
+    return arms(_STANDARD, overrides)
 
 
 def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]:
@@ -149,7 +149,7 @@ def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]
         raise ConfigError(f"{error} (with the words of {_relative_to_cwd(found.file)})") from None
 
 
-def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogue) -> Inspect:
+def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogue) -> _Inspect:
     """Return a function that refuses what the project file would send or start, beyond what was typed."""
     found = project.find()
     if found is None or trusting():
@@ -175,7 +175,7 @@ def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogu
 
 
 def _compose_settings(
-    words: Sequence[str], varying: set[str], known: Catalogue, inspect: Inspect = _accept
+    words: Sequence[str], varying: set[str], known: Catalogue, inspect: _Inspect = _accept
 ) -> Settings:
     added = [word for word in words if _is_function_stage(key_of(word), known)]
     if added:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
 
 
-def nothing_missing() -> None:
+def _nothing_missing() -> None:
     """The check of an execution that works everywhere."""
 
 
@@ -25,7 +25,7 @@ class Execution:
     """`pool` of at most so many processes, which begin with a call; `check` raises ConfigError where it cannot be."""
 
     pool: Callable[[int, Begin, ExecutionSpec], Pool]
-    check: Callable[[], None] = nothing_missing
+    check: Callable[[], None] = _nothing_missing
 
 
 def execution_of(spec: ExecutionSpec) -> Execution:
@@ -43,7 +43,7 @@ def spec_of(settings: Settings) -> ExecutionSpec:
 
 
 @dataclass(frozen=True)
-class SharedOut(Sharding):
+class _SharedOut(Sharding):
     """Shards that are built where an execution runs, by its workers."""
 
     execution: ExecutionSpec = field(default_factory=ExecutionSpec)
@@ -63,4 +63,4 @@ def sharding_of(settings: Settings) -> Sharding:
     spec, found = spec_of(settings), settings.sharding
     if spec.kind == LOCAL:
         return found
-    return SharedOut(found.shard_documents, spec.workers or threads_for(None), spec)
+    return _SharedOut(found.shard_documents, spec.workers or threads_for(None), spec)

@@ -19,18 +19,18 @@ _DATA = {
 }
 """Options of the loaders, which are functions and have no fields."""
 
-Needed = Mapping[str, tuple[Capability, Any]]
+_Needed = Mapping[str, tuple[Capability, Any]]
 """By key, what its value needs, and the value."""
 
 
-def needs_of_search(settings: Settings) -> Needed:
+def needs_of_search(settings: Settings) -> _Needed:
     """All that is not pure in a pipeline and its index. Builds dataclasses, reads no file and sends no request."""
     found = [need for name, stage in settings.pipeline for need in needs_below(stage, name)]
     found += needs_below(settings.index, "index")
     return {key: (need, value) for key, need, value in found}
 
 
-def needs_of(settings: Settings) -> Needed:
+def needs_of(settings: Settings) -> _Needed:
     """The same of a whole configuration: also its data, its folders and its services."""
     found: list[tuple[str, Capability, Any]] = []
     for section, target in SPECS.items():

@@ -13,15 +13,15 @@ from ragbench.base.errors import without_secret
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.corpus.links import Dialect
 
-SPLITS = ("train", "test", "all")
+_SPLITS = ("train", "test", "all")
 SAMPLERS = ("tpe", "nsga2", "random")
 AROUND = ("name", "modes", "tune", "paths", "tracking", "execution", "artefacts")
 """Sections and keys that have no part in what is measured."""
-HALVING = "halving"
-DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
+_HALVING = "halving"
+_DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
 
-Names = Annotated[tuple[Name, ...], MinLen(1)]
-Place = Annotated[Name, Needs(Capability.WRITES)]
+_Names = Annotated[tuple[Name, ...], MinLen(1)]
+_Place = Annotated[Name, Needs(Capability.WRITES)]
 
 
 def _need_of_store(address: str) -> Capability:
@@ -30,7 +30,7 @@ def _need_of_store(address: str) -> Capability:
     return Capability.WRITES if local else Capability.SENDS
 
 
-StoreAddress = Annotated[
+_StoreAddress = Annotated[
     Name,
     Holds(without_secret, "must hold no password: write env:NAME for a variable with one"),
     Needs(_need_of_store),
@@ -41,10 +41,10 @@ StoreAddress = Annotated[
 class Basics(Checked):
     """The keys of config.yaml that belong to no section."""
 
-    order: Names
-    measures: Names
+    order: _Names
+    measures: _Names
     name: Name | None = None  # name of the run; the experiment's name, or the overrides, when null
-    split: Annotated[str, one_of(*SPLITS)] = "test"  # which topics are measured: train, test or all
+    split: Annotated[str, one_of(*_SPLITS)] = "test"  # which topics are measured: train, test or all
     seed: Seed = 13
     # the measure of documents that verdicts are about; nDCG@10, or the first of `measures` when null
     primary: Name | None = None
@@ -52,7 +52,7 @@ class Basics(Checked):
     allow_unjudged: bool = False
     context_tokens: Count = 2_000  # recall of passages is measured within this many tokens
     # leave_one_out, add_one, pairwise, factorial, fractional or shapley
-    design: Annotated[str, one_of(*DESIGNS)] = "leave_one_out"
+    design: Annotated[str, one_of(*_DESIGNS)] = "leave_one_out"
     factors: tuple[Name, ...] | None = None  # switches to vary; those that are on (add_one: off) when null
     design_options: Mapping[str, Any] = field(default_factory=dict)  # such as {orders: 20} for shapley
     # further sources by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
@@ -81,10 +81,10 @@ class FieldWeights(Checked):
     fields: Mapping[str, Weight] = field(default_factory=dict)
 
 
-Usual = Literal["description", "alias", "link", "question", "first_sentence"]
-Kind = Literal[Usual, "how_to", "faq", "symptom", "message"]
+_Usual = Literal["description", "alias", "link", "question", "first_sentence"]
+Kind = Literal[_Usual, "how_to", "faq", "symptom", "message"]
 EVERY: tuple[Kind, ...] = get_args(Kind)
-KINDS: tuple[Kind, ...] = get_args(Usual)
+KINDS: tuple[Kind, ...] = get_args(_Usual)
 """The kinds of topics that are derived where none are named."""
 
 
@@ -123,7 +123,7 @@ class TuneSpec(Checked):
     """How to hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
-    objective: Names = (
+    objective: _Names = (
         "ndcg_at_10",
     )  # measures, `silence`, p95_ms; the first decides between otherwise good configurations
     p95_ms: Positive | None = None  # the greatest p95 of a query, in milliseconds; null sets no limit
@@ -141,7 +141,7 @@ class TuneSpec(Checked):
     storage: Annotated[Name, Needs(Capability.WRITES)] | None = None
     memory_mb: Count = 512  # for intermediate results, of each process
     # halving: a trial continues with more topics only while it is among the best third so far; all topics when null
-    fidelity: Annotated[str, one_of(HALVING)] | None = None
+    fidelity: Annotated[str, one_of(_HALVING)] | None = None
     starts: tuple[str, ...] = ()  # overrides to begin from, besides the preset; each index they need is built once
     # starts with values of tune.space.index are added up to this number of indexes; null adds none
     index_variants: Count | None = None
@@ -188,7 +188,7 @@ class TrackingSpec(Checked):
 
     enabled: bool = True
     # the MLflow store, or env:NAME for one with a password; a SQLite file in paths.results when null
-    uri: StoreAddress | None = None
+    uri: _StoreAddress | None = None
     experiment: Name = "ragbench"
 
 
@@ -197,9 +197,9 @@ class PathsSpec(Checked):
     """The folders for results, index artefacts and caches."""
 
     # everything a run writes; `results` of the project, else of the working directory, when null
-    results: Place | None = None
-    index: Place | None = None  # index artefacts; <results>/index when null
-    cache: Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
+    results: _Place | None = None
+    index: _Place | None = None  # index artefacts; <results>/index when null
+    cache: _Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
 
 
 @dataclass(frozen=True)
@@ -215,4 +215,4 @@ class ArtefactsSpec(Checked):
     """Where machines share artefacts and caches."""
 
     # where machines share artefacts and caches: a folder, s3://bucket/prefix or env:NAME; nowhere when null
-    url: StoreAddress | None = None
+    url: _StoreAddress | None = None

@@ -24,11 +24,11 @@ _BREAK = re.compile(r"\n[^\S\n]*(?:\n|#|```|~~~)")  # between paragraphs, before
 _BEFORE, _AFTER = "([{<*_`\"'\u201c\u2018", ")]}>*_`\"'\u201d\u2019"
 _GAP = "\u2026"
 
-Passage = tuple[str, ...]
+_Passage = tuple[str, ...]
 """The words of a text, in lower case."""
 
 
-def words(text: str) -> Passage:
+def words(text: str) -> _Passage:
     """The words of a text, in lower case, by which a passage is found."""
     return tuple(match[0].casefold() for match in WORD.finditer(text))
 
@@ -37,14 +37,14 @@ def words(text: str) -> Passage:
 class Masks:
     """Passages to remove: `everywhere` from all documents, `within` from the documents named by its keys."""
 
-    everywhere: frozenset[Passage]
-    within: Mapping[str, frozenset[Passage]]
+    everywhere: frozenset[_Passage]
+    within: Mapping[str, frozenset[_Passage]]
 
     @staticmethod
     def of(passages: Iterable[tuple[str, Collection[str]]]) -> Masks:
         """From (text, docnos of the answer); texts without words are excluded."""
-        everywhere: set[Passage] = set()
-        within: dict[str, set[Passage]] = {}
+        everywhere: set[_Passage] = set()
+        within: dict[str, set[_Passage]] = {}
         for text, docnos in passages:
             passage = words(text)
             if len(passage) >= WIDE:
@@ -80,10 +80,10 @@ class Masks:
 class Finder:
     """Finds many passages in one walk through a text."""
 
-    def __init__(self, passages: Iterable[Passage], across: bool = False) -> None:
+    def __init__(self, passages: Iterable[_Passage], across: bool = False) -> None:
         """Index the passages by their first words, the longest first; `across`: a match may span paragraphs."""
         self._across = across
-        self._by_start: dict[Passage, list[Passage]] = {}
+        self._by_start: dict[_Passage, list[_Passage]] = {}
         for passage in sorted(passages, key=lambda each: (-len(each), each)):
             self._by_start.setdefault(passage[:2], []).append(passage)
         self._short = any(len(start) == 1 for start in self._by_start)

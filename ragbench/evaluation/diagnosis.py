@@ -21,7 +21,7 @@ NEVER = "never retrieved"
 FUSED_OUT = "fused out"
 BURIED = "never near the top"
 
-Ranks = Mapping[int, int]
+_Ranks = Mapping[int, int]
 """The rank of each chunk in a ranking, from 1; of each document's row where documents are judged."""
 
 COLUMNS = Columns.of(
@@ -61,8 +61,8 @@ class Trail:
     """The ranks of a query's hits: in every source, and after every stage from fusion on."""
 
     qid: str
-    sources: Mapping[str, Ranks]
-    stages: Sequence[tuple[str, Ranks]]
+    sources: Mapping[str, _Ranks]
+    stages: Sequence[tuple[str, _Ranks]]
 
     def fate(self, members: Sequence[int], cutoff: int) -> tuple[str, str, int, str, int]:
         """What happened to the best of `members`: outcome, stage, rank, best source, its rank there."""
@@ -90,7 +90,7 @@ class Trail:
 def trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[Trail]:
     """The trail of every query: of its chunks, or of the documents of the table `documents`, each by its best chunk."""
     for place, final in enumerate(outcome.final):
-        known: dict[int, Ranks] = {}
+        known: dict[int, _Ranks] = {}
         yield Trail(
             final.query.qid,
             {name: _ranks(ranking, known, documents) for name, ranking in final.rankings.items()},
@@ -126,7 +126,7 @@ def sentences(diagnosis: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _ranks(ranking: Ranking | None, known: dict[int, Ranks], documents: ChunkTable | None) -> Ranks:
+def _ranks(ranking: Ranking | None, known: dict[int, _Ranks], documents: ChunkTable | None) -> _Ranks:
     """The rank of every hit, from 1; computed once for each object, as most stages pass their input on unchanged."""
     if ranking is None:
         return {}
@@ -136,7 +136,7 @@ def _ranks(ranking: Ranking | None, known: dict[int, Ranks], documents: ChunkTab
     return known[id(ranking)]
 
 
-def _best(ranks: Ranks, chunks: Sequence[int]) -> int:
+def _best(ranks: _Ranks, chunks: Sequence[int]) -> int:
     """The best rank of any of the chunks; 0 when none is there."""
     return min((ranks[chunk] for chunk in chunks if chunk in ranks), default=0)
 

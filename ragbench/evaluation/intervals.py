@@ -56,7 +56,7 @@ def summary(samples: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[
     times = samples.of(tuple(dict.fromkeys(samples.qids)))
     p50, p95, p99 = np.percentile(times, [*_LEVELS, 99])
     drawn = _Draws(len(times), seed, resamples).medians(times)
-    bounds = [*np.percentile(drawn, [2.5, 97.5]), *p95_bounds(times)]
+    bounds = [*np.percentile(drawn, [2.5, 97.5]), *_p95_bounds(times)]
     return {**_with_intervals([p50, p95], bounds), "p99": float(p99), "mean": float(times.mean())}
 
 
@@ -82,7 +82,7 @@ def weighted_sum(arms: Sequence[tuple[Samples, float]], seed: int = 13, resample
     return _with_intervals(found, [*np.percentile(medians, [2.5, 97.5]), *slow_bounds])
 
 
-def p95_bounds(times: Floats) -> tuple[float, float]:
+def _p95_bounds(times: Floats) -> tuple[float, float]:
     """Order statistics that hold p95 between them, of times (queries, repeats); NaN for fewer than 72 queries.
 
     With repeats the bounds are those of as many queries asked once: of equal repeats they are the same.

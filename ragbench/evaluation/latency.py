@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from ragbench.base.types import Query, QueryState
     from ragbench.index.index import Index
 
-TOTAL = "total"
+_TOTAL = "total"
 NOTABLE = 0.1
 """Both first and repeated times are reported where they differ by more than this share of the first."""
 REMEMBERED, REMEMBERED_MS = 0.2, 1.0
 """Something remembers queries outside the query memory if known ones save more than this share and these ms of p50."""
-MOST_AGAIN = 40
+_MOST_AGAIN = 40
 """The most queries that are asked again."""
 
 
@@ -89,7 +89,7 @@ class Timing:
     new_ms: Floats = field(default_factory=lambda: np.empty((0, 1)))
     waited_ms: Floats = field(default_factory=lambda: np.empty(0))
 
-    def samples(self, column: str = TOTAL) -> Samples:
+    def samples(self, column: str = _TOTAL) -> Samples:
         """The times of one stage, or of the whole query, with their queries."""
         return Samples(self.qids, self.samples_ms[:, self.columns.index(column)])
 
@@ -127,7 +127,7 @@ def measure(
     progress: Callable[[str, int, int], None] | None = None,
     again: bool = True,
 ) -> dict[str, Timing]:
-    """Time every arm over a seeded sample of the queries; `again`: also ask up to `MOST_AGAIN` of them again."""
+    """Time every arm over a seeded sample of the queries; `again`: also ask up to `_MOST_AGAIN` of them again."""
     chance = random.Random(spec.seed)
     sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
     from threadpoolctl import threadpool_limits
@@ -139,7 +139,7 @@ def measure(
         first, new, known, second = (_by_arm(fresh) for _ in range(4))
         waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
         asked = [(number, query) for number in range(spec.rounds) for query in sample]
-        repeated = range(len(asked) - len(sample), len(asked) - len(sample) + MOST_AGAIN) if again else range(0)
+        repeated = range(len(asked) - len(sample), len(asked) - len(sample) + _MOST_AGAIN) if again else range(0)
         unasked = Unasked(sample, (query.text for query in queries))
         for done, (_, query) in enumerate(asked, start=1):
             for turn, arm in enumerate(chance.sample(fresh, len(fresh)), start=1):
@@ -156,7 +156,7 @@ def measure(
     qids = tuple(query.qid for _, query in asked)
     found = {}
     for arm in fresh:
-        columns = (*(_column(name, stage) for name, stage in arm.pipeline), TOTAL)
+        columns = (*(_column(name, stage) for name, stage in arm.pipeline), _TOTAL)
         lists = (each[arm.name] for each in (first, second, known, new))
         samples, again_ms, known_ms, new_ms = (
             np.array(each, dtype=np.float64).reshape(-1, len(columns)) for each in lists
@@ -216,7 +216,7 @@ def repeat_sentences(table: pd.DataFrame) -> list[str]:
     if "again_p50" not in table:
         return []
     said = []
-    for row in table[table["stage"] == TOTAL].to_dict("records"):
+    for row in table[table["stage"] == _TOTAL].to_dict("records"):
         ratios = [abs(row[f"again_{name}"] - row[name]) / max(row[name], 1e-9) for name in ("p50", "p95")]
         if max(ratios) > NOTABLE:
             said.append(
@@ -231,7 +231,7 @@ def _remembered(table: pd.DataFrame) -> list[str]:
     if "known_p50" not in table:
         return []
     said = []
-    for row in table[table["stage"] == TOTAL].to_dict("records"):
+    for row in table[table["stage"] == _TOTAL].to_dict("records"):
         saved = row["new_p50"] - row["known_p50"]
         if saved > max(REMEMBERED * row["new_p50"], REMEMBERED_MS):
             said.append(

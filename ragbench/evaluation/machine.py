@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-BEFORE_S = 0.25
+_BEFORE_S = 0.25
 """Seconds for which the machine is observed before timing, while this process is idle."""
 MOST_OTHERS = 0.25
 """Share of the CPUs that other programs may use."""
-MOST_STEAL = 0.02
+_MOST_STEAL = 0.02
 """Share of its time that the host of a virtual machine may take away."""
-MOST_SWITCHES = 50.0
+_MOST_SWITCHES = 50.0
 """Involuntary context switches of this process in a second; there are hundreds if another process wants its
 CPU."""
-SLICE_S = 0.003
+_SLICE_S = 0.003
 """What an involuntary context switch may cost: Linux's scheduler lets another process run for about this long."""
 WAITED = "waited"
 """The column of the milliseconds that a query waited for a CPU which other programs used."""
@@ -43,9 +43,9 @@ class MachineState:
         """Why times cannot be trusted, None when they can."""
         if self.others > MOST_OTHERS * self.processors:
             return f"other programs kept {self.others:.1f} of {self.processors} CPUs busy"
-        if self.steal > MOST_STEAL:
+        if self.steal > _MOST_STEAL:
             return f"the host of this virtual machine took {self.steal:.0%} of its time"
-        if self.switches > MOST_SWITCHES:
+        if self.switches > _MOST_SWITCHES:
             return f"other programs interrupted the measurement {self.switches:.0f} times a second"
         return None
 
@@ -55,7 +55,7 @@ def share_lost(state: Mapping[str, Any]) -> float:
 
     What the host took, and a slice of the scheduler for every involuntary switch.
     """
-    return min(1.0, float(state.get("steal", 0.0)) + SLICE_S * float(state.get("switches", 0.0)))
+    return min(1.0, float(state.get("steal", 0.0)) + _SLICE_S * float(state.get("switches", 0.0)))
 
 
 def waited_ms() -> float:
@@ -75,7 +75,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         first = _Counters()
-        time.sleep(BEFORE_S)
+        time.sleep(_BEFORE_S)
         self._start = _Counters()
         self.before = self._start.since(first)
         return self

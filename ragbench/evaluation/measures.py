@@ -41,7 +41,7 @@ ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
 UNJUDGED = "Unjudged@10"
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
 
-STRANGER = "?"
+_STRANGER = "?"
 """The first character of the name of a hit outside the collection; live searches may return such hits."""
 UNPLACED = "Unplaced@10"
 """Hits outside the collection among the first ten of a query, divided by ten; measured where there are any."""
@@ -94,7 +94,7 @@ def quote_run(
         hits: list[tuple[str, float]] = []
         for chunk, score, stranger in state.hits_with_strangers():
             if stranger:
-                hits.append((f"{STRANGER}{stranger}", score))
+                hits.append((f"{_STRANGER}{stranger}", score))
                 continue
             docno, span = table.docno(chunk), table.span(chunk)
             covered = [quote for quote in wanted if quote.docno == docno and quote.covered_by(*span)]
@@ -113,7 +113,7 @@ def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[
     best: dict[str, float] = {}
     named = iter(names)
     for _, score, stranger in state.hits_with_strangers():
-        for name in (f"{STRANGER}{stranger}",) if stranger else next(named):
+        for name in (f"{_STRANGER}{stranger}",) if stranger else next(named):
             best.setdefault(name, score)
     return best.items()
 
@@ -170,7 +170,7 @@ def evaluate(
 
 def _unplaced(run: Run) -> list[tuple[str, str, float]]:
     """`UNPLACED` of every query, where some hit of the run is outside the collection."""
-    outside = {qid: [name.startswith(STRANGER) for name, _ in hits] for qid, hits in run.items()}
+    outside = {qid: [name.startswith(_STRANGER) for name, _ in hits] for qid, hits in run.items()}
     if not any(map(any, outside.values())):
         return []
     return [(qid, UNPLACED, sum(strangers[:10]) / 10) for qid, strangers in outside.items()]

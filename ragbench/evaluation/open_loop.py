@@ -93,7 +93,7 @@ def measure(
             for arm in chance.sample(fresh, len(fresh)):
                 if progress is not None:
                     progress("serving arrivals", len(served), total)
-                served.append(serve(arm, qps, [unasked.of(query) for query in asked], arrivals))
+                served.append(_serve(arm, qps, [unasked.of(query) for query in asked], arrivals))
                 if progress is not None:
                     progress("serving arrivals", len(served), total)
     return served
@@ -107,7 +107,7 @@ def poisson_ms(qps: float, n: int, seed: int) -> Floats:
     return np.sort(np.random.default_rng(seed).uniform(0.0, 1e3 * n / qps, n))
 
 
-def serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -> Served:
+def _serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) -> Served:
     """Answer each query as soon as it has arrived and the one before it is answered."""
     begun, answered = np.empty(len(queries)), np.empty(len(queries))
     tick = ticks("queries", len(queries))

@@ -33,8 +33,8 @@ TOKENS = f"Tokens@{DEPTH}"
 BUDGETS = (500, 1_000, 2_000, 4_000)
 """Token budgets at which recall is always measured."""
 
-Grades = Mapping[str, int]
-Parts = frozenset[str]
+_Grades = Mapping[str, int]
+_Parts = frozenset[str]
 
 
 def recall_within(tokens: int) -> str:
@@ -66,7 +66,7 @@ class Passages:
                 self._lengths[chunk] = self.count_tokens(self.table.text(chunk))
         return sum(self._lengths[chunk] for chunk in chunks)
 
-    def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> Parts:
+    def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> _Parts:
         """The sections that some chunks overlap; with `quotes`, the quotes of which one chunk covers at least half."""
         if not quotes:
             return frozenset(part for chunk in chunks for part in self.table.section_ids[chunk])
@@ -75,7 +75,7 @@ class Passages:
             quote.id for quote in quotes if any(d == quote.docno and quote.covered_by(*span) for d, span in places)
         )
 
-    def units(self, docnos: Iterable[str], quotes: Sequence[Quote] = ()) -> list[Parts]:
+    def units(self, docnos: Iterable[str], quotes: Sequence[Quote] = ()) -> list[_Parts]:
         """What each unit of some documents covers: parents where there are any, else chunks."""
         numbers = [self.table.document_number[docno] for docno in docnos if docno in self.table.document_number]
         chunks = [chunk for number in numbers for chunk in range(*self.table.chunks_of(number))]
@@ -126,7 +126,7 @@ class _Answer:
 def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget: int) -> _Answer | None:
     """None for a topic without a relevant part."""
     qid = state.query.qid
-    grades: Grades = benchmark.section_qrels.get(qid, {})
+    grades: _Grades = benchmark.section_qrels.get(qid, {})
     quotes: Sequence[Quote] = () if grades else passages.quotes.get(qid, ())
     if quotes:
         grades = {quote.id: 1 for quote in quotes}
@@ -162,7 +162,7 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
     return _Answer(qid, gains, ideal, tokens, recalls, useful / kept if kept else 0.0)
 
 
-def ideal_gains(units: Sequence[Parts], relevant: Grades) -> list[float]:
+def ideal_gains(units: Sequence[_Parts], relevant: _Grades) -> list[float]:
     """The grades that distinct units can gain, best first: each unit counts one part that it covers, each part once.
 
     The parts that units can be matched with are the independent sets of a transversal matroid (Edmonds and Fulkerson

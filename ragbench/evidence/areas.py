@@ -25,7 +25,7 @@ from ragbench.evidence.statistics import TIE
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 COLUMNS = Columns.of(
     Column("factor", "change", text=True),
@@ -95,7 +95,7 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     return said
 
 
-def reach(sums: Floats, counts: Floats, seed: int, draws: int, confidence: float) -> Floats:
+def reach(sums: _Floats, counts: _Floats, seed: int, draws: int, confidence: float) -> _Floats:
     """The half-width of the interval of every row, from sums and numbers of topics of shape (rows, areas)."""
     from scipy.special import ndtr, stdtrit
 

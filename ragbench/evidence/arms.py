@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LATENCY = "latency.parquet"
-Values = Mapping[str, float]
+_Values = Mapping[str, float]
 """Values of a measure by qid."""
 
 
@@ -55,8 +55,8 @@ class Arm:
     `recorded`: its hits are those of a run file, which cannot be timed.
     """
 
-    levels: Mapping[str, Values]
-    useful: Mapping[str, Values] = field(default_factory=dict)
+    levels: Mapping[str, _Values]
+    useful: Mapping[str, _Values] = field(default_factory=dict)
     times: Times | None = None
     config: Mapping[str, Any] | None = None
     recorded: bool = False
@@ -102,7 +102,7 @@ class Arms:
             exploratory=int(measured.record.get("comparison", 1)) > 1,
         )
         samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
-        machine = of_machine(measured.record)
+        machine = _of_machine(measured.record)
         timed = dict(list(samples.groupby("arm"))) if len(samples) else {}
         times = {
             str(name): replace(machine, samples=each, elsewhere=_is_elsewhere(configs[str(name)]))
@@ -110,7 +110,7 @@ class Arms:
         }
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
 
-        def of_level(arm: str, name: Any) -> dict[str, Values]:
+        def of_level(arm: str, name: Any) -> dict[str, _Values]:
             by_name = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
             most = max(map(len, by_name.values()))
             return {level: _plain(values) for level, values in by_name.items() if enough(len(values), most)}
@@ -243,7 +243,7 @@ def _live_class(config: Mapping[str, Any]) -> str:
     return str((config.get("live") or {}).get("_target_", "")).rpartition(".")[2]
 
 
-def of_machine(record: Mapping[str, Any]) -> Times:
+def _of_machine(record: Mapping[str, Any]) -> Times:
     """The machine on which a run was timed, by its record, without samples."""
     import pandas as pd
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-UNTYPED = "(none)"
+_UNTYPED = "(none)"
 COLUMNS = Columns.of(
     Column("kind", text=True),
     "n",
@@ -33,7 +33,7 @@ COLUMNS = Columns.of(
 
 def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
     """The queries of every type as a mask over all queries, bool (n,), types in alphabetical order."""
-    names = np.array([kind or UNTYPED for kind in kinds], dtype=object)
+    names = np.array([kind or _UNTYPED for kind in kinds], dtype=object)
     return {str(name): names == name for name in sorted(set(names))}
 
 

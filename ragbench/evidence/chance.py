@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ragbench.evidence import t_of_mean
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 _CELLS = 1_000_000  # size of a block, draws times rows or queries: limits memory to about 50 MB
 _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another order
@@ -33,14 +33,14 @@ class Chance:
     direction; empty when not asked for.
     """
 
-    flipped: Floats
-    drawn: Floats
-    highest: Floats
-    lowest: Floats
+    flipped: _Floats
+    drawn: _Floats
+    highest: _Floats
+    lowest: _Floats
     each: tuple[NDArray[np.float32], ...] = ()
 
 
-def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int, *, each: bool = False) -> Chance:
+def simulate(differences: _Floats, here: NDArray[np.bool_], seed: int, draws: int, *, each: bool = False) -> Chance:
     """The z of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
     `differences` are 0 where `here` is False: the row has no value for the query. Where few queries changed, all sign
@@ -65,7 +65,7 @@ def simulate(differences: Floats, here: NDArray[np.bool_], seed: int, draws: int
     return Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
 
 
-def _largest(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, Floats, NDArray[np.float32]]:
+def _largest(blocks: Iterable[_Floats], rows: int, each: bool) -> tuple[_Floats, _Floats, NDArray[np.float32]]:
     """The largest z and the largest -z of every draw, and optionally all z."""
     up, down, signed = [np.empty(0)], [np.empty(0)], [np.empty((rows, 0), np.float32)]
     for z in blocks:
@@ -76,7 +76,7 @@ def _largest(blocks: Iterable[Floats], rows: int, each: bool) -> tuple[Floats, F
     return np.concatenate(up), np.concatenate(down), np.concatenate(signed, axis=1)
 
 
-def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
+def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Floats]:
     """Blocks of sign patterns, (queries, patterns), 1 or -1; if there are few, all except the pattern of the data."""
     step = max(1, _CELLS // max(queries, rows))
     if 2**queries <= draws + 1:
@@ -89,7 +89,7 @@ def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[Fl
         yield 2.0 * generator.integers(2, size=(queries, size)).astype(np.float64) - 1.0
 
 
-def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats]:
+def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Floats]:
     """Blocks of bootstrap samples, (queries, samples): how often each query was drawn."""
     generator, step = np.random.default_rng([seed, 0]), max(1, _CELLS // max(queries, rows))
     for start in range(0, draws, step):
@@ -98,14 +98,14 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[Floats
         yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
 
 
-def p_values(z: Floats, by_chance: Chance) -> Floats:
+def p_values(z: _Floats, by_chance: Chance) -> _Floats:
     """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
     size = np.abs(z)
     tail = np.where(z > 0, tail_p(size, by_chance.highest, 2), tail_p(size, by_chance.lowest, 2))
     return np.asarray(np.maximum(tail, np.maximum(*(tail_p(size, each) for each in _both(by_chance)))))
 
 
-def tail_p(observed: Floats, draws: Floats, times: int = 1) -> Floats:
+def tail_p(observed: _Floats, draws: _Floats, times: int = 1) -> _Floats:
     """p = (b + 1) / (m + 1), where b of m draws are as large (Phipson and Smyth 2010), each counted `times`."""
     as_large = times * (len(draws) - np.searchsorted(np.sort(draws), observed - _NEAR, side="left"))
     return np.asarray(np.minimum(1.0, (as_large + 1.0) / (len(draws) + 1.0)), dtype=np.float64)
@@ -123,11 +123,11 @@ def critical(by_chance: Chance, level: float, n: int, rows: int) -> tuple[float,
     return max(both, above), max(both, below)
 
 
-def _both(by_chance: Chance) -> tuple[Floats, Floats]:
+def _both(by_chance: Chance) -> tuple[_Floats, _Floats]:
     return by_chance.flipped, by_chance.drawn
 
 
-def _quantile(draws: Floats, level: float, otherwise: float, times: int = 1) -> float:
+def _quantile(draws: _Floats, level: float, otherwise: float, times: int = 1) -> float:
     """The largest value whose `tail_p` among the draws is above `level`; `otherwise` where all of them are."""
     allowed = int(np.floor((level * (len(draws) + 1) + _NEAR - 1) / times))
     return float(np.partition(draws, -1 - allowed)[-1 - allowed]) if 0 <= allowed < len(draws) else otherwise
@@ -139,7 +139,7 @@ def _student(n: int, tail: float) -> float:
     return float(stdtrit(max(n - 1, 1), tail))
 
 
-def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> Floats:
+def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> _Floats:
     """For every row, the z that chance exceeds, in one direction, with probability `level`: that row alone.
 
     For the lower bound of a mean. No other row takes part, so it does not depend on their number. At least Student's t:

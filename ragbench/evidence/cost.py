@@ -22,7 +22,7 @@ from ragbench.evidence.contrast import Contrast
 if TYPE_CHECKING:
     import pandas as pd
 
-Axis = Literal["within", "over", "open"]
+_Axis = Literal["within", "over", "open"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Cost:
     net: bool = False
 
     @property
-    def axis(self) -> Axis:
+    def axis(self) -> _Axis:
         """Within, over, or open: not known, or the interval contains the budget."""
         if self.budget_ms is None:
             return "within"

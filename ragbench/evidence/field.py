@@ -26,9 +26,9 @@ from ragbench.evidence.statistics import TIE
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
-MOST = 24
+_MOST = 24
 """The most arms of which some are ruled out: at most 276 pairs are compared."""
 COLUMNS = Columns.of(
     Column("arm", text=True),
@@ -64,7 +64,7 @@ def field(arms: Arms) -> pd.DataFrame:
     if len(arms.arms) < fewest.FIELD or not arms.judgeable:
         return COLUMNS.frame()
     chances = {level: _best(arms, level) for level in arms.levels}
-    out = _ruled_out(arms) if len(arms.arms) <= MOST else {}
+    out = _ruled_out(arms) if len(arms.arms) <= _MOST else {}
     more = _more_topics(arms, out)
     absent = dict.fromkeys(arms.arms, (np.nan, np.nan))
     rows = [

@@ -22,7 +22,7 @@ from ragbench.evidence.contrast import Contrast
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 COLUMNS = Columns.of(
     Column("factor", "change", text=True),
@@ -80,8 +80,8 @@ def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
 
 
 def heterogeneity(
-    differences: Floats, present: NDArray[np.bool_], in_train: NDArray[np.bool_], seed: int, draws: int
-) -> Floats:
+    differences: _Floats, present: NDArray[np.bool_], in_train: NDArray[np.bool_], seed: int, draws: int
+) -> _Floats:
     """p for every row of (k, n) that both halves have the same mean: a permutation test, adjusted for the rows.
 
     The statistic is Welch's t; its square is Cochran's Q of two groups (W. G. Cochran, Biometrics 10, 1954).
@@ -94,11 +94,11 @@ def heterogeneity(
     return tail_p(observed, np.concatenate(largest))
 
 
-def _statistic(differences: Floats, present: NDArray[np.bool_], first: Floats) -> Floats:
+def _statistic(differences: _Floats, present: NDArray[np.bool_], first: _Floats) -> _Floats:
     """|Welch's t| of every row for every column of `first`, shape (n, deals): 1 for queries in the first half."""
     squares, counted = differences**2, present.astype(np.float64)
 
-    def moments(side: Floats) -> tuple[Floats, Floats]:
+    def moments(side: _Floats) -> tuple[_Floats, _Floats]:
         n = np.maximum(counted @ side, 1.0)
         mean = differences @ side / n
         return mean, np.maximum(squares @ side / n - mean**2, 0.0) / np.maximum(n - 1, 1.0)

@@ -76,7 +76,7 @@ class Policy:
 
         A change that turns re-ranking on has another budget.
         """
-        turned_on = all(map(reranks, plus)) and not any(map(reranks, minus))
+        turned_on = all(map(_reranks, plus)) and not any(map(_reranks, minus))
         return self.budget.of_rerank_ms if turned_on else self.budget.p95_ms
 
 
@@ -86,6 +86,6 @@ def primary(config: Mapping[str, Any]) -> str:
     return str(config.get("primary") or (PRIMARY if PRIMARY in names else names[0]))
 
 
-def reranks(config: Mapping[str, Any]) -> bool:
+def _reranks(config: Mapping[str, Any]) -> bool:
     """Whether a configuration re-ranks with a cross-encoder; False for an empty configuration."""
     return bool(config) and any(str(node["_target_"]).endswith(".Rerank") for _, node in active(config))

@@ -13,7 +13,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.evidence import t_of_mean
 from ragbench.evidence.chance import resamples
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 POWER = 0.8
 _DRAWS = 1_000
@@ -21,13 +21,13 @@ _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandt
 
 
 def detectable_effects(
-    differences: Floats,
+    differences: _Floats,
     here: NDArray[np.bool_],
     critical: tuple[float, float],
     *,
     seed: int,
-    least: Floats | float = 0.0,
-) -> Floats:
+    least: _Floats | float = 0.0,
+) -> _Floats:
     """For every row of (k, n), the true mean difference that exceeds `critical` in 80% of bootstrap experiments.
 
     `critical` are those of positive and of negative effects; `least` is the sum over queries that a sample of each row
@@ -56,7 +56,7 @@ def detectable_effects(
         np.broadcast_to(least, len(differences))[enough][:, np.newaxis],
     )
 
-    def power(effect: Floats, *, sign: float) -> Floats:
+    def power(effect: _Floats, *, sign: float) -> _Floats:
         """The share of experiments that find an effect of this size and sign, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (first + step * moved, second + 2 * step * first + step**2 * moved)
@@ -70,7 +70,7 @@ def detectable_effects(
     return effects
 
 
-def _least(power: Callable[[Floats], Floats], start: Floats) -> Floats:
+def _least(power: Callable[[_Floats], _Floats], start: _Floats) -> _Floats:
     """The least effect with the wanted power, by bisection from 0 to eight standard deviations."""
     low, high = np.zeros_like(start), 8.0 * start
     for _ in range(_STEPS):
@@ -80,7 +80,7 @@ def _least(power: Callable[[Floats], Floats], start: Floats) -> Floats:
     return high
 
 
-def _with_zero_mean(differences: Floats) -> Floats:
+def _with_zero_mean(differences: _Floats) -> _Floats:
     """The rows with mean 0 and the same ties: all other differences are shifted by the same amount."""
     changed = differences != 0
     shift = differences.sum(axis=1, keepdims=True) / np.maximum(changed.sum(axis=1, keepdims=True), 1)

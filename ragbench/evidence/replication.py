@@ -13,7 +13,7 @@ from ragbench.base.errors import ResultsError
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = Columns.of("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
+_COLUMNS = Columns.of("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
 
 
 def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -42,7 +42,7 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def agreement(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for every two runs of `effects`, with `COLUMNS`: how well their effects agree.
+    """A row for every two runs of `effects`, with `_COLUMNS`: how well their effects agree.
 
     `rank_correlation` is Spearman's rho of the effects; `same_sign` the share of changes that both help or both harm;
     `sure` how many changes are significant in both (0 outside both intervals), `sure_alike` how many of these have the
@@ -62,4 +62,4 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
                 *(int(sure.sum()), int((sure & (signs[0] == signs[1])).sum())),
             )
         )
-    return COLUMNS.frame(rows)
+    return _COLUMNS.frame(rows)

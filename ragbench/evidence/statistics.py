@@ -23,7 +23,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.evidence import chance, t_of_mean
 from ragbench.evidence.power import detectable_effects
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 UNSEEN = (2, 3)
 """Queries that lose everything, beyond those measured, that an interval allows for: below 60 queries, and from there.
@@ -150,7 +150,7 @@ def compare_all(
     ]
 
 
-def e_values(differences: Floats) -> Floats:
+def e_values(differences: _Floats) -> _Floats:
     """Evidence against a mean of at most 0 for rows of differences in [-1, 1], (k, n): shape (k,).
 
     The average over `BETS` of the wealth after betting that share on each query (Waudby-Smith and Ramdas, JRSS B 86,
@@ -160,7 +160,7 @@ def e_values(differences: Floats) -> Floats:
     return np.asarray(np.exp(wealth).mean(axis=0))
 
 
-def _check(candidate: Floats, baseline: Floats, draws: int, confidence: float) -> None:
+def _check(candidate: _Floats, baseline: _Floats, draws: int, confidence: float) -> None:
     if candidate.shape != baseline.shape or candidate.ndim != 2 or candidate.shape[1] == 0:
         raise BenchmarkError(
             f"values of shape {candidate.shape} and {baseline.shape} cannot be paired; "

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from ragbench.base import fewest
 
-Floats = NDArray[np.float64]
+_Floats = NDArray[np.float64]
 
 _NOTHING = 1e-30  # added to every variance, so that a row of ties is not divided by 0
 
-TYPICAL = 16.0
+_TYPICAL = 16.0
 """The variance of a row is at least the one it has with this many queries of a typical difference of the family.
 
 Otherwise a row with few changed queries in a sample would look as if it never changed. The value was chosen by the
@@ -28,30 +28,30 @@ simulation in `tests/bench/few_topics.py`.
 """
 
 
-def floor(differences: Floats, n: NDArray[Any]) -> Floats:
+def floor(differences: _Floats, n: NDArray[Any]) -> _Floats:
     """The least variance of every row of (k, queries), shape (k,); at most that of a row without ties."""
     typical = (differences**2).sum() / max(1, np.count_nonzero(differences))
-    return np.asarray(np.minimum(1.0, TYPICAL / np.maximum(n, 1)) * typical + _NOTHING)
+    return np.asarray(np.minimum(1.0, _TYPICAL / np.maximum(n, 1)) * typical + _NOTHING)
 
 
-def sums(differences: Floats) -> tuple[Floats, Floats]:
+def sums(differences: _Floats) -> tuple[_Floats, _Floats]:
     """The sums of every row: of the differences and of their squares."""
     return differences.sum(axis=1), (differences**2).sum(axis=1)
 
 
-def statistic(n: Any, first: Any, second: Any, floor: Any) -> Floats:
+def statistic(n: Any, first: Any, second: Any, floor: Any) -> _Floats:
     """z of every row from `n` values with these sums; arguments broadcast."""
     mean, root = moments(n, first, second, floor)
     return np.asarray(np.sqrt(n - 1.0) * mean / root)
 
 
-def moments(n: Any, first: Any, second: Any, floor: Any) -> tuple[Floats, Floats]:
+def moments(n: Any, first: Any, second: Any, floor: Any) -> tuple[_Floats, _Floats]:
     """Mean and standard deviation (over n, at least the root of `floor`)."""
     mean = first / n
     return np.asarray(mean), np.asarray(np.sqrt(np.maximum(second / n - mean**2, floor)))
 
 
-def bounds(differences: Floats, n: NDArray[Any], above: Any, below: Any) -> tuple[Floats, Floats]:
+def bounds(differences: _Floats, n: NDArray[Any], above: Any, below: Any) -> tuple[_Floats, _Floats]:
     """The bounds of the means whose z is at most `above` and at least -`below`, by row; NaN below three values."""
     mean, root = moments(n, *sums(differences), floor(differences, n))
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -18,11 +18,11 @@ from ragbench.base.numbers import counted, with_interval
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
-Quality = Literal["better", "worse", "equivalent", "open"]
-Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
-OUTCOMES: tuple[Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
+_Quality = Literal["better", "worse", "equivalent", "open"]
+_Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
+_OUTCOMES: tuple[_Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
 """Ordered from acceptance to rejection; `confirm` is better within the budget, in an exploratory comparison."""
-_QUALITY: Mapping[Quality, str] = {
+_QUALITY: Mapping[_Quality, str] = {
     "better": "significantly better",
     "worse": "significantly worse",
     "equivalent": "equivalent",
@@ -71,7 +71,7 @@ class Level:
         """Whether a loss of `margin` or more is ruled out, at the confidence of one comparison alone."""
         return bool(self.at_least() > -margin)
 
-    def quality(self, smallest_effect: float) -> Quality:
+    def quality(self, smallest_effect: float) -> _Quality:
         """The quality at this level; equivalent means that the effect is smaller than the smallest one of interest.
 
         Equivalence is shown by two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
@@ -95,7 +95,7 @@ class Level:
         found, quality = self.comparison, self.quality(smallest_effect)
         if found.ties == found.n:
             return f"{self.name}s: none of {counted(found.n, 'query')} changed"
-        numbers = f"{self.name}s {with_interval(found.difference, found.ci_low, found.ci_high)}, {p_text(found)}"
+        numbers = f"{self.name}s {with_interval(found.difference, found.ci_low, found.ci_high)}, {_p_text(found)}"
         if found.n < fewest.INTERVAL:
             return f"{self.name}s {found.difference:+.3f}: {counted(found.n, 'query')} are too few to test"
         if not self.sign_is_sure:
@@ -118,9 +118,9 @@ class Level:
 class Verdict:
     """Quality, cost, the outcome in one word, the reason, and the family it was judged with."""
 
-    quality: Quality
+    quality: _Quality
     cost: Cost
-    outcome: Outcome
+    outcome: _Outcome
     reason: str
     family: str = ""
 
@@ -164,7 +164,7 @@ def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     return said
 
 
-def combine(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
+def combine(levels: tuple[Level, ...], smallest_effect: float) -> _Quality:
     """One quality for all levels: worse if any is worse; better if one is better and no other one may lose.
 
     "May lose": it is significantly worse, or a loss of `smallest_effect` is not ruled out. This needs no correction for
@@ -179,7 +179,7 @@ def combine(levels: tuple[Level, ...], smallest_effect: float) -> Quality:
     return "better" if "better" in found and not may_lose else "open"
 
 
-def _outcome(quality: Quality, cost: Cost) -> Outcome:
+def _outcome(quality: _Quality, cost: Cost) -> _Outcome:
     if cost.axis == "over" or quality == "worse":
         return "reject"
     if quality == "better":
@@ -215,6 +215,6 @@ def power_sentence(levels: tuple[Level, ...]) -> str:
     return f"Minimum detectable effect with {counted(known[0].comparison.n, 'query')}: {effects}."
 
 
-def p_text(comparison: Comparison) -> str:
+def _p_text(comparison: Comparison) -> str:
     """`p = 0.012`, never 0."""
     return "p < 0.0001" if comparison.p_value < 0.0001 else f"p = {comparison.p_value:.2g}"

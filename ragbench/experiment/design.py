@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ConfigError
 from ragbench.evidence.contrast import Contrast
 
-Values = Mapping[str, NDArray[np.float64]]
+_Values = Mapping[str, NDArray[np.float64]]
 """By arm, one value per query, shape (n,), queries in the same order in every arm."""
 
 _MOST_ARMS = 1024
@@ -78,7 +78,7 @@ class Design(ABC):
             return "-".join(["all", *off])
         return "+".join(factor for factor in self.factors if factor in on) or "none"
 
-    def standard_errors(self, values: Values) -> Mapping[str, float]:
+    def standard_errors(self, values: _Values) -> Mapping[str, float]:
         """By factor, the standard error from sampling arms; empty where the design does not sample."""
         return {}
 
@@ -313,7 +313,7 @@ class Shapley(Design):
                 if factor not in on:
                     yield on, factor, math.factorial(len(on)) * math.factorial(n - len(on) - 1)
 
-    def standard_errors(self, values: Values) -> Mapping[str, float]:
+    def standard_errors(self, values: _Values) -> Mapping[str, float]:
         """The standard error of the mean over queries, from the spread of independent pairs of orders."""
         if self.exact:
             return dict.fromkeys(self.factors, 0.0)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
     from ragbench.search.engine.executor import Arm
 
-CALIBRATION = 1.5
+_CALIBRATION = 1.5
 """Seconds for which a model is tried."""
 _AT_ONCE = 4
 _SMALL, _SMALL_EACH = 64, 0.02
@@ -40,7 +40,7 @@ _QUERY, _COLD_START, _REST = 0.03, 5.0, 5.0
 
 
 @dataclass(frozen=True)
-class Pass:
+class _Pass:
     """Passages that an arm must embed: `missing` of `chunks` are in no cache; arms before it have embedded the others.
 
     `seconds` is None for a model that is not tried, since each call costs money.
@@ -56,7 +56,7 @@ class Pass:
 class Forecast:
     """What a run has to do, in seconds of this machine."""
 
-    passes: tuple[Pass, ...]
+    passes: tuple[_Pass, ...]
     reranking: tuple[Step, ...]
     timing: float
 
@@ -114,7 +114,7 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             tried = tried and rate is not None
             chunks, missing = chunks + arm.index.chunks.n_retrievable, missing + len(new)
             seconds += len(new) * (rate or 0.0)
-        passes.append(Pass(arm.name, chunks, missing, seconds if tried else None))
+        passes.append(_Pass(arm.name, chunks, missing, seconds if tried else None))
     pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
     reranking = [Step("running stages", arm, each * len(queries), even=False) for arm, each in pairs.items() if each]
     timing = sum(_timing(spec, pairs[arm.name]) for arm in arms) if spec.enabled else 0.0
@@ -138,7 +138,7 @@ def _seconds_each(spec: EncoderSpec, encoder: Encoder, texts: Sequence[str], kee
     first, *sample = texts[:: len(texts) // _SMALL]
     tried.encode_passages([first])  # loads it
     began, done = time.perf_counter(), 0
-    while done < len(sample) and time.perf_counter() - began < CALIBRATION:
+    while done < len(sample) and time.perf_counter() - began < _CALIBRATION:
         done += len(tried.encode_passages(sample[done : done + _AT_ONCE]))
     return (time.perf_counter() - began) / done
 

@@ -17,7 +17,7 @@ from ragbench.experiment.plan import Run, plan
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 
-STEPS: Sequence[Callable[[Run], None]] = (
+_STEPS: Sequence[Callable[[Run], None]] = (
     quality.measure,
     times.measure,
     conclusion.judge,
@@ -51,7 +51,7 @@ def run(
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
     with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
         state = Run(planned, place, builder, conclude, progress, say)
-        for step in STEPS:
+        for step in _STEPS:
             step(state)
     share_caches(builder.store, builder.models)
     assert state.measurements is not None, "the last steps make them"
@@ -93,7 +93,7 @@ def time_again(
         quality.write_judgments(planned, place)
         for _, arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
-        for step in STEPS[1:]:
+        for step in _STEPS[1:]:
             step(state)
     assert state.measurements is not None, "the last steps make them"
     return state.measurements

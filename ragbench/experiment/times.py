@@ -59,7 +59,7 @@ def _time_arms(
     """The times of every arm, and how busy the machine was while they were taken."""
     try:
         with Watch() as watch:
-            timings = latency.measure(arms, timed_queries(planned), planned.shared.latency, progress)
+            timings = latency.measure(arms, _timed_queries(planned), planned.shared.latency, progress)
     except LiveError as error:
         if not any(arm.pipeline.in_process for arm in arms):
             raise
@@ -72,7 +72,7 @@ def _time_arms(
     return timings, observed
 
 
-def timed_queries(planned: Plan) -> list[Query]:
+def _timed_queries(planned: Plan) -> list[Query]:
     """The queries to time: the topics of the run, and as many others as `latency.queries` lacks.
 
     Time needs no judgments, so the other topics of the benchmark serve, and then queries derived from its documents.

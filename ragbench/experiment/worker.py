@@ -55,7 +55,7 @@ class Job:
 
 
 @dataclass
-class Worker:
+class _Worker:
     """One process's models, indexes and intermediate results, made when first needed and kept."""
 
     job: Job
@@ -121,7 +121,7 @@ class Worker:
         return self._benchmark.documents
 
 
-_worker: Worker | None = None
+_worker: _Worker | None = None
 _job: Job | None = None
 
 
@@ -136,5 +136,5 @@ def run(settings: Settings) -> Outcome | Failure:
     global _worker
     if _worker is None:
         assert _job is not None, "call begin() first"
-        _worker = Worker(_job)
+        _worker = _Worker(_job)
     return _worker.run(settings)

@@ -23,7 +23,7 @@ _WIDTH = 118
 
 
 @dataclass(frozen=True)
-class Difference:
+class _Difference:
     """What differs from a preset: the options of switches, and values by their keys."""
 
     preset: str
@@ -59,7 +59,7 @@ class Difference:
         return {"defaults": [self.preset, *chosen], "name": name, **nested}
 
 
-def nearest(settings: Settings) -> Difference:
+def nearest(settings: Settings) -> _Difference:
     """The difference from the preset that the arm names, else from the one that differs least.
 
     Raises ConfigError when no file of differences can say it.
@@ -75,7 +75,7 @@ def nearest(settings: Settings) -> Difference:
     return min(found, key=lambda each: each.size)
 
 
-def _difference(preset: str, wanted: Mapping[str, Any]) -> Difference | None:
+def _difference(preset: str, wanted: Mapping[str, Any]) -> _Difference | None:
     """What makes the configuration of a preset the wanted one; None where a key would have to be taken away."""
     known = catalogue.read()
     before = _search_of(composition.compose_alone([f"exp={preset}"]).config)
@@ -87,9 +87,9 @@ def _difference(preset: str, wanted: Mapping[str, Any]) -> Difference | None:
         best = min(costs, key=lambda option: costs[option])
         if costs[best] + 1 <= _cost(before.get(group), wanted[group]):
             choices[group] = best
-    chosen = Difference(preset, choices, {})
+    chosen = _Difference(preset, choices, {})
     values = dict(_changes(_search_of(chosen.settings.config), wanted))
-    return None if _GONE in values.values() else Difference(preset, choices, values)
+    return None if _GONE in values.values() else _Difference(preset, choices, values)
 
 
 _GONE = object()

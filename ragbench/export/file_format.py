@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BUNDLE = "ragbench"
 
-Render = Callable[[Settings, Sequence[str], str | None], tuple[str, list[str]]]
+_Render = Callable[[Settings, Sequence[str], str | None], tuple[str, list[str]]]
 """Gives the text of the file, and a sentence for everything that it cannot express.
 
 Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).
@@ -114,7 +114,7 @@ class FileFormat:
     """
 
     ending: str
-    render: Render
+    render: _Render
     replayed: Callable[[Settings, str | None], Settings] | None = None
     versioned: bool = False
 

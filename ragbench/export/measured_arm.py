@@ -15,7 +15,7 @@ from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
 from ragbench.results.predictions import SURE, Prediction
 
-Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
+_Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MeasuredArm:
     @property
     def latency(self) -> dict[str, float] | None:
         """Percentiles of a whole query in milliseconds, with the intervals of p50 and p95; None when not measured."""
-        return total_latency(self.results, self.name)
+        return _total_latency(self.results, self.name)
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Evidence:
     `lacking` says in a few words why it is not adopted; `cost_open`: only its time is not known.
     """
 
-    gain: Gain
+    gain: _Gain
     sentence: str
     baseline: str | None
     lacking: str = ""
@@ -161,7 +161,7 @@ def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: 
     return f"Exported although its gain is not established ({found.lacking}), as --force asks."
 
 
-def total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
+def _total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
     """Percentiles of a whole query of an arm in milliseconds, those that are known; None when time was not measured."""
     frame = found.latency
     if not len(frame):

@@ -17,13 +17,13 @@ from ragbench.base.fingerprint import plain
 from ragbench.config.settings import Settings
 from ragbench.index.spec import IndexSpec
 
-S = TypeVar("S")
+_S = TypeVar("_S")
 
-Fixed = Mapping[tuple[str, str], Any]
+_Fixed = Mapping[tuple[str, str], Any]
 """The only value that the other system has, by (class, parameter); the index is class `index`, its names are dotted."""
 
 
-_NEUTRAL: Fixed = {
+_NEUTRAL: _Fixed = {
     ("RetrieveDense", "document"): 0.0,
     ("RetrieveDense", "source"): "dense",
     ("RetrieveDense", "index"): None,
@@ -50,7 +50,7 @@ class Reading:
         self._needs = settings.pipeline.needs | {"chunks"}
         self.index: IndexSpec = settings.index
 
-    def stage(self, cls: type[S]) -> S | None:
+    def stage(self, cls: type[_S]) -> _S | None:
         """The stage of a class, None when there is none."""
         return self._settings.pipeline.first(cls)
 
@@ -65,7 +65,7 @@ class Reading:
         self._read.add(("index", name))
         return flat_index(self.index).get(name)
 
-    def left_over(self, known: Sequence[type[Any]], fixed: Fixed, system: str) -> list[str]:
+    def left_over(self, known: Sequence[type[Any]], fixed: _Fixed, system: str) -> list[str]:
         """A sentence for every stage that the system lacks, and every parameter neither read nor fixed to its value."""
         names, fixed = {cls.__name__ for cls in known}, {**_NEUTRAL, **fixed}
         sentences = []
@@ -83,7 +83,7 @@ class Reading:
     def replayed(
         self,
         known: Sequence[type[Any]],
-        fixed: Fixed,
+        fixed: _Fixed,
         always: Mapping[str, Any] | None = None,
         without: Sequence[type[Any]] = (),
     ) -> Settings:
@@ -121,7 +121,7 @@ class Reading:
             if place[kind] > place[next_kind]
         ]
 
-    def _differing(self, kind: str, where: str, parameters: Mapping[str, Any], fixed: Fixed, system: str) -> list[str]:
+    def _differing(self, kind: str, where: str, parameters: Mapping[str, Any], fixed: _Fixed, system: str) -> list[str]:
         sentences = []
         for key, value in parameters.items():
             if (kind, key) in self._read:

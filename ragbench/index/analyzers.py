@@ -2,13 +2,13 @@ r"""Turns text into terms: four Lucene analyzers of English and code, and Lucene
 
 | name        | for                    | `C++ agents' getUserById`                    | stems | stop words |
 |-------------|------------------------|----------------------------------------------|-------|------------|
-| `english`   | prose                  | `c agent getuserbyid`                        | yes   | yes        |
-| `standard`  | prose, as in seed 001  | `c agents getuserbyid`                       | no    | yes        |
-| `technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
+| `_english`   | prose                  | `c agent getuserbyid`                        | yes   | yes        |
+| `_standard`  | prose, as in seed 001  | `c agents getuserbyid`                       | no    | yes        |
+| `_technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
 | `code`      | source code (P7)       | `c++ agents getuserbyid get user by id`      | no    | no         |
 
 A language has the name of its analyzer in Lucene, with its stems and stop words: `german`, `french`, `cjk`, ...
-(`LANGUAGES`). `technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031,
+(`LANGUAGES`). `_technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031,
 --max-lag, v3.1.2) and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c`
 does not find C++.
 Both drop tokens of more than 255 characters: queries do not hold them, and Lucene refuses very long ones.
@@ -83,20 +83,20 @@ CUSTOM: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = MappingProxyType
 
 
 @cache
-def english() -> Any:
+def _english() -> Any:
     """Lucene's EnglishAnalyzer: Unicode words, lower case, possessives and stop words removed, Porter's stems."""
     return java("org.apache.lucene.analysis.en.EnglishAnalyzer")()
 
 
 @cache
-def standard() -> Any:
+def _standard() -> Any:
     """Unicode words in lower case without English stop words and without stemming (seed 001's analyzer)."""
     stop_words = java("org.apache.lucene.analysis.en.EnglishAnalyzer").ENGLISH_STOP_WORDS_SET
     return java("org.apache.lucene.analysis.standard.StandardAnalyzer")(stop_words)
 
 
 @cache
-def technical() -> Any:
+def _technical() -> Any:
     """English prose with the punctuation that carries meaning kept (seed 001, future work).
 
     Only terms of letters are stemmed: Porter would turn `node.js` into `node.j`.
@@ -154,18 +154,18 @@ LANGUAGES: Mapping[str, str] = MappingProxyType(
 
 
 @cache
-def of_language(name: str) -> Any:
+def _of_language(name: str) -> Any:
     """Lucene's analyzer of a language of `LANGUAGES`."""
     return java(f"org.apache.lucene.analysis.{LANGUAGES[name]}Analyzer")()
 
 
 ANALYZERS: Mapping[str, Callable[[], Any]] = MappingProxyType(
     {
-        "english": english,
-        "standard": standard,
-        "technical": technical,
+        "english": _english,
+        "standard": _standard,
+        "technical": _technical,
         "code": code,
-        **{name: partial(of_language, name) for name in LANGUAGES},
+        **{name: partial(_of_language, name) for name in LANGUAGES},
     }
 )
 

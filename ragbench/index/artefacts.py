@@ -22,7 +22,7 @@ from ragbench.base.fingerprint import plain, short_digest
 from ragbench.boundary.json import read_json_file
 from ragbench.index.artefact import MANIFEST, Artefact, damage_of, manifest_entry
 
-Say = Callable[[str], None]
+_Say = Callable[[str], None]
 Build = Callable[[Path], Mapping[str, Any] | None]
 """Fills an empty folder; may return what happened in this build, for the manifest."""
 
@@ -60,7 +60,7 @@ class ArtefactStore:
     """
 
     root: Path
-    say: Say = lambda message: None
+    say: _Say = lambda message: None
     remote: SharedStore | None = None
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:

@@ -12,7 +12,7 @@ from ragbench.index.shards import Shards, Tick
 Progress = Callable[[str, int, int], None]
 """Called with the name of a task, the number of items done, and the number of all items."""
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Building:
         tick(0)
         return tick
 
-    def with_progress(self, task: str, items: Iterable[Item], total: int) -> Iterator[Item]:
+    def with_progress(self, task: str, items: Iterable[_Item], total: int) -> Iterator[_Item]:
         """The items; each is reported when the next one is requested."""
         tick = self.ticks(task, total)
         for item in items:

@@ -36,12 +36,12 @@ _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 def build_chunks(folder: Path, documents: Sequence[Document], chunks_of: Iterable[list[Chunk]]) -> None:
     """Write the tables of chunks, documents and code blocks; `chunks_of` yields one list per document, in order.
 
-    A document without chunks gets one made of its title, if it has one (`chunk_of_title`).
+    A document without chunks gets one made of its title, if it has one (`_chunk_of_title`).
     """
     retrievable: list[tuple[int, Chunk]] = []
     parents: list[tuple[int, Chunk]] = []
     for number, chunks in enumerate(chunks_of):
-        for chunk in chunks or chunk_of_title(documents[number]):
+        for chunk in chunks or _chunk_of_title(documents[number]):
             (parents if chunk.is_parent else retrievable).append((number, chunk))
     _write(folder / _CHUNKS, _chunk_columns(retrievable + parents, documents))
     _write(folder / _DOCUMENTS, _document_columns(documents))
@@ -108,7 +108,7 @@ def _block_columns(blocks: Sequence[tuple[int, str, str, int, int]]) -> dict[str
     }
 
 
-def chunk_of_title(document: Document) -> list[Chunk]:
+def _chunk_of_title(document: Document) -> list[Chunk]:
     """One chunk for a document without text: title and description, so that it can be found; none without these."""
     title = "" if is_untitled(document.title, document.path) else document.title
     text = "\n\n".join(filter(None, (title, read_metadata(document.frontmatter).description)))

@@ -25,7 +25,7 @@ from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec
 from ragbench.index.vocabulary import FUNCTION_WORDS
 
 VERSION = lexical.VERSION * 100 + 1
-SPEC = LexicalSpec(fields=("code",), analyzer="code")
+_SPEC = LexicalSpec(fields=("code",), analyzer="code")
 
 _LANGUAGES = "languages"
 _SPELLINGS: Mapping[str, str] = MappingProxyType(
@@ -58,7 +58,7 @@ def build_code(folder: Path, blocks: Iterable[tuple[int, str, str]]) -> None:
             languages.append(common_name(language))
             yield {"code": code}
 
-    lexical.build_lexical(folder, SPEC, rows(), lambda: {_LANGUAGES: json.dumps(languages)})
+    lexical.build_lexical(folder, _SPEC, rows(), lambda: {_LANGUAGES: json.dumps(languages)})
 
 
 def common_name(language: str) -> str:
@@ -72,7 +72,7 @@ class CodeIndex:
 
     def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
         """Open the artefact in `folder`; `IndexError_` when it is missing, damaged or foreign."""
-        self._index = LexicalIndex(folder, SPEC, Bm25F((("code", 1.0),)), memory)
+        self._index = LexicalIndex(folder, _SPEC, Bm25F((("code", 1.0),)), memory)
         self._languages = np.array(read_json(self._index.notes[_LANGUAGES]), dtype=np.str_)
         self._in_language = lru_cache(64)(lambda language: self._languages == language)
 

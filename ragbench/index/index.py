@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 _FILTERS_KEPT = 64  # results, each of one byte per document
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class StoredPart(Generic[T]):
+class StoredPart(Generic[_T]):
     """A part in an artefact's files. Stages read what `open` returns as `index.<name>`.
 
     `inputs` lists everything that the files depend on, with the version of the code: equal inputs give equal bytes.
@@ -59,31 +59,31 @@ class StoredPart(Generic[T]):
     name: str
     inputs: Callable[[Index], list[Any]]
     build: Callable[[Building, Index], Mapping[str, Any] | None]
-    open: Callable[[Path, Index], T]
+    open: Callable[[Path, Index], _T]
 
 
 @dataclass(frozen=True)
-class Part(Generic[T]):
+class Part(Generic[_T]):
     """A part that is made in memory from other parts; `fingerprint` is a digest of everything that it depends on."""
 
     name: str
     fingerprint: Callable[[Index], str]
-    open: Callable[[Index], T]
+    open: Callable[[Index], _T]
 
 
-AnyPart = Part[Any] | StoredPart[Any]
+_AnyPart = Part[Any] | StoredPart[Any]
 
-_registered: dict[str, AnyPart] = {}
+_registered: dict[str, _AnyPart] = {}
 
 
-def register(part: AnyPart) -> None:
+def register(part: _AnyPart) -> None:
     """Make a part known by its name. ConfigError when this package has a part of that name."""
     if plugins.module("parts", part.name) is not None:
         raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
     _registered[part.name] = part
 
 
-def find(name: str) -> AnyPart | None:
+def find(name: str) -> _AnyPart | None:
     """The part of a name, None when there is none."""
     if name in _registered:
         return _registered[name]
@@ -92,7 +92,7 @@ def find(name: str) -> AnyPart | None:
     if place is None:
         return None
     module = importlib.import_module(place)
-    found: AnyPart = module.of_source(source) if source else module.PART
+    found: _AnyPart = module.of_source(source) if source else module.PART
     return found
 
 
@@ -243,7 +243,7 @@ class Index:
         names = sorted(set(needs) | {"chunks"})
         return [self.artefact(name) for name in names if isinstance(self._known(name), StoredPart)]
 
-    def _known(self, name: str) -> AnyPart:
+    def _known(self, name: str) -> _AnyPart:
         part = find(name)
         if part is None:
             raise ConfigError(f"a stage needs '{name}', which no index provides")

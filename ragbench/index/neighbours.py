@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import IndexError_
 
-Kind = Literal["flat", "hnsw", "ivf_sq8"]
+_Kind = Literal["flat", "hnsw", "ivf_sq8"]
 
 # Up to the first number an exact search stays under 3 ms and needs no building; above the second a graph takes hours
 # of one thread to build. Measured in docs/research/scaling.md.
@@ -38,14 +38,14 @@ _SEED = 13
 _AT_ONCE = 50_000  # vectors read from the file at a time
 
 
-def kind_for(n_vectors: int) -> Kind:
+def kind_for(n_vectors: int) -> _Kind:
     """The structure that `index.dense.kind=auto` chooses for a number of vectors."""
     if n_vectors <= FLAT_UP_TO:
         return "flat"
     return "hnsw" if n_vectors <= HNSW_UP_TO else "ivf_sq8"
 
 
-def lists_for(n_vectors: int) -> int:
+def _lists_for(n_vectors: int) -> int:
     """The default number of cells of `ivf_sq8`: 4 sqrt(n), at most one per vector."""
     return max(1, min(n_vectors, round(4 * math.sqrt(n_vectors))))
 
@@ -72,7 +72,7 @@ def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> No
     """Write cells around the centres of a seeded sample to `path`, each vector component in one byte."""
     faiss = library()
     n, dim = vectors.shape
-    lists = min(lists or lists_for(n), n)
+    lists = min(lists or _lists_for(n), n)
     index = faiss.IndexIVFScalarQuantizer(
         faiss.IndexFlatIP(dim), dim, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
     )

@@ -21,7 +21,7 @@ _BEST = "best.npy"
 _LEAST_DEVIATION = 1e-3  # of a collection to which all everyday questions are equally near
 
 # Questions that documentation of software does not answer. Increase VERSION with any change.
-EVERYDAY = """
+_EVERYDAY = """
 how long to boil an egg; who won the match last night; best way to prune roses in winter; my knee hurts after running;
 cheap flights to the seaside in august; what rhymes with orange; how tall is the highest mountain; lentil soup recipe;
 why do cats purr; when does the bakery open on sunday; learn to play the guitar; is it going to rain tomorrow;
@@ -31,8 +31,8 @@ how far away is the moon; birthday present for my grandmother; teach a dog to si
 calories in a slice of cake; how do volcanoes erupt; the rules of chess for beginners; tickets for the opera;
 grow tomatoes on a balcony; fix a flat bicycle tyre; when was the printing press invented; how to tie a bow tie
 """
-QUESTIONS = tuple(question.strip() for question in EVERYDAY.split(";"))
-MEANINGLESS = [
+_QUESTIONS = tuple(question.strip() for question in _EVERYDAY.split(";"))
+_MEANINGLESS = [
     "xkqj vzt",
     "asdf jkl",
     "wqpz mrt",
@@ -55,7 +55,7 @@ _TO_DEVIATION = 1.4826  # of a normal distribution: standard deviation / median 
 
 def build_noise(folder: Path, dense: DenseIndex, encoder: Encoder) -> None:
     """Write the best cosines of everyday questions, then of letters, float32 (48,); empty without chunks."""
-    found = dense.search(encoder.encode_queries([*QUESTIONS, *MEANINGLESS]), 1)
+    found = dense.search(encoder.encode_queries([*_QUESTIONS, *_MEANINGLESS]), 1)
     np.save(folder / _BEST, np.array([r.scores[0] for r in found if len(r)], dtype=np.float32), allow_pickle=False)
 
 
@@ -65,7 +65,7 @@ class Noise:
     def __init__(self, folder: Path, dense: DenseIndex) -> None:
         """Open the artefact in `folder`."""
         best: NDArray[np.float32] = np.load(folder / _BEST, allow_pickle=False)
-        everyday = best[: len(QUESTIONS)]
+        everyday = best[: len(_QUESTIONS)]
         self.mean, self.deviation = (float(everyday.mean()), float(everyday.std())) if len(best) else (0.0, 0.0)
         self._middle = float(np.median(best)) if len(best) else 0.0
         self._spread = _TO_DEVIATION * float(np.median(np.abs(best - self._middle))) if len(best) else 0.0

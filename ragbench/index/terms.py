@@ -34,10 +34,10 @@ _WORD = re.compile(r"[^\W_]+")
 _CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORDS, _TERMS = "words.txt", "terms.txt"
 
-Numbers = NDArray[np.int64]
+_Numbers = NDArray[np.int64]
 
 
-def words(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     """The words of a text in order, lower-case."""
     return _WORD.findall(_CASE.sub(" ", text).lower())
 
@@ -45,8 +45,8 @@ def words(text: str) -> list[str]:
 def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     """Write the terms of every retrievable chunk, the sets of FIELDS, and the links and PageRank of documents."""
     numbering = _Numbering(analyzer_name)
-    body: list[Numbers] = []
-    pairs: dict[str, list[tuple[int, Numbers]]] = {name: [] for name in FIELDS}
+    body: list[_Numbers] = []
+    pairs: dict[str, list[tuple[int, _Numbers]]] = {name: [] for name in FIELDS}
     seen = -1
     rows = lexical_rows(table, ("content", "headers", "title", "path", "anchors", *_FACTS))
     for chunk, row in enumerate(rows):
@@ -88,8 +88,8 @@ class _Numbering:
         self.words: dict[str, int] = {}
         self.numbers: dict[str, int] = {}
 
-    def terms(self, text: str) -> Numbers:
-        found = [self._number_of_word(word) for word in words(text)]
+    def terms(self, text: str) -> _Numbers:
+        found = [self._number_of_word(word) for word in _words(text)]
         return np.array([number for number in found if number >= 0], dtype=np.int64)
 
     def _number_of_word(self, word: str) -> int:
@@ -100,13 +100,13 @@ class _Numbering:
         return known
 
 
-def _keys(pairs: Iterable[tuple[int, Numbers]], size: int) -> Numbers:
+def _keys(pairs: Iterable[tuple[int, _Numbers]], size: int) -> _Numbers:
     """Row and term as one number, sorted, each once."""
     found = [row * size + terms for row, terms in pairs]
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def _by_document(sets: dict[str, Numbers], table: ChunkTable, size: int) -> Iterable[Numbers]:
+def _by_document(sets: dict[str, _Numbers], table: ChunkTable, size: int) -> Iterable[_Numbers]:
     """The keys of all fields by document."""
     for name, keys in sets.items():
         if name == "headings":
@@ -154,16 +154,16 @@ class TermIndex:
         self._table = table
         self._analyzer: Callable[[], object] = lambda: analyzer(analyzer_name)
         self._body = np.asarray(np.load(folder / "body.npy", mmap_mode="r", allow_pickle=False))
-        self._starts: Numbers = self._load("body-starts")
+        self._starts: _Numbers = self._load("body-starts")
         idf = self._load("idf")
         self._size = len(idf)
         # The last one is of the term -1, which no document holds: it counts as the rarest.
         self._idf: NDArray[np.float64] = np.append(idf, idf.max() if len(idf) else 1.0)
 
-    def of(self, text: str) -> Numbers:
+    def of(self, text: str) -> _Numbers:
         """The terms of a text in order, shape (m,): -1 for a term that no document holds; stop words are excluded."""
         found = []
-        for word in words(text):
+        for word in _words(text):
             number = self._words.get(word)
             if number is None:  # a word that occurs nowhere may have a term that does
                 terms = analyze(self._analyzer(), word)
@@ -174,12 +174,12 @@ class TermIndex:
                 found.append(number)
         return np.array(found, dtype=np.int64)
 
-    def idf(self, terms: Numbers) -> NDArray[np.float64]:
+    def idf(self, terms: _Numbers) -> NDArray[np.float64]:
         """The idf of each term, shape (m,); a term that no document holds counts as the rarest."""
         return self._idf[terms]
 
     def fields(
-        self, documents: Numbers, chunks: Numbers, terms: Numbers
+        self, documents: _Numbers, chunks: _Numbers, terms: _Numbers
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Whether each of FIELDS holds each term, shape (fields, n, m), and its number of terms, shape (fields, n).
 
@@ -190,11 +190,11 @@ class TermIndex:
         wanted = rows[:, :, None] * self._size + terms
         return (keys[keys.searchsorted(wanted)] == wanted) & (terms >= 0), sizes[rows]
 
-    def length(self, chunks: Numbers) -> NDArray[np.float64]:
+    def length(self, chunks: _Numbers) -> NDArray[np.float64]:
         """The terms of each chunk's text, shape (n,)."""
         return np.asarray(self._starts[chunks + 1] - self._starts[chunks], dtype=np.float64)
 
-    def matches(self, chunks: Numbers, terms: Numbers, apart: int) -> tuple[Numbers, Numbers, Numbers]:
+    def matches(self, chunks: _Numbers, terms: _Numbers, apart: int) -> tuple[_Numbers, _Numbers, _Numbers]:
         """Where `terms`, each once, stand in the texts of n chunks: which chunk, place, and which term, shapes (p,).
 
         Places count on from one text to the next, with `apart` places between them.
@@ -206,11 +206,11 @@ class TermIndex:
         number[terms[known]] = np.arange(1, len(known) + 1)
         found = number.take(np.concatenate(texts))
         places = found.nonzero()[0]
-        ends: Numbers = (last - first).cumsum()
+        ends: _Numbers = (last - first).cumsum()
         owner = ends.searchsorted(places, side="right")
         return owner, places + owner * apart, known[found[places] - 1]
 
-    def links_among(self, documents: Numbers) -> tuple[Numbers, Numbers]:
+    def links_among(self, documents: _Numbers) -> tuple[_Numbers, _Numbers]:
         """The links between n different documents, by their places among these: from which and to which."""
         starts, targets = self._links
         counts = starts[documents + 1] - starts[documents]
@@ -234,7 +234,7 @@ class TermIndex:
         return np.array([sizes, last - first, depths, *(self._load(name) for name in _STANDING)])
 
     @cached_property
-    def _links(self) -> tuple[Numbers, Numbers]:
+    def _links(self) -> tuple[_Numbers, _Numbers]:
         starts, targets = map(self._load, _LINKS)
         return starts, targets
 
@@ -250,7 +250,7 @@ class TermIndex:
         return {term: number for number, term in enumerate(terms)}
 
     @cached_property
-    def _sets(self) -> tuple[Numbers, NDArray[np.float64]]:
+    def _sets(self) -> tuple[_Numbers, NDArray[np.float64]]:
         """Row and term of all fields as one number, sorted; how many of each row. A last one is never looked for."""
         first = self._first_rows
         keys = [self._load(name) + row * self._size for name, row in zip(FIELDS, first[:-1], strict=True)]
@@ -259,7 +259,7 @@ class TermIndex:
         return found, sizes.astype(np.float64)
 
     @cached_property
-    def _first_rows(self) -> Numbers:
+    def _first_rows(self) -> _Numbers:
         """The first row of each field among those of all fields, and their number."""
         table = self._table
         return np.cumsum([0, *(table.n_retrievable if name in _OF_CHUNKS else table.n_documents for name in FIELDS)])

@@ -78,7 +78,7 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
     Each chunk has the fields of its document (all but content and headers).
     """
     shared = [
-        document_fields(title, words_of_path(docno, path), read_metadata(frontmatter), tags, labels)
+        _document_fields(title, words_of_path(docno, path), read_metadata(frontmatter), tags, labels)
         for title, docno, path, frontmatter, tags, labels in zip(
             *(table.titles, table.docnos, table.paths, table.frontmatter),
             *(table.document_column("tags"), table.labels),
@@ -99,7 +99,7 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
         yield {name: (shared[document] | of_chunk)[name] for name in names}
 
 
-def document_fields(
+def _document_fields(
     title: str, path: str, metadata: Metadata, tags: Iterable[str], labels: Iterable[str]
 ) -> dict[str, str]:
     """The searchable fields of a document, which each of its chunks has; the parts of a tag become words."""

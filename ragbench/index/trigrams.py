@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
 VERSION = 1
-Unit = Literal["character", "word"]
+_Unit = Literal["character", "word"]
 
 
 def character_trigrams(text: str) -> set[str]:
@@ -62,7 +62,7 @@ class TrigramIndex:
         """Open the artefact in `folder`."""
         self._folder = folder
 
-    def jaccard(self, chunks: NDArray[np.int32], unit: Unit = "character") -> NDArray[np.float32]:
+    def jaccard(self, chunks: NDArray[np.int32], unit: _Unit = "character") -> NDArray[np.float32]:
         """|A and B| / |A or B| of the trigrams of n chunks, float32 (n, n); 0 where a chunk has none."""
         starts, values = self._words if unit == "word" else self._characters
         lengths = (starts[chunks + 1] - starts[chunks]).astype(np.int64)
@@ -91,6 +91,6 @@ class TrigramIndex:
     def _words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         return self._load("word")
 
-    def _load(self, unit: Unit) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _load(self, unit: _Unit) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         starts = np.load(self._folder / f"{unit}-starts.npy", allow_pickle=False)
         return starts, np.load(self._folder / f"{unit}-values.npy", mmap_mode="r", allow_pickle=False)

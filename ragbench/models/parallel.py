@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from ragbench.base.errors import ConfigError
 
-T = TypeVar("T")
-R = TypeVar("R")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 def threads_for(requested: int | None) -> int:
@@ -28,14 +28,14 @@ def threads_for(requested: int | None) -> int:
 
 
 def map_in_threads(
-    work: Callable[[T], R], items: Sequence[T], threads: int, progress: Callable[[int], None] | None = None
-) -> list[R]:
+    work: Callable[[_T], _R], items: Sequence[_T], threads: int, progress: Callable[[int], None] | None = None
+) -> list[_R]:
     """`[work(item) for item in items]`, computed by up to `threads` threads, including that of the caller.
 
     No thread outlives the call: after the first failure, or Ctrl-C, each thread finishes its item and the failure is
     raised here. `progress` is called with 1 after every item, by one thread at a time.
     """
-    results: dict[int, R] = {}
+    results: dict[int, _R] = {}
     failures: list[BaseException] = []
     todo = iter(range(len(items)))
     stop, lock = Event(), Lock()

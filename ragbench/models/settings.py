@@ -8,7 +8,7 @@ from typing import Any
 from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder
 
-POOLINGS = ("cls", "mean", "max", "lasttoken")
+_POOLINGS = ("cls", "mean", "max", "lasttoken")
 
 # Families that number positions from the id of the padding token upwards, so that two positions are lost.
 _OFFSET_POSITIONS = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
@@ -24,7 +24,7 @@ _LEGACY = {
 
 @dataclass(frozen=True)
 class Settings:
-    """`pooling`, one of `POOLINGS`, makes one vector of the tokens' vectors; `max_tokens` is the longest input.
+    """`pooling`, one of `_POOLINGS`, makes one vector of the tokens' vectors; `max_tokens` is the longest input.
 
     `max_tokens` is None when no file states it.
     """
@@ -43,10 +43,10 @@ def read_settings(folder: ModelFolder) -> Settings:
     if unknown:
         raise ModelError(f"{folder.root / 'ragbench.json'} has an unknown key '{unknown[0]}': use pooling, max_tokens")
     pooling = own["pooling"] if "pooling" in own else _pooling(folder.json("1_Pooling/config.json"))
-    if pooling not in POOLINGS:
+    if pooling not in _POOLINGS:
         raise ModelError(
             f"pooling {pooling!r} of the model in {folder.root} cannot be run with onnxruntime: "
-            f"use one of {', '.join(POOLINGS)}, or the PyTorch weights of the model"
+            f"use one of {', '.join(_POOLINGS)}, or the PyTorch weights of the model"
         )
     return Settings(pooling, _limit(folder, own))
 

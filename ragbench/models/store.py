@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from ragbench.base.errors import ModelError
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Store:
                 if isinstance(value, bytes) and zlib.crc32(key + value) == checksum:
                     yield key, value
 
-    def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
+    def call(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """The result of an action on the open file; a damaged file is replaced by a new one first."""
         with self._lock:
             try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import sentence_transformers
 
 # Increase it when a change of this module changes vectors or scores: it is part of every digest.
-VERSION = 1
+_VERSION = 1
 
 _CLASSIFIER = "ForSequenceClassification"
 
@@ -154,7 +154,7 @@ def backend() -> list[object]:
     """Names and versions of the libraries: results can change between their minor versions."""
     packages = ("torch", "transformers", "sentence-transformers")
     try:
-        return ["torch", VERSION, *(minor_version(package) for package in packages)]
+        return ["torch", _VERSION, *(minor_version(package) for package in packages)]
     except PackageNotFoundError as error:
         raise ModelError(
             f"a model with PyTorch weights needs the package {error.name}, which is not installed: run pip install "

@@ -17,7 +17,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, TEAL, PINK, OLIVE, GREY = (
 )
 PALETTE = (BLUE, ORANGE, TEAL, PURPLE, OLIVE, PINK, GREEN, RED)
 
-ROW = 26  # pixels for one row of a chart with names along the side
+_ROW = 26  # pixels for one row of a chart with names along the side
 
 
 def arm_colors(arms: Iterable[str]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def finish(figure: Any, *, legend: str = "", rows: int = 0, height: int = 0) -> 
     """The figure with the common layout; `height` in pixels, or the number of `rows` of names along its side."""
     figure.update_layout(
         template="none",
-        height=height or 150 + ROW * max(rows, 2),
+        height=height or 150 + _ROW * max(rows, 2),
         margin={"l": 10, "r": 24, "t": 44, "b": 56},
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
         paper_bgcolor="rgba(0,0,0,0)",

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
-MOST_TEXTS = 400
+_MOST_TEXTS = 400
 """The most topics whose hits are embedded: with more, the file would open slowly."""
 
 
-def explorer(results: Measurements, most: int = MOST_TEXTS) -> dict[str, Any]:
+def explorer(results: Measurements, most: int = _MOST_TEXTS) -> dict[str, Any]:
     """The data as values for JSON.
 
     `arms`; `measures` (names, the primary first); `queries`: qid, text, need, type, stems, `values` by measure and arm
@@ -56,8 +56,8 @@ def explorer(results: Measurements, most: int = MOST_TEXTS) -> dict[str, Any]:
     return {"arms": arms, "measures": measures, "queries": queries, "texts": len(kept)}
 
 
-def _by_query(frame: pd.DataFrame) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+def _by_query(frame: pd.DataFrame) -> dict[str, list[_Row]]:
+    found: dict[str, list[_Row]] = {}
     for row in evidence.rows(frame):
         found.setdefault(row["qid"], []).append(row)
     return found
@@ -86,7 +86,7 @@ def _spread(values: list[float | None]) -> float:
     return max(known) - min(known) if known else 0.0
 
 
-def _passages(rows: list[Row], arms: list[str]) -> dict[str, Any]:
+def _passages(rows: list[_Row], arms: list[str]) -> dict[str, Any]:
     numbers: dict[tuple[str, str], int] = {}
     passages: list[list[Any]] = []
     hits: dict[str, list[list[Any]]] = {arm: [] for arm in arms}
@@ -107,7 +107,7 @@ def _grade(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def _losses(rows: list[Row], arms: list[str]) -> list[list[Any]]:
+def _losses(rows: list[_Row], arms: list[str]) -> list[list[Any]]:
     """[section, grade, its fate in every arm] for every relevant section, best grade first."""
     found: dict[str, list[Any]] = {}
     place = {arm: n for n, arm in enumerate(arms)}

@@ -92,7 +92,7 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
     # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
     scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
     nothing = {"arms": results.arms, "measures": [evidence.primary(results)], "queries": [], "texts": 0}
-    shown = contents(results, parts)
+    shown = _contents(results, parts)
     plots = _figures(results, parts)
     explored = parts.make("query by query", lambda: explorer.explorer(results), nothing)
     return templates.get_template("report.html.j2").render(
@@ -106,7 +106,7 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
     )
 
 
-def contents(results: Measurements, parts: Parts) -> dict[str, Any]:
+def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
     """Everything the template prints, apart from scripts and style."""
     shown: dict[str, Any] = {
         "first": results.arms[0],

@@ -21,7 +21,7 @@ _NAMED = 5  # arms or factors that a title names one by one
 
 
 @dataclass(frozen=True)
-class Answer:
+class _Answer:
     """A verdict and the names of the proposals that have it."""
 
     verdict: str
@@ -63,10 +63,10 @@ def _natural(name: str) -> tuple[str, int]:
     return head, int(name[len(head) :] or 0)
 
 
-def answers(effects: pd.DataFrame) -> list[Answer]:
+def answers(effects: pd.DataFrame) -> list[_Answer]:
     """The verdicts with their proposals, ordered from acceptance to rejection."""
     by_verdict = {verdict: effects[effects["verdict"] == verdict]["factor"] for verdict in MARKS}
-    return [Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
+    return [_Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
 
 
 def recipes(results: Measurements) -> Table:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 THIN, TIMES = "\u2009", "\u00d7"
-Row = Mapping[str, Any]
-SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
+_Row = Mapping[str, Any]
+_SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
 
 
 def verdicts(results: Measurements) -> Table:
@@ -51,7 +51,7 @@ def verdicts(results: Measurements) -> Table:
     ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
     passages = bool(effects["passage_effect"].notna().any())
 
-    def p_values(row: Row) -> Cell:
+    def p_values(row: _Row) -> Cell:
         return Cell(p_value(row["p"]), p_value(row["passage_p"]) if passages else "")
 
     columns = (
@@ -112,7 +112,7 @@ def areas(results: Measurements) -> Table:
     """The effects with intervals over topics, and over whole areas."""
     head = areas_.COLUMNS
 
-    def over_areas(row: Row) -> Cell:
+    def over_areas(row: _Row) -> Cell:
         return Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} areas")
 
     columns = (
@@ -130,7 +130,7 @@ def arms(results: Measurements) -> Table:
     measure = evidence.primary(results)
     means = results.summary(by=()).set_index("arm")
     passages = results.summary(by=(), level=PASSAGE).set_index("arm")
-    others = [name for name in (*SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
+    others = [name for name in (*_SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
     context = [str(name) for name in passages.columns if name == TOKENS or str(name).endswith("tokens")]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
     timed, memory = len(results.latency) > 0, results.peak_memory_mb
@@ -193,7 +193,7 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
     groups = evidence.rows(frame.drop_duplicates("kind"))
     cells = {(row["arm"], row["kind"]): row for row in evidence.rows(frame)}
 
-    def column(group: Row) -> PageColumn:
+    def column(group: _Row) -> PageColumn:
         def cell(arm: str) -> Cell:
             row = cells[arm, group["kind"]]
             if arm == results.arms[0]:
@@ -280,7 +280,7 @@ def interactions(results: Measurements) -> Table:
     frame = evidence.effects(results)
     frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
 
-    def pair(row: Row) -> Cell:
+    def pair(row: _Row) -> Cell:
         return Cell(f"{row['factor']} {TIMES} {row['other']}", f"with {row['aliases']}" if row["aliases"] else "")
 
     columns = (
@@ -304,33 +304,33 @@ def latency(results: Measurements) -> Table:
     return Table.of("Milliseconds of a query by stage", columns, evidence.rows(results.latency))
 
 
-def _text(name: str, kind: str = "") -> Callable[[Row], Cell]:
+def _text(name: str, kind: str = "") -> Callable[[_Row], Cell]:
     return lambda row: Cell(row[name], "", kind)
 
 
-def _number(name: str, digits: int = 3) -> Callable[[Row], Cell]:
+def _number(name: str, digits: int = 3) -> Callable[[_Row], Cell]:
     """The cell of a number, empty where it is not known."""
     return lambda row: Cell(plain(float(row.get(name, math.nan)), digits))
 
 
-def _share(name: str) -> Callable[[Row], Cell]:
+def _share(name: str) -> Callable[[_Row], Cell]:
     return lambda row: Cell(f"{row[name]:.0%}")
 
 
-def _levels(row: Row) -> Cell:
+def _levels(row: _Row) -> Cell:
     return Cell(f"{row['level']}s", "", "word")
 
 
-def _proposal(row: Row) -> Cell:
+def _proposal(row: _Row) -> Cell:
     sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
     return Cell(label(row["factor"]), f"with {row['aliases']}" if row["aliases"] else sampled)
 
 
-def _verdict(row: Row) -> Cell:
+def _verdict(row: _Row) -> Cell:
     return Cell(f"{MARKS[row['verdict']]} {row['verdict']}", "", f"verdict {row['verdict']}")
 
 
-def _effect(row: Row, level: str = "") -> Cell:
+def _effect(row: _Row, level: str = "") -> Cell:
     return _with_interval(*(row[f"{level}{name}"] for name in ("effect", "ci_low", "ci_high")))
 
 
@@ -338,16 +338,16 @@ def _with_interval(effect: float, low: float, high: float) -> Cell:
     return Cell(signed(effect), interval(low, high), direction(low, high))
 
 
-def _again(row: Row, name: str) -> Cell:
+def _again(row: _Row, name: str) -> Cell:
     value = float(row.get(f"again_{name}", math.nan))
     return Cell(plain(value if abs(value - row[name]) > NOTABLE * row[name] else math.nan, 1))
 
 
-def _counts(row: Row) -> Cell:
+def _counts(row: _Row) -> Cell:
     return Cell(f"{row['wins']:.0f}{THIN}/{THIN}{row['ties']:.0f}{THIN}/{THIN}{row['losses']:.0f}")
 
 
-def _cost(row: Row) -> Cell:
+def _cost(row: _Row) -> Cell:
     if math.isnan(row["latency_ms"]):  # of a run file among configurations with latency
         return Cell(plain(math.nan, 0))
     whole = round(row["latency_ms"]) + 0.0  # no negative zero

@@ -30,7 +30,7 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 def show(results: Measurements) -> None:
     """Print measures overall and by query type, service times, and response times in the open loop."""
     titled = results.title_with_origin
-    quality = with_latency(results, results.summary(("split",)))
+    quality = _with_latency(results, results.summary(("split",)))
     forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
     shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *forms])
     print_table(shown, titled("Documents"), forms)
@@ -51,7 +51,7 @@ def show(results: Measurements) -> None:
     if len(room := evidence.headroom(results)):
         print_text(*headroom.sentences(room))
     if len(results.latency):
-        print_table(stages(results), "Service time of a new query, milliseconds", _LATENCY)
+        print_table(_stages(results), "Service time of a new query, milliseconds", _LATENCY)
         print_text(*latency.repeat_sentences(results.latency))
     if label := results.exploratory:
         print(label)
@@ -71,7 +71,7 @@ def show_headroom(room: pd.DataFrame) -> None:
     print_text(*headroom.sentences(room))
 
 
-def with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
+def _with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
     """A table with further columns: p50 and p95 of the whole query, index size and peak memory of the arm."""
     frame = frame.assign(**{ARMS["index"].title: frame["arm"].map(results.record["index_bytes"]) / 1e6})
     if results.peak_memory_mb:
@@ -91,7 +91,7 @@ def by_type(results: Measurements) -> pd.DataFrame:
     return table.reset_index()
 
 
-def stages(results: Measurements) -> pd.DataFrame:
+def _stages(results: Measurements) -> pd.DataFrame:
     """Latency by arm and stage."""
     return columns(results.latency, ["arm", "stage", "p50", "p95", "p99"])
 
@@ -100,13 +100,13 @@ def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the verdicts of a run with their reasons, the field, the halves, and effects by type and area."""
     print_verdicts(frame, results.title_with_origin(f"Effect on {evidence.primary(results)}"))
     print_field(verdicts.field(results))
-    print_halves(verdicts.halves(results))
+    _print_halves(verdicts.halves(results))
     for of in ("type", "area"):
-        if len(frame := effects_by(results, of)) > 1:
+        if len(frame := _effects_by(results, of)) > 1:
             print_table(
                 frame, results.title_with_origin(f"Effect on {evidence.primary(results)} by {of}, each {of} apart")
             )
-    print_areas(verdicts.areas(results))
+    _print_areas(verdicts.areas(results))
 
 
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:
@@ -125,7 +125,7 @@ def print_field(frame: pd.DataFrame) -> None:
         print_text(*field.sentences(frame))
 
 
-def print_halves(frame: pd.DataFrame) -> None:
+def _print_halves(frame: pd.DataFrame) -> None:
     """Print the effects on both halves of the topics, and where they disagree."""
     if len(frame):
         shown, forms = halves.COLUMNS.shown(frame)
@@ -133,7 +133,7 @@ def print_halves(frame: pd.DataFrame) -> None:
         print_text(*(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
 
 
-def print_areas(frame: pd.DataFrame) -> None:
+def _print_areas(frame: pd.DataFrame) -> None:
     """Print the effects with intervals over topics and over areas, and which effects depend on one area."""
     if len(frame):
         told = frame.assign(
@@ -145,7 +145,7 @@ def print_areas(frame: pd.DataFrame) -> None:
         print_text(*(areas.sentences(frame) or ["No significant effect depends on a few areas."]))
 
 
-def effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
+def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
     """A row per type or area: the number of topics, the mean of the first arm, the effects of the others in words."""
     import pandas as pd
 

@@ -43,7 +43,7 @@ _ARMS, _LOCK, _RUNNING = "arms", ".lock", "running.json"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._=+,-]{0,47}")
 _READABLE = 40
 
-Say = Callable[[str], None]
+_Say = Callable[[str], None]
 
 
 def readable(name: str) -> str:
@@ -126,7 +126,7 @@ class RunFolder:
 
 @contextmanager
 def writing(
-    root: Path, command: str, label: str, plan: str, arms: Sequence[str], folder: Path | None, say: Say
+    root: Path, command: str, label: str, plan: str, arms: Sequence[str], folder: Path | None, say: _Say
 ) -> Iterator[RunFolder]:
     """The folder for an experiment: `folder` when given, that of the same one when it was stopped, else a new one.
 
@@ -169,7 +169,7 @@ def writing(
         lock.release()
 
 
-def stopped(root: Path, plan: str, say: Say = lambda sentence: None) -> Path | None:
+def stopped(root: Path, plan: str, say: _Say = lambda sentence: None) -> Path | None:
     """The folder of the same experiment below `root` when it was stopped before its end, and no process works there."""
     with errors_as_results_error(root):
         found = _stopped_folder(root, plan, say)
@@ -180,7 +180,7 @@ def stopped(root: Path, plan: str, say: Say = lambda sentence: None) -> Path | N
 
 
 @dataclass(frozen=True)
-class Stopped:
+class _Stopped:
     """A run that was stopped before its end: its arms, those that are finished, and the command that goes on with it.
 
     `working` names the process that still writes to it, "" when none does; `command` is empty for a run of a script.
@@ -208,7 +208,7 @@ class Stopped:
         return f"{kept} and kept in {console.short_path(self.folder)}; to continue: {self.go_on}"
 
 
-def stopped_runs(root: Path) -> list[Stopped]:
+def stopped_runs(root: Path) -> list[_Stopped]:
     """The runs below `root` that have no record, the newest first, also those that another process is writing."""
     found = []
     for path in sorted(root.glob(f"runs/*/{PLAN}"), reverse=True):
@@ -223,10 +223,10 @@ def stopped_runs(root: Path) -> list[Stopped]:
     return found
 
 
-def _read_stopped(folder: Path, working: str = "") -> Stopped:
+def _read_stopped(folder: Path, working: str = "") -> _Stopped:
     plan = read_sealed(folder / PLAN)
     arms = tuple(map(str, plan["arms"]))
-    return Stopped(
+    return _Stopped(
         folder,
         arms,
         tuple(arm for arm in arms if (arm_path(folder, arm) / DONE).exists()),
@@ -236,7 +236,7 @@ def _read_stopped(folder: Path, working: str = "") -> Stopped:
     )
 
 
-def finished(folder: Path, name: str, key: str, say: Say = lambda sentence: None) -> bool:
+def finished(folder: Path, name: str, key: str, say: _Say = lambda sentence: None) -> bool:
     """Whether an arm of a stopped experiment is finished; one that is damaged is not, and is named."""
     place = arm_path(folder, name)
     try:
@@ -280,7 +280,7 @@ def finished_runs(root: Path) -> list[Path]:
     return [record.parent for record in found]
 
 
-def latest(root: Path, say: Say = lambda sentence: None) -> Path:
+def latest(root: Path, say: _Say = lambda sentence: None) -> Path:
     """The newest finished results folder below `root`; damaged ones are named and skipped."""
     damaged = []
     for folder in finished_runs(root):
@@ -297,7 +297,7 @@ def latest(root: Path, say: Say = lambda sentence: None) -> Path:
     raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 
 
-def _stopped_folder(root: Path, plan: str, say: Say) -> tuple[Path, FileLock] | None:
+def _stopped_folder(root: Path, plan: str, say: _Say) -> tuple[Path, FileLock] | None:
     """The folder of a stopped experiment of this plan, and its lock."""
     damaged = []
     try:
@@ -394,7 +394,7 @@ def _is_older(record: Path) -> bool:
     return isinstance(value, dict) and "arms" in value and not {SEAL, "files", "format"} & set(value)
 
 
-def _name_damaged(folders: Sequence[Path], say: Say) -> None:
+def _name_damaged(folders: Sequence[Path], say: _Say) -> None:
     if folders:
         say(f"warning: skipped results that cannot be read: {', '.join(map(str, folders))}")
 

@@ -32,7 +32,7 @@ _EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_ef
 _QUALITY = ("ndcg_at_10", "passage_ndcg_at_10", "mrr", "recall_at_10", "recall_at_100", "precision_at_5")
 _TIMES = ("p50_ms", "p95_ms")
 
-HEADLINE = (
+_HEADLINE = (
     *_QUALITY,
     *_TIMES,
     "index_bytes",
@@ -45,7 +45,7 @@ HEADLINE = (
 )
 """The metrics that come first, where they were measured; so does the primary measure of verdicts, if it is another."""
 
-REST = "rest"
+_REST = "rest"
 """The group of all other metrics; its name is the last by alphabet, in which MLflow sorts them."""
 
 
@@ -59,7 +59,7 @@ def name(found: Measurements) -> str:
 def note(found: Measurements) -> str:
     """The arms and the verdicts as markdown tables, followed by as many reasons as fit into the tag."""
     formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
-    arms = console.markdown(table(found), dict.fromkeys(HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
+    arms = console.markdown(table(found), dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
     frame = verdicts.read(found)
     if frame.empty:
         return arms[:_ROOM]
@@ -87,7 +87,7 @@ def table(found: Measurements) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(verdict=[str(judged.get(arm, "")) for arm in found.arms])
 
 
-def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
+def _verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
     """The effect of an arm with its interval, p and added p95; empty for the arm that others are compared with."""
     frame = verdicts.read(found)
     rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
@@ -98,25 +98,25 @@ def verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
 
 def headline(found: Measurements, arm: str) -> dict[str, float]:
     """The metrics of an arm that come first: the usual ones of quality, time and size, and the effect."""
-    every = metrics(found, arm)
-    first = (metric_name(policy.primary(found.config(arm))), *HEADLINE)
+    every = _metrics(found, arm)
+    first = (metric_name(policy.primary(found.config(arm))), *_HEADLINE)
     return {name: every[name] for name in dict.fromkeys(first) if name in every}
 
 
 def side_by_side(found: Measurements) -> dict[str, float]:
     """The metrics of an experiment: quality, p95 and effect of every arm, as `ndcg_at_10/baseline`."""
-    shown = (metric_name(policy.primary(found.config(found.arms[0]))), "passage_ndcg_at_10", "p95_ms", *HEADLINE[-5:])
+    shown = (metric_name(policy.primary(found.config(found.arms[0]))), "passage_ndcg_at_10", "p95_ms", *_HEADLINE[-5:])
     every = {arm: headline(found, arm) for arm in found.arms}
-    return {f"{key}/{safe(arm)}": every[arm][key] for arm in found.arms for key in shown if key in every[arm]}
+    return {f"{key}/{_safe(arm)}": every[arm][key] for arm in found.arms for key in shown if key in every[arm]}
 
 
 def grouped_metrics(found: Measurements, arm: str) -> dict[str, float]:
     """All metrics of an arm: first those of `headline`, then the others as `rest/...`, which MLflow groups."""
-    first, every = headline(found, arm), metrics(found, arm)
-    return {**first, **{f"{REST}/{name}": value for name, value in every.items() if name not in first}}
+    first, every = headline(found, arm), _metrics(found, arm)
+    return {**first, **{f"{_REST}/{name}": value for name, value in every.items() if name not in first}}
 
 
-def metrics(found: Measurements, arm: str) -> dict[str, float]:
+def _metrics(found: Measurements, arm: str) -> dict[str, float]:
     """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
     frame = found.per_query[found.per_query["arm"] == arm]
     named: dict[str, float] = {}
@@ -137,11 +137,11 @@ def metrics(found: Measurements, arm: str) -> dict[str, float]:
         named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
     if len(under_load):
         named["saturation_qps"] = open_loop.saturation(under_load)[arm]
-    named |= verdict_metrics(found, arm)
+    named |= _verdict_metrics(found, arm)
     return {name: value for name, value in named.items() if value == value}
 
 
-def safe(arm: str) -> str:
+def _safe(arm: str) -> str:
     """An arm's name, with characters that the name of a metric may not have replaced."""
     return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from ragbench.search.engine.executor import Arm
 
-SEARCH = "exp=recommended"
+_SEARCH = "exp=recommended"
 """The search that the encoders are put into unless overrides name another experiment."""
-SAMPLE = 32
+_SAMPLE = 32
 """Passages that are embedded to estimate the time for all of them."""
 
 
@@ -72,7 +72,7 @@ def bakeoff(
     if len(named) < 2:
         raise ConfigError(f"a bake-off needs two encoders, got {', '.join(named)}: name another one")
     chosen = any(word.lstrip("+").startswith("exp=") for word in overrides)
-    words = [*([] if chosen else [SEARCH]), *overrides]
+    words = [*([] if chosen else [_SEARCH]), *overrides]
     settings = composition.arms({name: [f'index.encoder.name="{name}"'] for name in named}, words)
     experiment = Experiment(tuple(settings), benchmark)
     results = experiment.run(progress, say)
@@ -84,7 +84,7 @@ def _index_seconds(arm: Arm) -> float:
     """The estimated seconds for all passages, from an even sample; the first passage only loads the model."""
     spec, table = arm.index.spec.vectors(""), arm.index.chunks
     passages = spec.passage.passages(table)
-    sample = passages[:: max(1, len(passages) // SAMPLE)][:SAMPLE]
+    sample = passages[:: max(1, len(passages) // _SAMPLE)][:_SAMPLE]
     encoder = arm.index.models.uncached(None).encoder(spec.encoder)
     encoder.encode_passages(sample[:1])
     started = time.perf_counter()

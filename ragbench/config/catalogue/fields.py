@@ -35,7 +35,7 @@ _MOVED = {
 
 
 @dataclass(frozen=True)
-class Field:
+class _Field:
     """A key with its default; `value` is None where a user must give one."""
 
     name: str
@@ -51,7 +51,7 @@ def present_name(target: str) -> str:
     return target
 
 
-def fields_of(target: str) -> tuple[Field, ...]:
+def fields_of(target: str) -> tuple[_Field, ...]:
     """The fields of a dataclass, or the parameters of a function; none for what is not a part of ragbench."""
     module, _, name = present_name(target).rpartition(".")
     return tuple(_named(module, name).values()) if module.startswith("ragbench.") else ()
@@ -105,12 +105,12 @@ def _module(name: str) -> _Module:
 
 
 @lru_cache(maxsize=256)
-def _named(module_name: str, name: str) -> Mapping[str, Field]:
+def _named(module_name: str, name: str) -> Mapping[str, _Field]:
     """The fields of a name by their own names, those of the classes it extends first."""
     module = _module(module_name)
     node = module.defined.get(name)
     if isinstance(node, ast.ClassDef):
-        found: dict[str, Field] = {}
+        found: dict[str, _Field] = {}
         for base in reversed(node.bases):
             if isinstance(base, ast.Name):
                 inherited = module.imported.get(base.id, (module_name, base.id))
@@ -121,7 +121,7 @@ def _named(module_name: str, name: str) -> Mapping[str, Field]:
     return {}
 
 
-def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[Field]:
+def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[_Field]:
     if not any("dataclass" in ast.unparse(each) for each in node.decorator_list):
         return
     for each in node.body:
@@ -129,15 +129,15 @@ def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[Field]:
             continue
         made_by_code = isinstance(each.value, ast.Call) and any(word.arg == "metadata" for word in each.value.keywords)
         if not made_by_code and not ast.unparse(each.annotation).startswith("ClassVar"):
-            yield Field(each.target.id, _default(each.value, module), _comment(each, module))
+            yield _Field(each.target.id, _default(each.value, module), _comment(each, module))
 
 
-def _of_function(node: ast.FunctionDef, module: _Module) -> Iterator[Field]:
+def _of_function(node: ast.FunctionDef, module: _Module) -> Iterator[_Field]:
     given = node.args.args
     defaults = [None] * (len(given) - len(node.args.defaults)) + node.args.defaults
     for each, default in zip(given, defaults, strict=True):
         if each.arg not in _NOT_CONFIGURED:
-            yield Field(each.arg, _default(default, module), _comment(default or each, module))
+            yield _Field(each.arg, _default(default, module), _comment(default or each, module))
 
 
 def _comment(node: ast.AST, module: _Module) -> str:

@@ -77,7 +77,7 @@ def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
     names = [path, *(f"{path}.{key}={value}" for key, value in said.items())]
     of_node = [said[TARGET]] if TARGET in said else [classes[name] for name in reversed(names) if name in classes]
     known = [each for target in of_node for each in fields_of(str(target))]
-    fields = {each.name: Leaf(each.value, text_of(each.value), each.comment) for each in known}
+    fields = {each.name: Leaf(each.value, _text_of(each.value), each.comment) for each in known}
     first = {key: value for key, value in inner.items() if key.startswith("_")}
     for key, value in inner.items():
         if key in fields and isinstance(value, Leaf) and not value.comment:
@@ -98,7 +98,7 @@ def overlaid(node: Node, above: Node) -> Node:
     for key, value in above.items():
         old = merged.get(key)
         if isinstance(old, Mapping) and isinstance(value, Leaf) and isinstance(value.value, dict):  # in braces
-            value = {inner: Leaf(each, text_of(each)) for inner, each in value.value.items()}
+            value = {inner: Leaf(each, _text_of(each)) for inner, each in value.value.items()}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             merged[key] = overlaid(old, value)
         elif (
@@ -108,7 +108,7 @@ def overlaid(node: Node, above: Node) -> Node:
             and isinstance(value.value, dict)
         ):
             both = {**old.value, **value.value}
-            merged[key] = Leaf(both, text_of(both), value.comment or old.comment)
+            merged[key] = Leaf(both, _text_of(both), value.comment or old.comment)
         else:
             merged[key] = value
     return merged
@@ -138,7 +138,7 @@ def targets(node: Node) -> Iterator[str]:
             yield str(value.value)
 
 
-def text_of(value: Any) -> str:
+def _text_of(value: Any) -> str:
     """A plain value as a file has it, in one line: `{content: 1.0}`."""
     style = '"' if isinstance(value, str) and "\n" in value else None
     flow: dict[str, Any] = {

@@ -120,7 +120,7 @@ def _parse(path: Path, text: str) -> Source:
     except yaml.reader.ReaderError:
         raise ConfigError(f"{path} is not YAML (it holds a control character): repair it") from None
     except yaml.YAMLError as error:
-        raise ConfigError(yaml_error_sentence(error)) from None
+        raise ConfigError(_yaml_error_sentence(error)) from None
     if not isinstance(root, yaml.MappingNode):
         raise ConfigError(f"{path} must hold a mapping: write {{}} when it sets nothing")
     if _is_endless(root, ()):
@@ -164,7 +164,7 @@ def _is_endless(node: yaml.Node, above: tuple[yaml.Node, ...]) -> bool:
     return any(node is each for each in above) or any(_is_endless(part, (*above, node)) for part in inside)
 
 
-def yaml_error_sentence(error: yaml.YAMLError) -> str:
+def _yaml_error_sentence(error: yaml.YAMLError) -> str:
     """One sentence about a file that is not YAML."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if mark is None:

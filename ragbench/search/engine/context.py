@@ -37,7 +37,7 @@ _PIECE = re.compile(
 
 
 @dataclass(frozen=True)
-class Passage:
+class _Passage:
     """Cited text: `number` is that of its citation, `start` and `end` are offsets into the text of the document."""
 
     number: int
@@ -60,7 +60,7 @@ class Passage:
 class Context:
     """Passages within a token budget, in the order of their best hits; `tokens` counts citations, too."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[_Passage, ...]
     tokens: int
 
     @property
@@ -128,7 +128,7 @@ def context(query: str, hits: Sequence[Hit], max_tokens: int) -> Context:
             parts.append(part)
         limit = 0
     passages = tuple(
-        Passage(
+        _Passage(
             number,
             part.hit.docno,
             part.hit.path,

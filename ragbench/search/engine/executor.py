@@ -23,7 +23,7 @@ from ragbench.index.index import Index
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.stage import Retriever, Stage
 
-Question = tuple[str, Hashable]
+_Question = tuple[str, Hashable]
 """The key of a retriever over its artefacts, and the question it is asked."""
 
 
@@ -78,7 +78,7 @@ class Session:
         self.limit_bytes = limit_bytes
         self._start = tuple(start(queries))
         self._prefixes: LRUCache[str, tuple[QueryState, ...]] = LRUCache(limit_bytes / 2, _bytes_of_states)
-        self._answers: LRUCache[Question, Ranking] = LRUCache(limit_bytes / 2, _bytes_of_ranking)
+        self._answers: LRUCache[_Question, Ranking] = LRUCache(limit_bytes / 2, _bytes_of_ranking)
         self._tick = tick
         self.computed = self.reused = 0
 
@@ -92,7 +92,7 @@ class Session:
             if (known := self._prefixes.get(key)) is not None:
                 self.reused += 1
                 return known
-            after = tuple(run_stage(stage, states, index, self._answers))
+            after = tuple(_run_stage(stage, states, index, self._answers))
             _store(self._prefixes, key, after)
             self.computed += 1
             self._tick()
@@ -131,8 +131,8 @@ def execute(
             yield session.outcome(arm)
 
 
-def run_stage(
-    stage: Stage, states: Sequence[QueryState], index: Index, answers: MutableMapping[Question, Ranking]
+def _run_stage(
+    stage: Stage, states: Sequence[QueryState], index: Index, answers: MutableMapping[_Question, Ranking]
 ) -> list[QueryState]:
     """Run a stage; a retriever's questions that were asked before get their answers from `answers`."""
     if not isinstance(stage, Retriever):

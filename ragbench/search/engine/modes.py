@@ -17,7 +17,7 @@ from ragbench.search.stages.stage import Fact, Stage
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
 """Which retrievers take part: lexical, dense, both, or dense and then re-ranked by keywords (seed 004)."""
 
-Kind = Literal["words", "meaning"]
+_Kind = Literal["words", "meaning"]
 
 Stages = tuple[tuple[str, Stage], ...]
 
@@ -42,7 +42,7 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     if mode not in modes:
         raise ConfigError(f"mode {mode} cannot be used: this pipeline was made without a configuration of its modes")
     spec = modes[mode]
-    kinds = {kind_of(stage) for _, stage in stages}
+    kinds = {_kind_of(stage) for _, stage in stages}
     for kind in ("words", "meaning") if spec.sources == "all" else (spec.sources,):
         if kind not in kinds:
             missing = "lexical" if kind == "words" else "dense"
@@ -52,13 +52,13 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     return _reranked(kept, own) if spec.rerank else kept
 
 
-def kind_of(stage: Stage) -> Kind | None:
+def _kind_of(stage: Stage) -> _Kind | None:
     """How a source searches; None for a stage that is not a source, or is of neither kind."""
     return getattr(stage, "by", None)
 
 
 def _takes_part(name: str, stage: Stage, spec: ModeSpec) -> bool:
-    left_out = spec.sources != "all" and kind_of(stage) not in (None, spec.sources)
+    left_out = spec.sources != "all" and _kind_of(stage) not in (None, spec.sources)
     return not (left_out or name in spec.without or isinstance(stage, RerankByKeywords))
 
 

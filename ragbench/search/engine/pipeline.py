@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from ragbench.models.chat import ChatSpec
 
 
-S = TypeVar("S")
-Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
+_S = TypeVar("_S")
+_Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
 """Runs a named stage over states and an index."""
 
 
-def call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
+def _call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
     """The default step: runs the stage and nothing else."""
     return stage(states, index)
 
@@ -97,11 +97,11 @@ class Pipeline:
             left += width + 20
         return f"<svg xmlns='http://www.w3.org/2000/svg' width='{left}' height='32' role='img'>{shapes}</svg>"
 
-    def all_of(self, cls: type[S]) -> dict[str, S]:
+    def all_of(self, cls: type[_S]) -> dict[str, _S]:
         """The stages of a class by their entries of `order`."""
         return {name: stage for name, stage in self.stages if isinstance(stage, cls)}
 
-    def first(self, cls: type[S]) -> S | None:
+    def first(self, cls: type[_S]) -> _S | None:
         """The first stage of a class; None without one."""
         return next(iter(self.all_of(cls).values()), None)
 
@@ -158,7 +158,7 @@ class Pipeline:
             getattr(stage, "require_topics", lambda _: None)(qids)
 
     def steps(
-        self, states: Sequence[QueryState], index: Index, step: Step = call
+        self, states: Sequence[QueryState], index: Index, step: _Step = _call
     ) -> Iterator[tuple[str, Sequence[QueryState]]]:
         """The name of each stage and the states after it, one stage at a time.
 
@@ -168,7 +168,7 @@ class Pipeline:
             states = step(name, stage, states, index)
             yield name, states
 
-    def run(self, states: Sequence[QueryState], index: Index, step: Step = call) -> list[QueryState]:
+    def run(self, states: Sequence[QueryState], index: Index, step: _Step = _call) -> list[QueryState]:
         """The states after the last stage."""
         for _, after in self.steps(states, index, step):
             states = after

@@ -27,7 +27,7 @@ from ragbench.base.types import Query
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.search.live.places import LiveHit, Places
 
-Answers = Callable[[Sequence[Query], int], Sequence[Any]]
+_Answers = Callable[[Sequence[Query], int], Sequence[Any]]
 """Asks an object: from queries and a depth, its raw answer to each."""
 
 _DOCUMENT = ("docno", "doc_id", "document_id", "source", "file_path", "path", "url", "file_name")
@@ -45,7 +45,7 @@ _USABLE = "return docnos, (docno, score) pairs, dicts with docno and score, a Da
 class _Way:
     """How to ask an object; `known` are the names of its parameters (None: any), `batch`: all queries at once."""
 
-    answers: Answers
+    answers: _Answers
     known: frozenset[str] | None = frozenset()
     batch: bool = False
 
@@ -206,7 +206,7 @@ def _asking(target: Any, parameters: Mapping[str, Any]) -> _Way:
     return _Way(_each(call), known)
 
 
-def _each(ask: Callable[[str, int], Any]) -> Answers:
+def _each(ask: Callable[[str, int], Any]) -> _Answers:
     return lambda queries, depth: [_listed(ask(query.text, depth)) for query in queries]
 
 
@@ -241,7 +241,7 @@ def _listed(answer: Any) -> Any:
     return list(answer) if inspect.isgenerator(answer) else answer
 
 
-def _of_pyterrier(transformer: Any) -> Answers:
+def _of_pyterrier(transformer: Any) -> _Answers:
     """Ask a transformer for all queries at once."""
 
     def answers(queries: Sequence[Query], depth: int) -> list[Any]:
@@ -257,7 +257,7 @@ def _of_pyterrier(transformer: Any) -> Answers:
     return answers
 
 
-def _of_bm25s(index: Any) -> Answers:
+def _of_bm25s(index: Any) -> _Answers:
     """Ask an index of BM25S, whose corpus names the documents that its rows stand for."""
 
     def answer(query: str, depth: int) -> Any:

@@ -10,10 +10,10 @@ from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
 from ragbench.benchmark.runs import read_run, trec_eval_order
 
-Hits = Sequence[tuple[str, float]]
+_Hits = Sequence[tuple[str, float]]
 
 
-def read(path: str) -> Mapping[str, Hits]:
+def read(path: str) -> Mapping[str, _Hits]:
     """By qid, (id, score) in the order of trec_eval. Raises LiveError for a file that is not a run."""
     return _read(path, _state(path))
 
@@ -33,7 +33,7 @@ def _state(path: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=16)
-def _read(path: str, state: tuple[int, int]) -> Mapping[str, Hits]:
+def _read(path: str, state: tuple[int, int]) -> Mapping[str, _Hits]:
     try:
         return {qid: trec_eval_order(hits) for qid, hits in read_run(Path(path).expanduser()).items()}
     except BenchmarkError as error:

@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.index.terms import TermIndex
 
-Values = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+_Values = NDArray[np.float64]
+_Numbers = NDArray[np.int64]
 
-WINDOW = 16  # terms within which matches count as near each other
+_WINDOW = 16  # terms within which matches count as near each other
 _ABSENT_RANK = 1000.0  # of a document that a source did not return
 _SHORT = ("title", "path", "headings")  # fields of which a query may hold most
 
-BY_SOURCE = ("score", "norm", "rank")
-WORDS = (
+_BY_SOURCE = ("score", "norm", "rank")
+_WORDS = (
     *(f"cover.{field}" for field in (*FIELDS, "body")),
     *(f"share.{field}" for field in _SHORT),
     *("title.exact", "phrase.body", "phrase.run", "near.body", "near.idf"),
 )
-QUERY = ("query.terms", "query.known", "query.idf", "query.exact", "query.place")
-DOCUMENT = (
+_QUERY = ("query.terms", "query.known", "query.idf", "query.exact", "query.place")
+_DOCUMENT = (
     *("document.terms", "document.chunks", "document.hits", "document.depth", "chunk.terms", "chunk.place"),
     *("links.in", "links.out", "links.rank"),
 )
-AMONG = ("document.share", "links.near", "links.votes")
+_AMONG = ("document.share", "links.near", "links.votes")
 """Of a document among the candidates: its hits' share of the fused score of all hits, from 0 to 1; how many of the
 candidates link to it; the sum of their fused scores, from 0 to 1. Read by orders for several collections."""
 RECENCY = "document.age"
@@ -52,8 +52,8 @@ share of the others that are lower (equal ones count half); how far it is from t
 
 def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     """The features of these sources, in order."""
-    of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in BY_SOURCE)
-    return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
+    of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in _BY_SOURCE)
+    return (*of_sources, *_WORDS, *_QUERY, *_DOCUMENT, *([RECENCY] if recency else []))
 
 
 def comparable(sources: Sequence[str]) -> tuple[str, ...]:
@@ -64,19 +64,19 @@ def comparable(sources: Sequence[str]) -> tuple[str, ...]:
     every = ("fused", *sorted(sources))
     scores = [f"{source}.score" for source in every]
     return (
-        *(f"{source}.{name}" for source in every for name in BY_SOURCE if name != "score"),
-        *WORDS,
+        *(f"{source}.{name}" for source in every for name in _BY_SOURCE if name != "score"),
+        *_WORDS,
         *(f"{name}.{GAP}" for name in scores),
-        *(f"{name}.{PERCENTILE}" for name in (*scores, *DOCUMENT, *AMONG[1:])),
-        AMONG[0],
-        *(name for name in QUERY if name != "query.idf"),
+        *(f"{name}.{PERCENTILE}" for name in (*scores, *_DOCUMENT, *_AMONG[1:])),
+        _AMONG[0],
+        *(name for name in _QUERY if name != "query.idf"),
     )
 
 
 def everything(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     """Every absolute feature of these sources, in order."""
     known = names(sources)
-    return (*known, *AMONG, *([RECENCY] if recency else []))
+    return (*known, *_AMONG, *([RECENCY] if recency else []))
 
 
 def absolute(name: str) -> str:
@@ -88,13 +88,13 @@ def absolute(name: str) -> str:
 @lru_cache(8)
 def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
     """The sources that the features use, sorted, without the fused ranking."""
-    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, AMONG, [RECENCY])
+    of_sources = set(map(absolute, features)).difference(_WORDS, _QUERY, _DOCUMENT, _AMONG, [RECENCY])
     pairs = (name.rpartition(".")[::2] for name in of_sources)
-    return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
+    return tuple(sorted({source for source, name in pairs if name in _BY_SOURCE} - {"fused"}))
 
 
 @lru_cache(8)
-def _places(wanted: tuple[str, ...]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+def _places(wanted: tuple[str, ...]) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
     """Among all features of their sources, the rows of the wanted ones as they are, as percentiles and as gaps.
 
     The last array has for each wanted feature its row among those three together.
@@ -119,11 +119,11 @@ class Candidates:
     (n,). `norm`: the fused score of each lead, from 0 to 1 over the hits, shape (n,).
     """
 
-    documents: Numbers
-    owner: Numbers
-    first: Numbers
-    leads: Numbers
-    norm: Values
+    documents: _Numbers
+    owner: _Numbers
+    first: _Numbers
+    leads: _Numbers
+    norm: _Values
 
     @staticmethod
     def of(hits: Ranking, index: Index) -> Candidates:
@@ -141,7 +141,7 @@ class Candidates:
         )
 
 
-def _firsts(documents: NDArray[np.integer], index: Index) -> Numbers:
+def _firsts(documents: NDArray[np.integer], index: Index) -> _Numbers:
     """The place at which each document occurs first, shape (n,)."""
     places = np.arange(len(documents))
     first = np.empty(index.chunks.n_documents, dtype=np.int64)  # read only where it is written
@@ -156,7 +156,7 @@ def table(
     index: Index,
     wanted: tuple[str, ...],
     signals: tuple[bool, bool],
-) -> Values:
+) -> _Values:
     """The features `wanted` of every candidate, shape (n, f).
 
     `hits` is the part of the fused ranking that gave `found`; `signals` says whether the query names something exact,
@@ -185,14 +185,14 @@ def table(
     return np.concatenate([values[plain], _percentiles(values[percentiles]), ahead])[order].T
 
 
-def _percentiles(values: Values) -> Values:
+def _percentiles(values: _Values) -> _Values:
     """Of every value of (f, n) the share of the others in its row that are lower; equal ones count half."""
     ones, others = values[:, :, None], values[:, None, :]
     lower = np.count_nonzero(ones > others, axis=2) + 0.5 * (np.count_nonzero(ones == others, axis=2) - 1)
     return np.asarray(lower / max(values.shape[1] - 1, 1), dtype=np.float64)
 
 
-def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
+def _of_source(ranking: Ranking, found: Candidates, index: Index) -> _Values:
     """BY_SOURCE: the best score of any of a document's chunks, from 0 to 1 over the ranking, the document's rank."""
     h, n = len(ranking), len(found.documents)
     if not h:
@@ -208,7 +208,7 @@ def _of_source(ranking: Ranking, found: Candidates, index: Index) -> Values:
     )
 
 
-def _of_words(query: Numbers, unique: Numbers, idf: Values, found: Candidates, terms: TermIndex) -> Values:
+def _of_words(query: _Numbers, unique: _Numbers, idf: _Values, found: Candidates, terms: TermIndex) -> _Values:
     """WORDS: coverage of the query by fields, weighed by idf, and how close together its terms are in the lead."""
     n, m, total = len(found.documents), len(unique), float(idf.sum()) or 1.0
     held, sizes = terms.fields(found.documents, found.leads, unique)
@@ -218,7 +218,7 @@ def _of_words(query: Numbers, unique: Numbers, idf: Values, found: Candidates, t
     shares = counts / np.maximum(sizes[short], 1)
     exact = (shares[0] == 1) & (counts[0] == m) & (m > 0)
     body, pairs, runs, near, near_idf = np.zeros((5, n))
-    owner, places, which = terms.matches(found.leads, unique, apart=WINDOW)
+    owner, places, which = terms.matches(found.leads, unique, apart=_WINDOW)
     if len(places):
         covered = np.zeros((n, m), dtype=np.bool_)
         covered[owner, which] = True
@@ -229,8 +229,8 @@ def _of_words(query: Numbers, unique: Numbers, idf: Values, found: Candidates, t
 
 
 def _phrases(
-    query: Numbers, unique: Numbers, places: Numbers, which: Numbers, owner: Numbers, n: int
-) -> tuple[Values, Values]:
+    query: _Numbers, unique: _Numbers, places: _Numbers, which: _Numbers, owner: _Numbers, n: int
+) -> tuple[_Values, _Values]:
     """The share of the query's adjacent pairs that are adjacent in a text, and the longest such run in terms."""
     m, number = len(unique), {term: place for place, term in enumerate(unique.tolist())}
     known = (pair for pair in pairwise(query.tolist()) if min(pair) >= 0)
@@ -252,20 +252,20 @@ def _phrases(
     return seen.sum(axis=1) / (len(query) - 1), runs / len(query)
 
 
-def _near(places: Numbers, which: Numbers, owner: Numbers, idf: Values, n: int) -> tuple[Values, Values]:
+def _near(places: _Numbers, which: _Numbers, owner: _Numbers, idf: _Values, n: int) -> tuple[_Values, _Values]:
     """The largest part of the query, by number of terms and by idf, within WINDOW terms of a text."""
-    beyond = int(places[-1]) + 2 * WINDOW
+    beyond = int(places[-1]) + 2 * _WINDOW
     following = np.full((len(idf), len(places)), beyond)  # by term, the next place at or after each match
     following[which, np.arange(len(places))] = places
     following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
-    inside = following < places + WINDOW
+    inside = following < places + _WINDOW
     number, weight = np.zeros(n), np.zeros(n)
     np.maximum.at(number, owner, inside.sum(axis=0) / len(idf))
     np.maximum.at(weight, owner, idf @ inside / (float(idf.sum()) or 1.0))
     return number, weight
 
 
-def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> Values:
+def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> _Values:
     """DOCUMENT: properties that do not depend on the query, and the number of the document's hits."""
     rows = found.documents
     size, chunks, depth, *links = terms.standing[:, rows]
@@ -274,7 +274,7 @@ def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> Values:
     return np.array([size, chunks, hits, depth, terms.length(found.leads), place, *links])
 
 
-def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> Values:
+def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> _Values:
     """AMONG: what the candidates say about each other."""
     n = len(found.documents)
     scaled = _between(hits.scores.astype(np.float64), hits)
@@ -283,7 +283,7 @@ def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> Values:
     return np.array([share, np.bincount(target, minlength=n), np.bincount(target, found.norm[source], minlength=n)])
 
 
-def _between(scores: Values, ranking: Ranking) -> Values:
+def _between(scores: _Values, ranking: Ranking) -> _Values:
     """Scores of a ranking's hits, from 0 for its last one to 1 for its first."""
     low, high = float(ranking.scores[-1]), float(ranking.scores[0])
     return (scores - low) / (high - low) if high > low else np.ones_like(scores)

@@ -22,7 +22,7 @@ _HEAD += ("objective", "feature_names", "feature_infos")
 _TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child")
 _TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
-MOST_LEAVES = 63  # a leaf is a bit of a number
+_MOST_LEAVES = 63  # a leaf is a bit of a number
 GROUP = "rank"
 """The folder of conf/ with the texts of trees."""
 
@@ -110,7 +110,7 @@ def parse(text: str) -> Trees:
             raise ValueError
     except (KeyError, ValueError, IndexError, RecursionError):
         raise ConfigError(
-            f"rank.model is not a LightGBM model over numbers with at most {MOST_LEAVES} leaves a tree: "
+            f"rank.model is not a LightGBM model over numbers with at most {_MOST_LEAVES} leaves a tree: "
             "let `ragbench fit order --from-fusion` write it"
         ) from None
     # Smaller trees are padded with a question to which the answer is always no.
@@ -130,7 +130,7 @@ def parse(text: str) -> Trees:
 def _nodes(values: Mapping[str, str]) -> tuple[list[tuple[int, float]], list[int], list[float]]:
     """The question of each node as (feature, threshold), the leaves it blocks, and the leaves from left to right."""
     leaves = [float(value) for value in values["leaf_value"].split()]
-    if not 1 <= len(leaves) <= MOST_LEAVES:
+    if not 1 <= len(leaves) <= _MOST_LEAVES:
         raise ValueError
     names = ("split_feature", "threshold", "left_child", "right_child", "decision_type")
     columns = [values.get(name, "").split() for name in names]

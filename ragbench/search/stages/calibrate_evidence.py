@@ -21,7 +21,7 @@ SIGNS = ("nearness", "coverage", "agreement")
 _NAMES = ("title", "path", "headings")
 _FIRST = 5  # documents of each list that may agree
 
-Sign = Annotated[str, one_of(*SIGNS)]
+_Sign = Annotated[str, one_of(*SIGNS)]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class CalibrateByEvidence(Checked):
     """
 
     bias: float
-    weights: Mapping[Sign, float]
-    typical: Mapping[Sign, float]
+    weights: Mapping[_Sign, float]
+    typical: Mapping[_Sign, float]
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})

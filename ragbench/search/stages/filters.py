@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _IS_TYPE = Holds(lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}")
 
-FileType = Annotated[
+_FileType = Annotated[
     str, Holds(lambda text: text.removeprefix(".").isalnum(), "must be an ending of file names such as .md")
 ]
 
@@ -51,7 +51,7 @@ class FilterDocuments(Checked):
     component: Name | None = None  # the second
     min_bytes: Natural | None = None
     max_bytes: Natural | None = None
-    file_types: tuple[FileType, ...] = ()  # any of them, such as [.md, .docx]
+    file_types: tuple[_FileType, ...] = ()  # any of them, such as [.md, .docx]
     # of the heading a chunk begins under; 0: before the first
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 

@@ -96,7 +96,7 @@ class Fuse(Checked):
         for source, weight in weights.items():
             if self.method == "rrf":
                 ranking = state.rankings[source]
-                ranks = ranks_of(ranking, index)
+                ranks = _ranks_of(ranking, index)
                 scores[np.searchsorted(chunks, ranking.chunks)] += weight / (self.k + ranks)
             else:
                 scores += weight / total * self._normalised(state, source, chunks, index)
@@ -135,7 +135,7 @@ def _distinct(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 
 
-def ranks_of(ranking: Ranking, index: Index) -> NDArray[np.int64]:
+def _ranks_of(ranking: Ranking, index: Index) -> NDArray[np.int64]:
     """The rank of every hit, from 1; in a ranking of documents the chunks of one document share it."""
     if not ranking.of_documents:
         return np.arange(1, len(ranking) + 1)

@@ -19,7 +19,7 @@ from ragbench.search.stages.stage import Fact
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-SOURCE = "graph"
+_SOURCE = "graph"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FollowLinks(Checked):
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking of source `graph` to every state."""
         return [
-            state.with_ranking(SOURCE, self._neighbours(state, index)).with_weight(SOURCE, self.factor)
+            state.with_ranking(_SOURCE, self._neighbours(state, index)).with_weight(_SOURCE, self.factor)
             for state in states
         ]
 

@@ -16,7 +16,9 @@ from ragbench.search.stages.stage import NOTHING, Fact
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-PROMPT = "Write a short passage of technical documentation that answers this question.\n\nQuestion: {query}\n\nPassage:"
+_PROMPT = (
+    "Write a short passage of technical documentation that answers this question.\n\nQuestion: {query}\n\nPassage:"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class SupposeAnswer(ChatFields):
     """
 
     text: Name | None = None  # one hypothesis for every query, as `ragbench search --hypothesis` sets it
-    prompt: Prompt = PROMPT
+    prompt: Prompt = _PROMPT
 
     options: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
     needs: ClassVar[frozenset[str]] = NOTHING

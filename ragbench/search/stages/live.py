@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
-SOURCE = "live"
+_SOURCE = "live"
 REPEATED = "a document was returned more than once: its first place counts"
 
 
@@ -72,7 +72,7 @@ class Elsewhere(Checked, ABC):
         """Ask for the hits of every state, one after the other. LiveError when one query has no answer."""
         places = _places(index.chunks, self.prefix)
         self._require(places)
-        return [place_hits(state, self.found(state.query, places), places) for state in states]
+        return [_place_hits(state, self.found(state.query, places), places) for state in states]
 
     def _require(self, places: Places) -> None:
         """Raise LiveError when nothing of what it may return is in the collection; looked at once."""
@@ -175,7 +175,7 @@ class LivePython(Elsewhere):
         """Ask for the hits of all states. Raises LiveError if none of several queries has a hit in the collection."""
         places = _places(index.chunks, self.prefix)
         found = self._found([state.query for state in states], places)
-        after = [place_hits(state, hits, places) for state, hits in zip(states, found, strict=True)]
+        after = [_place_hits(state, hits, places) for state, hits in zip(states, found, strict=True)]
         hits = [hit for each in found for hit in each]
         if len(states) > 1 and hits and not any(len(state.fused or ()) for state in after):
             theirs, ours = ", ".join(hit.document or hit.text[:40] for hit in hits[:2]), ", ".join(places.docnos[:2])
@@ -202,7 +202,7 @@ class LivePython(Elsewhere):
         return f"ask {self.name}{given} for {self.depth} hits"
 
 
-def place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> QueryState:
+def _place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> QueryState:
     """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
     Scores are those of the search if every hit has one and they never increase, else 1 / rank.
@@ -221,7 +221,7 @@ def place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> Q
     if strangers:
         names = ", ".join(name for _, name in strangers[:3])
         state = state.with_note(f"{len(strangers)} of {len(found)} hits are in no document of the collection: {names}")
-    return replace(state.with_ranking(SOURCE, ranking), fused=ranking, strangers=tuple(strangers))
+    return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, strangers=tuple(strangers))
 
 
 def problems(states: Sequence[QueryState]) -> list[str]:

@@ -17,28 +17,28 @@ Scores = NDArray[np.float64]
 Norm = Literal["min_max", "theoretical", "z", "three_sigma"]
 
 
-def min_max(scores: Scores, least: float) -> Scores:
+def _min_max(scores: Scores, least: float) -> Scores:
     """From 0 for the lowest to 1 for the best; equal scores are 1."""
     return _between(scores, float(scores.min()), float(scores.max()))
 
 
-def theoretical(scores: Scores, least: float) -> Scores:
+def _theoretical(scores: Scores, least: float) -> Scores:
     """From 0 for the least possible score to 1 for the best; Bruch, Gai and Ingber, TOIS 2023 (TM2C2)."""
     return _between(scores, min(least, float(scores.min())), float(scores.max()))
 
 
-def z(scores: Scores, least: float) -> Scores:
+def _z(scores: Scores, least: float) -> Scores:
     """Standard deviations above the mean; equal scores are 0."""
     return np.asarray((scores - scores.mean()) / (_spread(scores) or 1.0))
 
 
-def three_sigma(scores: Scores, least: float) -> Scores:
+def _three_sigma(scores: Scores, least: float) -> Scores:
     """From 0 at three standard deviations below the mean to 1 at three above: distribution-based score fusion."""
-    return z(scores, least) / 6 + 0.5
+    return _z(scores, least) / 6 + 0.5
 
 
 NORMS: Mapping[Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
-    {"min_max": min_max, "theoretical": theoretical, "z": z, "three_sigma": three_sigma}
+    {"min_max": _min_max, "theoretical": _theoretical, "z": _z, "three_sigma": _three_sigma}
 )
 
 

@@ -78,7 +78,7 @@ class Rank(Checked):
         if not len(ranking):
             return ranking
         candidates, rows = rows_of(state, index, self.features, self.depth)
-        return reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
+        return _reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
 
     def describe(self) -> str:
         return f"rank {self.depth} by {len(trees.parse(self.trees))} learned trees"
@@ -94,7 +94,7 @@ def rows_of(
     return candidates, features.table(state, hits, candidates, index, names, signals)
 
 
-def reorder(ranking: Ranking, candidates: Candidates, values: NDArray[np.float64]) -> Ranking:
+def _reorder(ranking: Ranking, candidates: Candidates, values: NDArray[np.float64]) -> Ranking:
     """Order the hits of `candidates` in a fused ranking by the values of their documents, shape (n,)."""
     depth = len(candidates.owner)
     scores = ranking.scores[:depth].astype(np.float64)

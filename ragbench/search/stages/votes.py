@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.index.noise import Noise
 
-FIRST_RANK = 1 / 61
+_FIRST_RANK = 1 / 61
 """What a list gives to its first hit in the seeds' formula, by weight 1 and k 60."""
 FOLLOWERS = frozenset({"graph"})
 """Sources that repeat what other sources found, and have no vote."""
@@ -60,10 +60,10 @@ def factor(state: QueryState, index: Index, lists: int, noise: Mapping[str, str]
     top = float(max(state.unanimous, *fused(state).scores[:1].tolist()))
     words_first = sorted(voted, key=noise.__contains__)
     if len(voted) < len(asked) and not any(_stands_out(state, index, source, noise) for source in words_first):
-        return min(1.0, FIRST_RANK / top)
+        return min(1.0, _FIRST_RANK / top)
     if len(voted) == 1:
-        return lists * FIRST_RANK / top
-    return max(1.0, lists * FIRST_RANK / state.unanimous - _ROUNDING)
+        return lists * _FIRST_RANK / top
+    return max(1.0, lists * _FIRST_RANK / state.unanimous - _ROUNDING)
 
 
 def _stands_out(state: QueryState, index: Index, source: str, noise: Mapping[str, str]) -> bool:
