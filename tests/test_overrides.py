@@ -95,6 +95,9 @@ def test_variables_of_librarian_stand_before_what_is_typed() -> None:
     assert from_environment(["exp=phase1"], environment) == ["exp=phase1"]
     with pytest.raises(ConfigError, match="variable CHUNK_SIZE must be a number of tokens, got 'many'"):
         from_environment(words, {"CHUNK_SIZE": "many"})
+    assert from_environment(words, {"EXTRACT_TAGS": "true"}) == words
+    with pytest.raises(ConfigError, match="variable INFER_DOC_TYPE must be true: tags and types are always read"):
+        from_environment(words, {"INFER_DOC_TYPE": "false"})
 
 
 def test_variables_of_librarian_shape_its_presets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ class Filters:
 
     Seed 000, P9, and seed 004, feature 3. `category`, `author`, `doc_type`, `product` and `component` ignore letter
     case; `author` may be any author of the document. `tags`: the document has at least one of them, or a tag below one
-    (`auth` admits `auth/tokens`). `modified_after` (inclusive) and `modified_before` (exclusive) are in seconds since
+    (`auth` admits `auth/tokens`). `modified_after` and `modified_before` (both inclusive) are in seconds since
     the epoch. `min_bytes` and `max_bytes` (both inclusive) bound the size of the file. `file_types` are endings of the
     file such as `.md`, in lower case. `heading_levels` is a condition on chunks: a chunk begins under a heading of one
     of these levels (0: under no heading).
@@ -363,7 +363,7 @@ class DocumentMetadata:
     """What is known about a document in addition to its text (seed 004, feature 3).
 
     `last_modified` is in ISO 8601, UTC; `file_size` in bytes; `product` and `component` are the first two folders of
-    its path, `""` when it has fewer.
+    its path, `""` when it has fewer; `chunk_method` says how it was cut into several chunks, `""` if it is one.
     """
 
     last_modified: str
@@ -372,6 +372,8 @@ class DocumentMetadata:
     doc_type: str
     product: str
     component: str
+    is_chunked: bool
+    chunk_method: str
 
 
 @dataclass(frozen=True, slots=True)

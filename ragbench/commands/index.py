@@ -38,6 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     from ragbench.config import composition
     from ragbench.index.artefacts import ArtefactStore
+    from ragbench.index.vocabulary import Vocabulary
 
     settings = composition.compose(arguments.overrides)
     if arguments.check:
@@ -72,13 +73,14 @@ def main(arguments: argparse.Namespace) -> int:
             "state": "built now" if artefact.built else "ready",
             "vectors": artefact.taken,
             "folder": str(artefact.folder),
+            **({"terms": len(Vocabulary(artefact.folder).terms)} if artefact.kind == "vocabulary" else {}),
         }
         for artefact in artefacts
     ]
     if arguments.json:
         console.print_json(rows)
     else:
-        console.print_table(pd.DataFrame(rows), formats={"build seconds": ".2f"})
+        console.print_table(pd.DataFrame(rows), formats={"build seconds": ".2f", "terms": ".0f"})
     return 0
 
 

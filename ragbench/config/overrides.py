@@ -229,7 +229,8 @@ def from_environment(words: Sequence[str], environment: Mapping[str, str]) -> li
     """The words; if the experiment is a preset of Librarian, those of its environment variables before them (seed 004).
 
     `CHUNK_SIZE` and `CHUNK_OVERLAP` are in tokens, `CHUNK_STRATEGY` is semantic or fixed, `ENABLE_CHUNKING=false` makes
-    one chunk of every document. A key among the words wins over its variable. Raises ConfigError for another value.
+    one chunk of every document; tags and types cannot be turned off. A key among the words wins over its variable.
+    Raises ConfigError for another value.
     """
     if not any(key_of(word) == EXPERIMENT and word.partition("=")[2].startswith("librarian_") for word in words):
         return list(words)
@@ -240,6 +241,7 @@ def from_environment(words: Sequence[str], environment: Mapping[str, str]) -> li
             raise ConfigError(f"the environment variable {name} must be {what}, got {shown(environment[name])}")
         if value:
             found[key] = value
+    found.pop("metadata", None)
     if found.pop("enabled", "true") in ("false", "0"):
         found |= {"chunking": "fixed", "index.chunking.chunk_size": "1000000", "index.chunking.chunk_overlap": "0"}
     if "chunking" in found:
@@ -253,4 +255,5 @@ _LIBRARIAN = {
     "CHUNK_SIZE": ("index.chunking.chunk_size", r"\d{1,7}", "a number of tokens"),
     "CHUNK_OVERLAP": ("index.chunking.chunk_overlap", r"\d{1,7}", "a number of tokens"),
     "ENABLE_CHUNKING": ("enabled", "true|false|1|0", "true or false"),
+    **dict.fromkeys(("EXTRACT_TAGS", "INFER_DOC_TYPE"), ("metadata", "true|1", "true: tags and types are always read")),
 }

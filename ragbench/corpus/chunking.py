@@ -12,7 +12,10 @@ from ragbench.corpus.spans import Sizes, Span, spans
 
 
 class Chunker(Protocol):
-    """Cuts documents; `version` goes up when the same parameters begin to give other chunks."""
+    """Cuts documents; `version` goes up when the same parameters begin to give other chunks.
+
+    A class variable `method` may name how it cuts, for the metadata of hits.
+    """
 
     version: ClassVar[int]
 
@@ -36,6 +39,7 @@ class HeaderChunker(Checked):
     max_chars: Natural = 1500
     overlap_chars: Natural = 100
     version: ClassVar[int] = 1
+    method: ClassVar[str] = "header"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,6 +67,7 @@ class ParentChildChunker(Checked):
     parent_max: Natural = 2000
     parent_overlap: Natural = 200
     version: ClassVar[int] = 1
+    method: ClassVar[str] = "parents"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,6 +102,7 @@ class GroupedChunker(Checked):
     overlap_chars: Natural = 100
     parent_max: Natural = 2000
     version: ClassVar[int] = 1
+    method: ClassVar[str] = "header"
 
     def __post_init__(self) -> None:
         super().__post_init__()

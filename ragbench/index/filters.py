@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 class Facets:
     """The properties that documents can be filtered by, read from the chunk table once."""
 
-    def __init__(self, table: ChunkTable, modified: NDArray[np.float64]) -> None:
+    def __init__(self, table: ChunkTable, modified: NDArray[np.float64], chunk_method: str = "") -> None:
         """`modified` holds seconds since the epoch of every document, shape (n_documents,)."""
+        self._chunk_method = chunk_method
         self._table = table
         self._modified = modified
 
@@ -42,7 +43,7 @@ class Facets:
         if filters.modified_after is not None:
             passes &= self._modified >= filters.modified_after
         if filters.modified_before is not None:
-            passes &= self._modified < filters.modified_before
+            passes &= self._modified <= filters.modified_before
         for name, column in (("doc_type", "doc_types"), ("product", "products"), ("component", "components")):
             if getattr(filters, name) is not None:
                 wanted = _without_case(getattr(filters, name))
@@ -77,6 +78,7 @@ class Facets:
     def metadata_of(self, document: int) -> DocumentMetadata:
         """The metadata that seed 004 keeps next to every chunk of a document, by its row."""
         modified = datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC)
+        first, last = self._table.chunks_of(document)
         return DocumentMetadata(
             last_modified=modified.isoformat(),
             file_size=int(self._sizes[document]),
@@ -84,6 +86,8 @@ class Facets:
             doc_type=self._doc_type(document),
             product=product_of(self._table.docnos[document]),
             component=component_of(self._table.docnos[document]),
+            is_chunked=last - first > 1,
+            chunk_method=self._chunk_method if last - first > 1 else "",
         )
 
     def _doc_type(self, document: int) -> str:

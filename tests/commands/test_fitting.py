@@ -73,6 +73,8 @@ def test_vocabulary(capsys, place) -> None:
     assert by_term["authentication"]["appended"]
     cosines = [row["cosine"] for row in found["terms"]]
     assert cosines == sorted(cosines, reverse=True)
+    built = answer(capsys, "index", "p1=on", *place)
+    assert [row["terms"] for row in built if row["kind"] == "vocabulary"] == [found["size"]]
     none = answer(capsys, "vocabulary", "auth", *place, "p1.threshold=1.0")
     assert not any(row["appended"] for row in none["terms"])
     assert f"nearest of {found['size']} terms to 'auth'" in call(capsys, "vocabulary", "auth", *place)

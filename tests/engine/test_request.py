@@ -18,6 +18,7 @@ from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.engine.xml_context import in_xml
+from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.diverse import KeepDiverse
 
 V3 = composition.compose(["+exp=lexical_v3"])
@@ -120,6 +121,22 @@ def test_what_there_was_and_what_it_had_to_meet(index: Index) -> None:
     assert (
         answer("lamps", composition.compose(["filters=on", "filters.file_types=[.txt]"]).pipeline, index, 2).total == 0
     )
+
+
+def test_more_hits_than_the_preset_keeps_are_searched_for(ask) -> None:
+    stages = {type(stage): stage for _, stage in adapted_pipeline(V3.pipeline, SearchOptions(), 60)}
+    assert (stages[RankCandidates].depth, stages[KeepDiverse].top_k, stages[Cut].top_n) == (180, 60, 60)
+    assert stages[RecallBySubstring].limit == 200
+    few = composition.compose(["+exp=lexical_v3", "diverse.top_k=3", "cut.top_n=3"]).pipeline
+    assert len(ask("lamp schedule account", 6, few).hits) == 6
+
+
+def test_a_caller_may_name_the_class_of_the_query(ask) -> None:
+    pipeline = composition.compose(["p3=on"]).pipeline
+    named = dict(adapted_pipeline(pipeline, SearchOptions(query_class="navigational"), 10))
+    assert named["p3"].override == "navigational" and dict(pipeline)["p3"].override is None
+    with pytest.raises(ConfigError, match="query_class cannot be used: this pipeline has no stage that classifies"):
+        adapted_pipeline(V3.pipeline, SearchOptions(query_class="factual"), 10)
 
 
 @dataclass(frozen=True)

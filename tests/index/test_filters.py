@@ -39,8 +39,9 @@ def facets(tmp_path: Path) -> Facets:
         (Filters(tags=("auth/tokens",)), "a"),
         (Filters(tags=("deep", "auth/tokens")), "ac"),
         (Filters(modified_after=20.0), "bcd"),
-        (Filters(modified_before=20.0), "a"),
-        (Filters(modified_after=20.0, modified_before=40.0), "bc"),
+        (Filters(modified_before=20.0), "ab"),  # inclusive, as in seed 004
+        (Filters(modified_before=19.0), "a"),
+        (Filters(modified_after=20.0, modified_before=39.0), "bc"),
         (Filters(category="guide", author="Bo", tags=("auth",), modified_after=0.0), "b"),
     ],
 )
@@ -67,7 +68,7 @@ def librarian(tmp_path: Path) -> Facets:
         for d, found in zip(documents, sections, strict=True)
     ]
     build_chunks(tmp_path, documents, chunks)
-    return Facets(ChunkTable(tmp_path), np.array([0.0, 86_400.0, 172_800.0]))
+    return Facets(ChunkTable(tmp_path), np.array([0.0, 86_400.0, 172_800.0]), "semantic")
 
 
 @pytest.mark.parametrize(
@@ -98,5 +99,6 @@ def test_levels_of_the_headings_chunks_begin_under(librarian: Facets) -> None:
 
 
 def test_the_fields_kept_beside_every_document(librarian: Facets) -> None:
-    expected = DocumentMetadata("1970-01-01T00:00:00+00:00", 5, (), "guide", "p", "c")
+    expected = DocumentMetadata("1970-01-01T00:00:00+00:00", 5, (), "guide", "p", "c", True, "semantic")
     assert librarian.metadata_of(0) == expected
+    assert (librarian.metadata_of(1).is_chunked, librarian.metadata_of(1).chunk_method) == (False, "")

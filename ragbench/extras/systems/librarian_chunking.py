@@ -40,6 +40,8 @@ class LibrarianFixedChunker(_SizesInTokens):
     that reaches the end is the last. Raises ConfigError when the overlap is not smaller than the piece.
     """
 
+    method: ClassVar[str] = "fixed"
+
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""
         return _chunks(document, pieces(document.text, 0, len(document.text), self.chunk_size, self.chunk_overlap))
@@ -53,6 +55,8 @@ class LibrarianSemanticChunker(_SizesInTokens):
     without such headings; a document shorter than `chunk_size` tokens stays whole. A line in a code fence is never a
     heading. Raises ConfigError when the overlap is not smaller than the piece.
     """
+
+    method: ClassVar[str] = "semantic"
 
     def chunk(self, document: Document) -> list[Chunk]:
         """The chunks of one document; none for a document without text."""

@@ -11,10 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragbench.base.fingerprint import plain
 from ragbench.config.settings import Settings
 from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading
 from ragbench.extras.systems.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
+from ragbench.index.lexical import LexicalSpec
 from ragbench.models import bundled
 from ragbench.search.stages.average import AverageScores
 from ragbench.search.stages.context import AddNeighbours
@@ -32,6 +34,7 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("RerankByKeywords", "weight"): 0.3,
     ("RerankByKeywords", "cap"): 5,
     ("RetrieveLexical", "fields"): {"content": 1.0},
+    ("RetrieveLexical", "index"): plain(LexicalSpec(unit="document")),
     ("index", "passage.headings"): False,
     ("index", "encoder.query_prefix"): None,
     ("index", "encoder.passage_prefix"): None,

@@ -6,5 +6,7 @@ from ragbench.index.filters import Facets
 from ragbench.index.index import Part
 
 PART = Part(
-    "facets", fingerprint=lambda index: index.collection, open=lambda index: Facets(index.chunks, index.modified)
+    "facets",
+    fingerprint=lambda index: index.collection,
+    open=lambda index: Facets(index.chunks, index.modified, getattr(index.spec.chunker, "method", "")),
 )

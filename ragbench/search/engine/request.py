@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ragbench.base.bounds import Checked
 from ragbench.base.errors import ConfigError
-from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.base.types import Query, QueryClass, QueryState, Ranking
 from ragbench.corpus.metadata import Date
 from ragbench.search.engine.modes import Mode, Stages, in_mode
 from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.classify import Classify
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.diverse import KeepDiverse
 from ragbench.search.stages.expand_parents import ExpandToParents
@@ -33,7 +34,8 @@ class SearchOptions(Checked):
     instead of asking a model, and `salient_terms` its important words and #tags, for pipelines that expand queries
     (seed 002). `after` (inclusive) and `before` (exclusive) are for pipelines that guarantee notes: the answer is then
     the notes of that time, without a search. `mode` is one of `ragbench.search.engine.modes`. `return_all`
-    asks for 100 hits of 100 recalled notes and 300 ranked chunks (seed 002).
+    asks for 100 hits of 100 recalled notes and 300 ranked chunks (seed 002). `query_class` is used instead of the
+    class that the pipeline would find (seed 003, R5).
     """
 
     hypothesis: str | None = None
@@ -43,6 +45,7 @@ class SearchOptions(Checked):
     before: Date | None = None
     mode: Mode | None = None
     return_all: bool = False
+    query_class: QueryClass | None = None
 
     def in_mode(self, mode: str | None) -> SearchOptions:
         """The options with this mode, unless they have one. ConfigError for an unknown mode."""
@@ -71,8 +74,15 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
         stages = _time_range_stages(stages, options)
     elif options.mode is not None:
         stages = in_mode(pipeline.stages, pipeline.modes, options.mode)
+    if options.query_class is not None:
+        stages = tuple(
+            (name, replace(stage, override=options.query_class) if isinstance(stage, Classify) else stage)
+            for name, stage in stages
+        )
     if options.return_all:
-        stages = tuple((name, _returning_all(stage)) for name, stage in stages)
+        stages = tuple((name, _returning(stage, RETURN_ALL, "returning_all")) for name, stage in stages)
+    elif any(isinstance(stage, Cut) and stage.top_n < top_n for _, stage in stages):
+        stages = tuple((name, _returning(stage, top_n)) for name, stage in stages)
     else:
         stages = _with_diverse_end(stages, top_n)
     return pipeline if stages == pipeline.stages else replace(pipeline, stages=stages)
@@ -81,14 +91,16 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
 _NEEDS: Mapping[tuple[str, ...], str] = {
     ("hypothesis",): "embeds one",
     ("phrasings", "salient_terms"): "expands queries",
+    ("query_class",): "classifies queries",
     ("after", "before"): "guarantees notes; filters by date restrict any search",
 }
 """Options of a search by what supports them: a stage that has their names in its class variable `options`."""
 
 
-def _returning_all(stage: Any) -> Stage:
-    """A stage in a search for all hits: as its method `returning` makes it, where it has one."""
-    changed: Stage = stage.returning(RETURN_ALL) if hasattr(stage, "returning") else stage
+def _returning(stage: Any, n: int, *methods: str) -> Stage:
+    """A stage in a search for `n` hits: as the first of the methods and `returning` that it has makes it."""
+    method = next((each for each in (*methods, "returning") if hasattr(stage, each)), None)
+    changed: Stage = getattr(stage, method)(n) if method else stage
     return changed
 
 

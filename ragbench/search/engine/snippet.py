@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-LENGTH = 300
+LENGTH = 200
 """Characters of a snippet, at most."""
 
 _CACHE_SIZE = 4096  # arms answer the same queries, mostly with the same passages

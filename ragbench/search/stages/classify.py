@@ -36,6 +36,7 @@ class Classify(Checked):
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({Fact.CLASS})
     forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
+    options: ClassVar[frozenset[str]] = frozenset({"query_class"})
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the class of every state and the factor of one source."""

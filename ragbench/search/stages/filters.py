@@ -35,7 +35,7 @@ class FilterDocuments(Checked):
 
     The sources restrict their own search, so that as many hits come back as without filters, if enough documents pass.
     `category` and `author` are names, `tags` admit a document with any of them or with a tag below one (`auth` admits
-    `auth/tokens`), `modified_after` (inclusive) and `modified_before` (exclusive) are dates such as 2026-01-31.
+    `auth/tokens`), `modified_after` and `modified_before` (both inclusive) are dates such as 2026-01-31.
     `doc_type` is declared in the frontmatter or inferred (`ragbench.corpus.doc_type`), `product` and `component` are
     the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the size of the file, `file_types` are
     endings such as `.md`, `heading_levels` (0 to 6) admit chunks that begin under a heading of these levels.
@@ -45,7 +45,7 @@ class FilterDocuments(Checked):
     author: Name | None = None
     tags: tuple[str, ...] = ()  # any of them; auth admits auth/tokens
     modified_after: Date | None = None  # a date, inclusive
-    modified_before: Date | None = None  # a date, exclusive
+    modified_before: Date | None = None  # a date, inclusive
     doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference or documentation (seed 004)
     product: Name | None = None  # the first folder
     component: Name | None = None  # the second

@@ -35,6 +35,8 @@ ANSWER: JsonDict = {
                 "doc_type": "guide",
                 "product": "guides",
                 "component": "",
+                "is_chunked": True,
+                "chunk_method": "header",
             },
             "explanation": None,
         }

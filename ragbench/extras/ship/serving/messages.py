@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.base.types import Hit, ListedDocument, StoredDocument
+from ragbench.base.types import Hit, ListedDocument, QueryClass, StoredDocument
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.extras.ship.serving import examples
 from ragbench.extras.ship.serving.limits import Limits
@@ -79,6 +79,7 @@ class SearchRequest(Message):
     before: Date | None = Field(None, description="the same, up to this date, which is not included")
     mode: Mode | None = Field(None, description="lexical, dense, hybrid, or dense re-ranked by keywords")
     return_all: bool = Field(False, description="return all that is found, up to 100 hits")
+    query_class: QueryClass | None = Field(None, description="the class of the query, for pipelines that classify")
     explain: bool = Field(False, description="say of every hit why it is where it is")
     format: Literal["json", "xml", "markdown"] = Field(
         "json", description="xml: also `context`, all hits as XML; markdown: only `context`, cited passages, no hits"

@@ -35,7 +35,7 @@ _SIMILAR = 5
 _OPTIONS = (
     "rarely needed: top_n; mode (keyword, semantic, hybrid, rerank); "
     f"filters {{{', '.join(SearchFilters.model_fields)}}}; after, before (date range of notes); phrasings, "
-    "salient_terms (lists); return_all; explain; format (markdown; json adds structured results; xml)"
+    "salient_terms (lists); return_all; query_class; explain; format (markdown; json adds structured results; xml)"
 )
 Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET, description="size of the result")]
 
@@ -49,10 +49,10 @@ class SearchTool(Message):
 
 
 class HypothesisTool(Message):
-    """A search by a hypothetical answer."""
+    """A search by a hypothetical answer, which is also the query if there is none (seed 001: 5 hits)."""
 
-    query: str
     hypothesis: str = Field(description="a passage that might answer the query")
+    query: str | None = None
     max_tokens: Budget = DEFAULT_BUDGET
     options: dict[str, Any] = Field({}, description="as in `search`")
 
@@ -92,6 +92,8 @@ def search_request(
     options = tool.model_validate(given).options
     plain = {name: value for name, value in given.items() if name != "options"}
     values = {"format": "json" if earlier else "markdown", **earlier, **options, **plain}
+    if tool is HypothesisTool:
+        values = {"query": values["hypothesis"], "top_n": min(5, service.limits.max_top)} | values
     if values["format"] == "xml":
         values.pop("max_tokens", None)
     return request_type(service.limits).model_validate(values)

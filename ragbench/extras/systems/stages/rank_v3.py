@@ -26,8 +26,8 @@ class RankCandidates(Checked):
 
     Seed 002, "Full-text lexical ranking" (`index.prefixes` has the formula): any salient term, or one that
     begins with it, in a field of `weights` (at least 0); the seed ranks three times as many hits as it returns. When
-    the ranking fails, the documents that hold the query as a substring get the score 1 / place, one chunk each; when
-    that fails, too, the result is empty. A note gives the reason ("Failure fallback").
+    a search fails, the documents that hold the query as a substring get the score 1 / place, one chunk each, and no
+    later stage runs; when that fails, too, the result is empty ("Failure fallback").
     """
 
     depth: Count = 90  # three times the hits that are kept
@@ -47,12 +47,9 @@ class RankCandidates(Checked):
 
     def _ranked(self, state: QueryState, index: Index) -> QueryState:
         text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
-        try:
-            ranking = index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
-        except FAILURES as error:
-            note = f"ranked by place among the files that hold the query, because ranking failed: {error}"
-            state, ranking = state.with_note(note), self.when_failed(state, index)
-        return state.with_ranking(SOURCE, ranking)
+        return state.with_ranking(
+            SOURCE, index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))
+        )
 
     def when_failed(self, state: QueryState, index: Index) -> Ranking:
         """The documents that hold the query, or no hits when that search fails, too."""
@@ -73,7 +70,7 @@ class RankCandidates(Checked):
 
     def returning(self, n: int) -> RankCandidates:
         """The stage for a search that returns `n` hits."""
-        return replace(self, depth=3 * n)
+        return replace(self, depth=max(self.depth, 3 * n))
 
     def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`lexical_matches` of a chunk."""

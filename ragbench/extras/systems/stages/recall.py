@@ -47,8 +47,8 @@ class RecallBySubstring(Checked):
         note = f"{len(found)} candidates hold a term, {by_path} of them in their path"
         return replace(state, candidates=found).with_note(note)
 
-    def returning(self, n: int) -> RecallBySubstring:
-        """The stage for a search that returns `n` hits."""
+    def returning_all(self, n: int) -> RecallBySubstring:
+        """The stage for a search that returns all, at most `n` hits."""
         return replace(self, limit=n)
 
     def describe(self) -> str:

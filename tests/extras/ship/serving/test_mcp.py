@@ -19,6 +19,7 @@ from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.mcp import METRICS, create_server
 from ragbench.extras.ship.serving.messages import SearchAnswer, SearchFilters
 from ragbench.extras.ship.serving.service import SearchService
+from ragbench.extras.ship.serving.tools import HypothesisTool, search_request
 from ragbench.search.engine.context import count_tokens
 from ragbench.search.engine.request import SearchOptions
 
@@ -61,7 +62,7 @@ def test_tools_are_small_and_offer_every_option(talk, service) -> None:
     described = tools["search"].input_schema["properties"]["options"]["description"]
     options = {field.name for field in dataclasses.fields(SearchOptions)} - {"hypothesis"}
     assert all(name in described for name in {"top_n", "explain", "format", *options, *SearchFilters.model_fields})
-    assert tools["search_with_hypothesis"].input_schema["required"] == ["query", "hypothesis"]
+    assert tools["search_with_hypothesis"].input_schema["required"] == ["hypothesis"]
     assert tools["search"].annotations.read_only_hint
     assert "19 documents" in tools["search"].description
 
@@ -153,6 +154,15 @@ def test_a_tool_of_its_own_takes_a_hypothesis(talk) -> None:
     assert "hypothesis" in refused.text  # this pipeline embeds none
     without = talk(lambda client: client.call_tool("search_with_hypothesis", {"query": "tokens"}))
     assert without.is_error and "hypothesis: field required" in without.content[0].text
+
+
+def test_a_hypothesis_alone_is_searched_for_five_hits(make_service) -> None:
+    """Seed 001, HyDE: `hypothesis` is required, `top_n` is optional, 5 without it."""
+    request = search_request(make_service(), {"hypothesis": "Programs use tokens."}, HypothesisTool)
+    assert (request.query, request.hypothesis, request.top_n) == ("Programs use tokens.", "Programs use tokens.", 5)
+    given = {"hypothesis": "Programs use tokens.", "query": "tokens", "options": {"top_n": 7}}
+    request = search_request(make_service(), given, HypothesisTool)
+    assert (request.query, request.top_n) == ("tokens", 7)
 
 
 def test_health_and_metrics(talk) -> None:
