@@ -1,11 +1,16 @@
-"""How long a run will take here: passages to embed, pairs to re-rank, queries to time, by models tried for seconds."""
+"""How long a run will take: passages to embed, pairs to re-rank, queries to time, by models tried for some seconds.
+
+Models are timed without the time spent waiting for a CPU, so that the estimate is that of a quiet machine; `pace` is
+how many times as long they took just now. Passages are counted in characters, because a sample of them is small.
+"""
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import RagbenchError
@@ -13,6 +18,7 @@ from ragbench.base.progress import Step, in_words, report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
+from ragbench.evaluation.machine import waited_ms
 from ragbench.experiment.plan import arm_key, plan
 from ragbench.index.artefacts import Survey
 from ragbench.models.adapter import without_adapter
@@ -31,12 +37,17 @@ if TYPE_CHECKING:
     from ragbench.search.engine.executor import Arm
 
 _CALIBRATION = 1.5
-"""Seconds for which a model is tried."""
-_AT_ONCE = 4
+"""Seconds of a quiet machine for which a model is tried."""
+_FIRST = 8
+"""Passages that show how many can be tried, and pairs that are tried."""
+_LONGEST = 2_000
+"""Characters of a passage that count: encoders cut longer ones."""
 _SMALL, _SMALL_EACH = 64, 0.02
 """Passages for which trying a model is not worth it, and the seconds that one is taken to need."""
-_QUERY, _COLD_START, _REST = 0.03, 5.0, 5.0
-"""Seconds that a query takes without a cross-encoder, a fresh process, and verdicts with the report."""
+_QUERY, _COLD_START, _REST = 0.02, 4.0, 8.0
+"""Seconds that a query takes without a cross-encoder, a fresh process, and reading, verdicts and the report."""
+_BUSY = 1.3
+"""The pace from which the time at the current load is shown, too."""
 
 
 @dataclass(frozen=True)
@@ -54,26 +65,28 @@ class _Pass:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run has to do, in seconds of this machine."""
+    """What a run has to do, in seconds of this machine without other programs; `pace` times as long at its load."""
 
     passes: tuple[_Pass, ...]
     reranking: tuple[Step, ...]
     timing: float
+    pace: float = 1.0
 
     @property
     def steps(self) -> list[Step]:
-        """The steps of a run, for its progress."""
+        """The steps of a run at the current load, for its progress."""
         embedding = [Step("embedding", each.arm, each.seconds or 0.0) for each in self.passes if each.missing]
-        return [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
+        steps = [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
+        return [replace(step, seconds=step.seconds * self.pace) for step in steps]
 
     @property
     def seconds(self) -> float:
-        """All of it."""
-        return sum(step.seconds for step in self.steps) + _REST
+        """All of it on a quiet machine."""
+        return sum(step.seconds for step in self.steps) / self.pace + _REST
 
     @property
     def sentence(self) -> str:
-        """All in words: `about 4 min here: 2 passes over 2,044 chunks (baseline 1 min, recommended 2 min)`."""
+        """All in words: `about 3 min on a quiet machine: 1 pass over 2,044 chunks (baseline 2 min)`."""
         work = [each for each in self.passes if each.missing]
         if work:
             chunks = ", ".join(dict.fromkeys(f"{each.chunks:,}" for each in work))
@@ -85,13 +98,14 @@ class Forecast:
             said.append(f"re-ranking at most {in_words(pairs)}")
         if self.timing:
             said.append(f"timing {in_words(self.timing)}")
-        return f"about {in_words(self.seconds)} here: {', '.join(said)}"
+        now = f"; about {in_words(self.seconds * self.pace)} at the current load" if self.pace > _BUSY else ""
+        return f"about {in_words(self.seconds)} on a quiet machine: {', '.join(said)}{now}"
 
 
 def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *, keep: bool = False) -> Forecast:
     """What the arms will take; chunk tables are built. `keep`: what is embedded to try a model goes into the cache."""
     known: dict[str, set[str]] = {}
-    rates: dict[EncoderSpec | CrossEncoderSpec, float | None] = {}
+    rates: dict[EncoderSpec | CrossEncoderSpec, _Speed | None] = {}
     passes = []
     for arm in arms:
         chunks, missing, seconds = 0, 0, 0.0
@@ -109,42 +123,64 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             seen.update(new)
             if new and vectors.encoder not in rates:
                 with suppress(RagbenchError):  # as below
-                    rates[vectors.encoder] = _seconds_each(vectors.encoder, encoder, new, keep)
-            rate = rates.get(vectors.encoder, 0.0)
+                    rates[vectors.encoder] = _speed(vectors.encoder, encoder, new, keep)
+            rate = rates.get(vectors.encoder, _Speed(0.0))
             tried = tried and rate is not None
             chunks, missing = chunks + arm.index.chunks.n_retrievable, missing + len(new)
-            seconds += len(new) * (rate or 0.0)
+            seconds += _characters(new) * (rate.each if rate else 0.0)
         passes.append(_Pass(arm.name, chunks, missing, seconds if tried else None))
     pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
     reranking = [Step("running stages", arm, each * len(queries), even=False) for arm, each in pairs.items() if each]
     timing = sum(_timing(spec, pairs[arm.name]) for arm in arms) if spec.enabled else 0.0
-    return Forecast(tuple(passes), tuple(reranking), timing)
+    pace = max((rate.pace for rate in rates.values() if rate), default=1.0)
+    return Forecast(tuple(passes), tuple(reranking), timing, pace)
 
 
 def _missing(encoder: Encoder, texts: Sequence[str]) -> list[str]:
     return encoder.missing(texts) if isinstance(encoder, CachedEncoder) else list(texts)
 
 
-def _seconds_each(spec: EncoderSpec, encoder: Encoder, texts: Sequence[str], keep: bool) -> float | None:
-    """The seconds of a passage, by an even sample of the texts; None for a model that is not tried."""
+@dataclass(frozen=True)
+class _Speed:
+    """Seconds that a model takes for each unit of work on a quiet machine; just now it took `pace` times as long."""
+
+    each: float
+    pace: float = 1.0
+
+
+def _measured(work: Callable[[], object], units: int) -> _Speed:
+    """The speed of some work, by the clock without the time that this thread, one of the workers, waited for a CPU."""
+    began, before = time.perf_counter(), waited_ms()
+    work()
+    clock = time.perf_counter() - began
+    quiet = max(clock - (waited_ms() - before) / 1000, clock / 50)
+    return _Speed(quiet / units, clock / quiet)
+
+
+def _characters(texts: Sequence[str]) -> int:
+    return sum(min(len(text), _LONGEST) for text in texts)
+
+
+def _speed(spec: EncoderSpec, encoder: Encoder, texts: Sequence[str], keep: bool) -> _Speed | None:
+    """The speed for each character of a passage, by a sample of the texts; None for a model that is not tried."""
     if is_endpoint(spec.name):
         return None
     if spec.name == DRAFT:
-        return 0.0  # a look into a table
+        return _Speed(0.0)  # a look into a table
     if len(texts) <= _SMALL:
-        return _SMALL_EACH
+        return _Speed(_SMALL_EACH * len(texts) / max(1, _characters(texts)))
     report("estimating the time")
     tried = encoder.encoder if isinstance(encoder, CachedEncoder) and not keep else encoder
-    first, *sample = texts[:: len(texts) // _SMALL]
-    tried.encode_passages([first])  # loads it
-    began, done = time.perf_counter(), 0
-    while done < len(sample) and time.perf_counter() - began < _CALIBRATION:
-        done += len(tried.encode_passages(sample[done : done + _AT_ONCE]))
-    return (time.perf_counter() - began) / done
+    one, *sample = random.Random(0).sample(list(texts), _SMALL)
+    tried.encode_passages([one])  # loads it
+    few, others = sample[:_FIRST], sample[_FIRST:]
+    speed = _measured(lambda: tried.encode_passages(few), _characters(few))
+    more = others[: int(_CALIBRATION * _FIRST / max(speed.each * _characters(few), 1e-9))]
+    return _measured(lambda: tried.encode_passages(more), _characters(more)) if len(more) >= _FIRST else speed
 
 
 def _seconds_of_pairs(
-    arm: Arm, queries: Sequence[Query], rates: dict[EncoderSpec | CrossEncoderSpec, float | None]
+    arm: Arm, queries: Sequence[Query], rates: dict[EncoderSpec | CrossEncoderSpec, _Speed | None]
 ) -> float:
     """The seconds that the cross-encoders of an arm take for a query, 0 where there is none or it is not tried."""
     from ragbench.models.resolve import CrossEncoderSpec
@@ -158,19 +194,19 @@ def _seconds_of_pairs(
                 rates[spec] = None
             elif spec not in rates:
                 with suppress(RagbenchError):  # it fails again, and is reported, where its arm runs
-                    rates[spec] = _seconds_of_pair(spec, arm, queries[0].text)
-            seconds += (rates.get(spec) or 0.0) * int(getattr(stage, "depth", 10))
+                    rates[spec] = _speed_of_pair(spec, arm, queries[0].text)
+            rate = rates.get(spec)
+            seconds += (rate.each if rate else 0.0) * int(getattr(stage, "depth", 10))
     return seconds
 
 
-def _seconds_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> float:
+def _speed_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> _Speed:
     model = arm.index.cross_encoder(spec)
     plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
-    texts = [arm.index.chunks.text(number) for number in range(min(_AT_ONCE, len(arm.index.chunks)))]
+    chunks = arm.index.chunks
+    texts = [chunks.text(number) for number in range(0, len(chunks), max(1, len(chunks) // _FIRST))][:_FIRST]
     plain.score(query, texts[:1])
-    began = time.perf_counter()
-    plain.score(query, texts)
-    return (time.perf_counter() - began) / max(1, len(texts))
+    return _measured(lambda: plain.score(query, texts), len(texts))
 
 
 def _timing(spec: LatencySpec, pairs: float) -> float:
@@ -211,7 +247,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
 
 
 def expected(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> Forecast:
-    """How long a run of the settings will take here; the models are tried for some seconds."""
+    """How long a run of the settings will take; the models are tried for some seconds."""
     shared = settings[0]
     builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
     planned = plan(settings, command, builder)

@@ -14,6 +14,7 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
+from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation import diagnosis, headroom, levels, passages, source_rankings
 from ragbench.experiment import execution, forecast
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ragbench.search.engine.executor import Arm, Outcome
 
 
+_LONG = 60.0
+"""Seconds from which the time of a run is printed before it starts."""
 _RUN_FILES = {
     levels.DOCUMENT: measurements.DOCUMENTS,
     levels.SECTION: measurements.SECTIONS,
@@ -52,7 +55,7 @@ def measure(run: Run) -> None:
             frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
     remaining = [pair for name, pair in planned.arms.items() if name not in frames]
     if shown.watched():
-        _look_ahead(planned, remaining)
+        _look_ahead(planned, remaining, say)
     for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, builder.progress, say):
         each, arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
@@ -68,11 +71,14 @@ def measure(run: Run) -> None:
     run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
 
-def _look_ahead(planned: Plan, remaining: Sequence[tuple[Settings, Arm]]) -> None:
+def _look_ahead(planned: Plan, remaining: Sequence[tuple[Settings, Arm]], say: Say) -> None:
     """Announce the steps to come and their time."""
     arms = [arm for _, arm in remaining]
     if not any(arm.pipeline.live for arm in arms):
-        shown.expect(forecast.forecast(arms, planned.queries, planned.shared.latency, keep=True).steps)
+        coming = forecast.forecast(arms, planned.queries, planned.shared.latency, keep=True)
+        shown.expect(coming.steps)
+        if coming.seconds > _LONG:
+            say(f"this run takes {coming.sentence}")
 
 
 def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:

@@ -219,7 +219,7 @@ class Experiment:
         return forecast.explain(self.settings_to_measure, self.benchmark, self.command)
 
     def expected(self) -> Forecast:
-        """How long `run` will take here; tries the models for some seconds: `.sentence`, `.seconds`."""
+        """How long `run` will take; tries the models for some seconds: `.sentence`, `.seconds`."""
         from ragbench.experiment import forecast
 
         return forecast.expected(self.settings_to_measure, self.benchmark, self.command)

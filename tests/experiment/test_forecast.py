@@ -12,6 +12,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.experiment import forecast
 from ragbench.experiment.plan import plan
 from ragbench.extras.remote.rerank_endpoint import EndpointCrossEncoder
+from ragbench.models.resolve import EncoderSpec
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
 
@@ -43,7 +44,7 @@ def test_the_forecast_counts_passages_once(handbook: Benchmark, settings_of, tmp
     plain, same, named = found.passes
     assert 0 < plain.missing <= plain.chunks == arms[0].index.chunks.n_retrievable  # copies are embedded once
     assert same.missing == 0 < named.missing <= named.chunks
-    assert "2 passes over" in found.sentence and "plain_hybrid" in found.sentence
+    assert "on a quiet machine: 2 passes over" in found.sentence and "plain_hybrid" in found.sentence
     assert {step.task for step in found.steps} == {"embedding", "timing queries"}
     for arm in arms:
         arm.index.prepare(arm.pipeline.needs)
@@ -62,3 +63,31 @@ def test_a_forecast_sends_nothing_to_an_endpoint(
     queries = [topic.query() for topic in handbook.topics]
     coming = forecast.forecast(arms, queries, settings.latency)
     assert asked == [] and coming.reranking == ()
+
+
+def test_an_estimate_does_not_depend_on_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time spent waiting for a CPU is not part of it, time spent waiting for anything else is."""
+    clock, delay = [0.0], [0.0]
+    monkeypatch.setattr(forecast.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(forecast, "waited_ms", lambda: 1000 * delay[0])
+
+    class Model:
+        def __init__(self, others: int) -> None:
+            self.others = others
+
+        def encode_passages(self, texts: list[str]) -> None:
+            work = 1e-4 * sum(map(len, texts)) + 0.001 * len(texts)  # a request to a server, for example
+            clock[0] += work * (1 + self.others)
+            delay[0] += work * self.others
+
+    texts = ["word " * (10 + 7 * number % 300) for number in range(900)]
+    quiet, busy = (forecast._speed(EncoderSpec("x"), Model(others), texts, True) for others in (0, 9))
+    assert quiet is not None and busy is not None
+    assert (quiet.pace, busy.pace) == (pytest.approx(1), pytest.approx(10))
+    assert quiet.each == pytest.approx(busy.each)
+    truth = sum(1e-4 * len(text) + 0.001 for text in texts)
+    assert 1 / 1.5 < quiet.each * sum(map(len, texts)) / truth < 1.5
+    passes = (forecast._Pass("a", 900, 900, 100.0),)
+    assert "about 2 min on a quiet machine" in forecast.Forecast(passes, (), 0.0, busy.pace).sentence
+    assert forecast.Forecast(passes, (), 0.0, busy.pace).sentence.endswith("; about 18 min at the current load")
+    assert "load" not in forecast.Forecast(passes, (), 0.0).sentence
