@@ -21,6 +21,12 @@ def configuration() -> Path:
     return root / "conf" if root else _PACKAGE / "conf"
 
 
+def fitted() -> Path:
+    """The folder of what `ragbench fit --write` keeps: `conf` next to the project file, else the configuration's."""
+    found = project()
+    return found / "conf" if found else configuration()
+
+
 def builtin() -> Path:
     """The folder that holds `corpus` and `qrels` of the built-in benchmark."""
     return checkout() or _PACKAGE / "builtin"

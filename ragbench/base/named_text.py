@@ -1,6 +1,7 @@
 """Learned text in a file of its own, named in a configuration by `NAME@DIGEST`: conf/GROUP/NAME-DIGEST.txt.
 
-Writing a name again adds a file, so that a configuration always names complete text. Shipped text is in NAME.txt."""
+It is next to the project file, where there is one. Writing a name again adds a file, so that a configuration always
+names complete text. Shipped text is in NAME.txt."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ def named(name: str, text: str) -> str:
 
 
 def file_of(group: str, name: str) -> Path:
-    """The file of a name."""
-    return locations.configuration() / group / f"{name}.txt"
+    """The file of a name: that of the project, if it exists, else the shipped one."""
+    own = locations.fitted() / group / f"{name}.txt"
+    return own if own.is_file() else locations.configuration() / group / f"{name}.txt"
 
 
 @lru_cache(16)
@@ -40,7 +42,9 @@ def text_of(group: str, key: str, value: str, what: str) -> str:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{key} is {value}, and {file} cannot be read: install ragbench again") from None
+        raise ConfigError(
+            f"{key} is {value}, and {file} cannot be read: run this in the project that has it, or fit it again"
+        ) from None
     if named(name, text) != value:
         raise ConfigError(
             f"{key} is {value}, and this version of ragbench has other {what} in {file}: measure again with "
@@ -51,7 +55,7 @@ def text_of(group: str, key: str, value: str, what: str) -> str:
 
 def write(group: str, name: str, text: str) -> Path:
     """Write the file of a name and its digest. ConfigError where it cannot be written."""
-    file = file_of(group, named(name, text).replace("@", "-"))
+    file = locations.fitted() / group / f"{named(name, text).replace('@', '-')}.txt"
     try:
         write_text(file, text)
     except OSError as error:

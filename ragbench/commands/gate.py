@@ -15,7 +15,7 @@ fails when one is significantly worse. With too few queries to show either, it p
 reference is pinned in the project, because small losses against the run before would add up."""
 EXAMPLES = """examples:
   ragbench gate --pin @3/recommended                    later runs are compared with this arm
-  ragbench gate                                         the newest run against the pinned one
+  ragbench gate                                         the newest run's arm of the same name against it
   ragbench gate @2/phase1 @1/phase1                     two arms
   ragbench gate results/runs/A results/runs/B --margin 0.01 --latency-tolerance 0.5
 """
@@ -85,7 +85,8 @@ def main(arguments: argparse.Namespace) -> int:
         console.say(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
         return 0
     first, second = ([*named, "@1"] if named else [arguments.baseline or _pinned(), arguments.candidate or "@1"])[:2]
-    baseline, candidate = (measured_arm.find(find(name, settings, console.say)) for name in (first, second))
+    baseline = measured_arm.find(find(first, settings, console.say))
+    candidate = measured_arm.find(find(second, settings, console.say), like=baseline.name)
     checks = gate(baseline, candidate, limits)
     return show(checks, arguments.json)
 

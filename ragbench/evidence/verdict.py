@@ -90,8 +90,11 @@ class Level:
     def _sure(self) -> bool:
         return self.comparison.significant and self.sign_is_sure
 
-    def text(self, smallest_effect: float) -> str:
-        """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: better`."""
+    def text(self, smallest_effect: float, brief: bool = False) -> str:
+        """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: significantly better`.
+
+        If `brief`, without the quality, which the sentence has already.
+        """
         found, quality = self.comparison, self.quality(smallest_effect)
         if found.ties == found.n:
             return f"{self.name}s: none of {counted(found.n, 'query')} changed"
@@ -111,7 +114,7 @@ class Level:
             return f"{numbers}: inconclusive, because {lack} could " + (
                 "show such a gain by chance" if few else "reverse it"
             )
-        return f"{numbers}: {_QUALITY[quality]}"
+        return numbers if brief else f"{numbers}: {_QUALITY[quality]}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,8 @@ def judge(
     outcome = _outcome(quality, cost)
     if exploratory and outcome == "adopt":
         outcome = "confirm"
-    texts = "; ".join(level.text(smallest_effect) for level in found)
+    alike = {level.quality(smallest_effect) for level in found} == {quality}
+    texts = "; ".join(level.text(smallest_effect, brief=alike) for level in found)
     within = f" ({family})" if family else ""
     sentences = [f"Quality {_QUALITY[quality]}: {texts}{within}.", f"Latency {_LATENCY[cost.axis]}: {cost.text}."]
     if quality == "open":

@@ -73,10 +73,10 @@ class Evidence:
         return self.gain not in ("adopt", "uncompared")
 
 
-def find(folder: Path, arm: str | None = None) -> MeasuredArm:
+def find(folder: Path, arm: str | None = None, like: str | None = None) -> MeasuredArm:
     """The arm of a run: `folder` is a results folder, or an arm's folder inside one; `arm` may be omitted for one arm.
 
-    Raises ResultsError for an unknown run or arm.
+    Of several arms without `arm`, the one named `like`. Raises ResultsError for an unknown run or arm.
     """
     inside = not (folder / store.RECORD).is_file() and folder.parent.name == "arms"
     loaded = measurements.load(folder.parent.parent if inside else folder)
@@ -85,12 +85,13 @@ def find(folder: Path, arm: str | None = None) -> MeasuredArm:
     elif arm is not None:
         named = [name for name in loaded.arms if name == arm]
     else:
-        named = loaded.arms
+        named = [like] if like in loaded.arms else loaded.arms
     if not named:
         raise ResultsError(f"the run {loaded.folder} has no arm '{arm or folder.name}'; arms: {', '.join(loaded.arms)}")
     if len(named) > 1:
         raise ResultsError(
-            f"the run {loaded.folder} has several arms ({', '.join(named)}): add --arm NAME, such as --arm {named[-1]}"
+            f"the run {loaded.folder} has several arms ({', '.join(named)}): specify one, such as "
+            f"{loaded.folder.name}/{named[-1]} (arm='{named[-1]}' in Python)"
         )
     overrides = tuple(loaded.record.get("overrides", {}).get(named[0], ()))
     return MeasuredArm(named[0], loaded, Settings(named[0], loaded.config(named[0]), overrides))
@@ -119,7 +120,7 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
 
 def _topics(found: Measurements) -> str:
     split = str(found.record["split"])
-    return "all topics" if split == "all" else f"the {split} topics"
+    return "all queries" if split == "all" else f"the {split} queries"
 
 
 def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: Prediction | None = None) -> str | None:

@@ -92,8 +92,8 @@ def below(results: Measurements) -> list[str]:
         said = [f"change of the mean [low high], {results.interval} CI"]
     if label := results.exploratory:
         said.append(label)
-    more = "Details by query type and stage: open the report or run ragbench compare"
-    return [*said, *_reasons(results), *expected_lines(results), more]
+    more = ["Details by query type and stage: open the report or run ragbench compare"] if len(frame) else []
+    return [*said, *_reasons(results), *expected_lines(results), *more]
 
 
 def _wrapped(sentence: str) -> list[str]:

@@ -108,16 +108,25 @@ def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -
     assert "--max-loss must be between 0 and 1" in refused(capsys, "calibrate", "--max-loss", "2", *place)
 
 
-def test_calibrate_keeps_its_fit(capsys, place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import shutil
-
-    conf = tmp_path / "conf"
-    shutil.copytree(locations.configuration(), conf)
-    monkeypatch.setattr(locations, "configuration", lambda: conf)
+def test_calibrate_keeps_its_fit_next_to_the_project_file(
+    capsys, place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
+    monkeypatch.chdir(tmp_path / "below")
     assert "use it with: calibration=mine" in call(capsys, "calibrate", "--write", "mine", "--depth", "5", *place)
-    assert "on 12 training queries of" in (conf / "calibration" / "mine.yaml").read_text()
+    kept = tmp_path / "conf" / "calibration" / "mine.yaml"
+    assert "on 12 training queries of" in kept.read_text()
+    assert not (locations.configuration() / "calibration" / "mine.yaml").exists()
     settings = composition.compose(["calibration=mine", "p10=on"])
     assert "by a curve" in repr(settings.pipeline)
+    assert "mine" in call(capsys, "list", "switches")
+    assert "is a built-in option" in refused(capsys, "calibrate", "--write", "isotonic", *place)
+    # A project may come from anywhere: its options name only classes that ragbench fits.
+    kept.write_text("_target_: antigravity.Fly\n")
+    assert "has the class antigravity.Fly" in refused(capsys, "search", "queue", "calibration=mine")
+    monkeypatch.chdir(place[-1].partition("=")[2].removesuffix("/results"))
+    assert "calibration cannot be 'mine'" in refused(capsys, "search", "queue", "calibration=mine")
     assert "--write must be a name" in refused(capsys, "calibrate", "--write", "../x", *place)
     assert "--write must be a name" in refused(capsys, "calibrate", "--write", "on", *place)
 

@@ -50,8 +50,10 @@ def test_as_json(run: Path, capsys) -> None:
 def test_bad_input_is_one_sentence(run: Path, capsys) -> None:
     assert cli.main(["gate", str(run), str(run)]) == 2
     err = capsys.readouterr().err
-    assert "has several arms" in err
+    assert f"has several arms (old, worse, slow): specify one, such as {run.name}/slow (arm='slow' in Python)" in err
     assert err.count("\n") == 1
+    # Of the new run, the arm that has the name of the old one.
+    assert cli.main(["gate", f"{run / 'arms' / 'worse'}", str(run)]) == 0
     assert cli.main(["gate", "a", "b", "c"]) == 2
     assert "ragbench gate OLD NEW" in capsys.readouterr().err
 

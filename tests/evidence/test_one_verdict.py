@@ -156,7 +156,7 @@ def test_export_and_mlflow(arm: str, run: Measurements) -> None:
     verdict, reason = told(run)[arm]
     found = measured_arm.evidence(measured_arm.find(run.folder, arm))
     assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
-    assert found.sentence == f"Against base on the test topics: {reason}"
+    assert found.sentence == f"Against base on the test queries: {reason}"
     assert verdict_tags(run, arm) == {"ragbench.verdict": verdict, "ragbench.reason": reason}
     assert verdict_tags(run, "base") == {}
 
@@ -207,12 +207,12 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     tags = verdict_tags(five, "low")
     said.append((tags["ragbench.verdict"], tags["ragbench.reason"]))
     exported = measured_arm.evidence(measured_arm.find(five.folder, "low"))
-    said.append((exported.gain, exported.sentence.removeprefix("Against base on the test topics: ")))
+    said.append((exported.gain, exported.sentence.removeprefix("Against base on the test queries: ")))
     assert set(said) == {(outcome, reason)}
     assert page_tables.verdicts(five).rows[0][1].text.split()[-1] == outcome
     checks = gate.gate(measured_arm.find(five.folder, "base"), measured_arm.find(five.folder, "low"))
     assert (checks[1].outcome, checks[1].said[:6]) == ("not checked", "open: ")
-    assert reason.split(": ", 1)[1].split(". Latency")[0] in checks[1].said
+    assert reason.split(": ", 1)[1].split(". Latency")[0] in checks[1].said.replace(": inconclusive (", " (")
     assert "as a pair of its own it would be worse" in checks[1].said
     assert cli.main(["gate", "five/base", "five/low", "--json", results]) == 3
     assert json.loads(capsys.readouterr().out)["checks"][1]["said"] == checks[1].said

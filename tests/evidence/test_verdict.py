@@ -113,6 +113,13 @@ def test_both_levels_are_named():
     assert "passages -0.031 [-0.050, -0.012], p = 0.002: significantly worse" in verdict.reason
 
 
+def test_a_word_that_holds_for_every_level_is_printed_once():
+    for found, word in ((GAIN, "significantly better"), (LOSS, "significantly worse"), (NOISE, "inconclusive")):
+        levels = {"document": level(found), "passage": level(found, "passage")}
+        reason = judge(levels, Cost(None, None), EFFECT).reason
+        assert reason.startswith(f"Quality {word}: documents ") and reason.count(word) == 1, reason
+
+
 def test_what_keeps_a_gain_from_counting_is_said():
     reason = judge({"document": level(GAIN), "passage": level(NOISE, "passage")}, Cost(None, None), EFFECT).reason
     assert "Not adopted: passages must be non-inferior (margin 0.02) but may lose up to 0.020." in reason

@@ -264,8 +264,9 @@ def before(
 def ended(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The exit code of a command, and its errors."""
     code, said = cli.main(words), capsys.readouterr().err
-    remedy = re.search(r"(--cost-open|--force)\b|such as (data\.queries=new\.csv|--arm \S+)", said)
+    remedy = re.search(r"(--cost-open|--force)\b|such as (data\.queries=new\.csv)|\((arm=)'(\S+)'", said)
     more = shlex.split(remedy[remedy.lastindex or 0]) if remedy else []
+    more = ["--arm", *more] if remedy and remedy[3] else more
     if code == 2 and more and more[0] not in words:  # what a refusal names
         return ended([*words, *more], capsys)
     return code, said

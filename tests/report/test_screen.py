@@ -92,6 +92,13 @@ def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> Non
     assert "better; p95?" in printed(measurements.load(tmp_path / "untimed"), 80)
 
 
+def test_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:
+    """`ragbench compare` needs two arms, and there is no report to open."""
+    assert screen.below(measurements.load(write_results(tmp_path / "run", {"alone": LOW}))) == [
+        "[low high] = 95% CI of the mean"
+    ]
+
+
 def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "better": HIGH}
     few = {name: values[:2] for name, values in arms.items()}

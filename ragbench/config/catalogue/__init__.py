@@ -90,6 +90,8 @@ CLASSES = {
 }
 """What gives a section its keys and defaults; some sections have those of their kind."""
 
+_FITTED = ("calibration", "rank")
+"""Groups to which a project can add options: what `ragbench fit --write` writes."""
 _NO_SWITCHES = ("data", "exp", "tune")
 _TEXT = "tag:yaml.org,2002:str"
 _CONFIG, _SWITCHES = "config.yaml", "switches.yaml"
@@ -188,10 +190,14 @@ class _Declaration:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All of the configuration in `folder`; `version` has path, time of change and size of every file."""
+    """All of the configuration in `folder`; `version` has path, time of change and size of every file.
+
+    `fitted` is the folder of what was fitted in a project.
+    """
 
     folder: Path
     version: tuple[tuple[str, int, int], ...] = ()
+    fitted: Path | None = None
 
     @cached_property
     def experiments(self) -> tuple[Experiment, ...]:
@@ -209,6 +215,8 @@ class Catalogue:
         found = {group: set(options) for group, options in self._together.items()}
         for folder in (path for path in self.folder.iterdir() if path.is_dir()):
             found.setdefault(folder.name, set()).update(path.stem for path in folder.glob("*.yaml"))
+        for path in _fitted_files(self.fitted):
+            found.setdefault(path.parent.name, set()).add(path.stem)
         for group, options in found.items():
             default = self._listed.get(group)
             if _ON in options or (isinstance(default, yaml.ScalarNode) and default.value == _OFF):
@@ -398,7 +406,18 @@ class Catalogue:
         together = self._together.get(group, {}).get(name)
         if not file.is_file() and (together or name == _OFF):
             return together
+        if self.fitted and not file.is_file() and group in _FITTED:
+            return self._fitted_declaration(group, self.fitted / group / f"{name}.yaml")
         source = read_source(file)
+        return _Declaration(source, source.root, source.description)
+
+    def _fitted_declaration(self, group: str, file: Path) -> _Declaration:
+        """The option of a project. Raises ConfigError for classes other than those of the group: making one runs it."""
+        source = read_source(file)
+        shipped = {each for path in (self.folder / group).glob("*.yaml") for each in _targets_of(read_source(path))}
+        if unknown := [each for each in _targets_of(source) if each not in shipped]:
+            allowed = ", ".join(sorted(shipped))
+            raise ConfigError(f"{file} has the class {unknown[0]}: ragbench fit writes only {allowed}")
         return _Declaration(source, source.root, source.description)
 
     def _read_option(self, group: str, name: str, above: tuple[str, ...] = ()) -> Option:
@@ -449,13 +468,24 @@ def read(folder: Path | None = None) -> Catalogue:
     folder = folder or locations.configuration()
     if not (folder / _CONFIG).is_file():
         raise ConfigError(f"the configuration folder {folder} has no config.yaml: install ragbench again")
-    stats = [(path, path.stat()) for path in sorted([*folder.glob("*.yaml"), *folder.glob("*/*.yaml")])]
-    return _catalogue(folder, tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats))
+    own = locations.fitted() if folder == locations.configuration() else folder
+    fitted = own if own != folder else None
+    files = sorted([*folder.glob("*.yaml"), *folder.glob("*/*.yaml"), *_fitted_files(fitted)])
+    stats = [(path, path.stat()) for path in files]
+    return _catalogue(folder, tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats), fitted)
 
 
 @lru_cache(maxsize=4)
-def _catalogue(folder: Path, version: tuple[tuple[str, int, int], ...]) -> Catalogue:
-    return Catalogue(folder, version)
+def _catalogue(folder: Path, version: tuple[tuple[str, int, int], ...], fitted: Path | None) -> Catalogue:
+    return Catalogue(folder, version, fitted)
+
+
+def _fitted_files(fitted: Path | None) -> list[Path]:
+    return [path for group in _FITTED for path in (fitted / group).glob("*.yaml")] if fitted else []
+
+
+def _targets_of(source: Source) -> list[str]:
+    return list(targets(node_of(source, source.root)))
 
 
 def _listed_in(declared: _Declaration) -> list[yaml.Node]:

@@ -1,4 +1,4 @@
-"""Save what was learned as an option of the configuration: conf/GROUP/NAME.yaml and the trees next to it."""
+"""Save what was learned as an option of the project: conf/GROUP/NAME.yaml and the trees next to it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from ragbench.search.stages.rank import Rank
 
 
 def check(name: str | None, reserved: Sequence[str] = ("on", "off")) -> None:
-    """Raise ConfigError for a `--write` that cannot name an option of the configuration."""
+    """Raise ConfigError for a `--write` that cannot name an option of the configuration, or has no place."""
     if name is not None and (not re.fullmatch(r"\w[\w-]*", name) or name in reserved):
         raise ConfigError(
             f"--write must be a name of letters, digits and hyphens other than {', '.join(reserved)}, got {name}"
         )
+    if name is not None and locations.project() is None and locations.checkout() is None:
+        raise ConfigError("--write needs a project to write to: run ragbench init FOLDER first")
+    shipped = locations.configuration()
+    if name is not None and locations.fitted() != shipped and [*shipped.glob(f"*/{name}.yaml")]:
+        raise ConfigError(f"--write {name} is a built-in option: choose another name")
 
 
 def write(group: str, name: str, target: type, comment: str, values: str) -> Path:
     """Write conf/<group>/<name>.yaml: the comment in lines, the class, and the YAML text `values`."""
-    path = locations.configuration() / group / f"{name}.yaml"
+    path = locations.fitted() / group / f"{name}.yaml"
     lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
     try:
         write_text(path, f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}")
