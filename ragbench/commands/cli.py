@@ -162,7 +162,7 @@ def _suggestion(command: str) -> str:
 def entry() -> None:
     """The console script."""
     if "_ARGCOMPLETE" in os.environ:
-        from ragbench.commands import completer as completion
+        from ragbench.commands import completion
 
         completion.answer()
     os.environ.setdefault(*processes.SAFE_PATH)

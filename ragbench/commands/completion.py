@@ -1,8 +1,17 @@
-"""`ragbench completion`."""
+"""`ragbench completion`, and what a shell may put where the cursor is.
+
+The shell runs `ragbench` with `_ARGCOMPLETE` set; argcomplete reads the parser of the command that is on the line.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
+from collections.abc import Collection
+from functools import partial
+
+from ragbench.commands import SUMMARY, WORDS, call
 
 DESCRIPTION = "Print the lines that make a shell complete commands, options, experiments and keys."
 EXAMPLES = """examples:
@@ -23,3 +32,57 @@ def main(arguments: argparse.Namespace) -> int:
 
     print(shellcode(["ragbench"], shell=arguments.shell))
     return 0
+
+
+def answer() -> None:
+    """Answer the shell and end the process, when a shell asks."""
+    import argcomplete
+    from argcomplete.completers import SuppressCompleter  # without an answer the shell offers file names
+
+    line = parser(os.environ.get("COMP_LINE", ""))
+    argcomplete.autocomplete(line, always_complete_options=False, default_completer=SuppressCompleter())
+
+
+def parser(line: str) -> argparse.ArgumentParser:
+    """The parser of a line: all commands, and the arguments of the named one, whose module alone is imported."""
+    root = argparse.ArgumentParser(prog="ragbench")
+    commands = root.add_subparsers()
+    typed = line.split()[1:]
+    done = typed if line.endswith(" ") else typed[:-1]  # the last word may still become another one
+    called = call(done) if done else None
+    for name in dict.fromkeys((*SUMMARY, *(done[:1] if called else ()))):
+        commands.add_parser(name)
+    if called is None:
+        return root
+    command = commands.choices[done[0]]
+    if " " in called.name and done[0] in SUMMARY:
+        command = command.add_subparsers().add_parser(called.name.split()[1])
+    importlib.import_module(called.module).add_arguments(command)
+    for action in command._actions:
+        if not action.option_strings:
+            words = (*(() if called.rest else WORDS.get(called.name, ())), *(action.choices or ()))
+            action.completer = partial(offer, words, action.dest)  # type: ignore[attr-defined]  # argcomplete reads it
+    return root
+
+
+def offer(words: Collection[str], kind: str, prefix: str, **context: object) -> list[str]:
+    """Sub-commands and choices; and overrides, where also files are possible only once a letter is typed."""
+    return [*words, *(overrides(prefix) if kind == "overrides" or (kind == "words" and prefix) else ())]
+
+
+def overrides(prefix: str) -> list[str]:
+    """Keys up to their `=`, then values; after a comma the next value. The shell keeps what begins with `prefix`."""
+    from ragbench.config import catalogue
+
+    known = catalogue.read()
+    key, equals, begun = prefix.partition("=")
+    if not equals:
+        keys = ["+exp" if prefix.startswith("+") else "exp", *(group.name for group in known.groups)]
+        return [f"{each}=" for each in (*keys, *(parameter.key for parameter in known.parameters if prefix))]
+    defaults = {parameter.key: parameter.default for parameter in known.parameters}
+    values = {key: ["true", "false"] if value in ("true", "false") else [value] for key, value in defaults.items()}
+    values |= {group.name: [option.name for option in group.options] for group in known.groups}
+    values["exp"] = [each.name for each in known.experiments]
+    head, comma, _ = begun.rpartition(",")
+    offered = [each for each in values.get(key.lstrip("+"), ()) if each not in head.split(",") and "{" not in each]
+    return [f"{key}={head}{comma}{each}" for each in offered]

@@ -134,7 +134,7 @@ def test_code_for_every_shell(shell: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_word_of_a_command_is_completed_for_every_command() -> None:
-    from ragbench.commands.completer import parser
+    from ragbench.commands.completion import parser
 
     for command in (*everything(), *OLD):
         parser(f"ragbench {command} ")
