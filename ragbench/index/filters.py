@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ class Facets:
         self._chunk_method = chunk_method
         self._table = table
         self._modified = modified
+        self.metadata_of = lru_cache(10_000)(self._metadata_of)  # inferring the type of a document reads its text
 
     def passing(self, filters: Filters) -> NDArray[np.bool_]:
         """Whether each document meets all conditions, shape (n_documents,)."""
@@ -75,7 +76,7 @@ class Facets:
         """The type of every document: declared, else inferred from its name and text (seed 004)."""
         return [self._doc_type(document) for document in range(self._table.n_documents)]
 
-    def metadata_of(self, document: int) -> DocumentMetadata:
+    def _metadata_of(self, document: int) -> DocumentMetadata:
         """The metadata that seed 004 keeps next to every chunk of a document, by its row."""
         modified = datetime.datetime.fromtimestamp(self._modified[document], datetime.UTC)
         first, last = self._table.chunks_of(document)

@@ -64,6 +64,14 @@ def test_a_hit_that_does_not_fit_gives_its_best_sentences() -> None:
     assert (passage.start_line, passage.end_line) == (5, 8)
 
 
+def test_whole_passages_come_first_then_cuts_of_further_hits() -> None:
+    """Each hit has 96 tokens, its citation 12. 220 tokens: 96 + 12, then 70% of 96 (66) + 12, then the other 34."""
+    texts = [f"{'Alpha beta gamma delta. Other new old word. ' * 9}Alpha keys rotate {n} ok." for n in "abc"]
+    made = context("rotate", [hit(n, text, path=f"{n}.md") for n, text in enumerate(texts, 1)], 220)
+    assert [count_tokens(passage.text) for passage in made.passages] == [96, 66, 21]
+    assert all(passage.text.endswith(f"rotate {n} ok.") for passage, n in zip(made.passages, "abc", strict=True))
+
+
 def test_neighbours_are_one_passage_and_nothing_is_repeated() -> None:
     whole = "One two.\n\nThree four.\n\nFive six."
     hits = [hit(2, whole[10:21], 10, 3), hit(1, whole[:8]), hit(3, whole[12:], 12, 3), hit(4, whole[:8], path="b.md")]

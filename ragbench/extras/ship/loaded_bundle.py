@@ -99,7 +99,7 @@ class LoadedBundle:
     def search(self, text: str, top_n: int = 10, *, max_tokens: int | None = None, **more: Any) -> list[Hit] | Context:
         """Return the hits of `answer`, which takes `more`; with `max_tokens`, passages that fit into that many tokens.
 
-        Passages are chosen from the first 50 hits or `top_n`, whichever is more. For example,
+        Passages are chosen from the first 30 hits or `top_n`, whichever is more. For example,
         `bundle.search("rotate a key", max_tokens=2000).text` is cited markdown for a language model.
         """
         if max_tokens is None:

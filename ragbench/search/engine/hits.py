@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def hits(state: QueryState, index: Index, top_n: int) -> list[Hit]:
     """The guaranteed hits of a state, then the first `top_n` others of its fused ranking, without explanations."""
     places = enumerate(first_hits(state, top_n), start=1)
-    return [_hit(rank, score, chunk, state, index) for rank, (chunk, score) in places]
+    sources = [(name, frozenset(state.rankings[name].chunks.tolist())) for name in sorted(state.rankings)]
+    return [_hit(rank, score, chunk, state, index, sources) for rank, (chunk, score) in places]
 
 
 def first_hits(state: QueryState, top_n: int) -> list[tuple[int, float]]:
@@ -28,8 +29,12 @@ def first_hits(state: QueryState, top_n: int) -> list[tuple[int, float]]:
     return [*guaranteed, *[each for each in listed if each[0] not in state.guaranteed][:top_n]]
 
 
-def _hit(rank: int, score: float, chunk: int, state: QueryState, index: Index) -> Hit:
+def _hit(
+    rank: int, score: float, chunk: int, state: QueryState, index: Index, sources: Sequence[tuple[str, frozenset[int]]]
+) -> Hit:
+    """The hit of a chunk; `sources` are the chunks that each source found, by its name."""
     table, facets = index.chunks, index.facets
+    members = with_children(chunk, table)
     document = int(table.document[chunk])
     (start, end), (start_line, end_line) = table.span(chunk), table.lines(chunk)
     named = state.guaranteed.get(chunk)
@@ -48,7 +53,7 @@ def _hit(rank: int, score: float, chunk: int, state: QueryState, index: Index) -
         end_line=end_line,
         text=table.text(chunk),
         context=join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
-        matches=(*([named] if named else []), *_sources(chunk, state, table)),
+        matches=(*([named] if named else []), *(name for name, found in sources if not found.isdisjoint(members))),
         guaranteed=named is not None,
         metadata=facets.metadata_of(document),
     )
@@ -59,12 +64,6 @@ def with_children(chunk: int, table: ChunkTable) -> list[int]:
     if chunk < table.n_retrievable:
         return [chunk]
     return [chunk, *np.flatnonzero(table.parent == chunk).tolist()]
-
-
-def _sources(chunk: int, state: QueryState, table: ChunkTable) -> list[str]:
-    """The sources whose rankings contain the chunk or one of its children, sorted."""
-    members = with_children(chunk, table)
-    return sorted(name for name, ranking in state.rankings.items() if np.isin(ranking.chunks, members).any())
 
 
 def join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
