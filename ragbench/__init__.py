@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.native import save_benchmark
     from ragbench.config.own_stage import stage
-    from ragbench.evaluation.own_measures import measure
+    from ragbench.evaluation.measures import measure
     from ragbench.extras.fit.workbench import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.ship.opening import load
@@ -55,7 +55,7 @@ HOME = {
     "evaluate": "ragbench.workbench.evaluate",
     "load": "ragbench.extras.ship.opening",
     "load_benchmark": "ragbench.benchmark.load",
-    "measure": "ragbench.evaluation.own_measures",
+    "measure": "ragbench.evaluation.measures",
     "mlflow_metrics": "ragbench.tracking",
     "pipeline": "ragbench.workbench.composed",
     "remember": "ragbench.base.query_memory",

@@ -14,8 +14,8 @@ import termios
 import pytest
 
 from ragbench.base import progress as steps
+from ragbench.base.console import BEAT, Nothing, Pipe, in_terminal
 from ragbench.base.progress import Progress, Step, in_words
-from ragbench.base.progress_views import BEAT, Nothing, Pipe, in_terminal
 
 
 class Clock:
@@ -149,7 +149,7 @@ def test_nothing_is_drawn_while_an_answer_is_printed() -> None:
 RESULT = """
 import sys, time
 from ragbench.base import progress as steps
-from ragbench.base.progress_views import in_terminal
+from ragbench.base.console import in_terminal
 with in_terminal() as progress, steps.shown(progress):
     progress("timing", 1, 9)
     progress.say("provisional: recommended " + "is better than baseline and " * 5)

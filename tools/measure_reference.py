@@ -13,8 +13,7 @@ import numpy as np
 
 from ragbench.base import console
 from ragbench.base.console import markdown
-from ragbench.base.errors import ConfigError, RagbenchError
-from ragbench.base.exit_codes import BAD_INPUT
+from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_between, write_text
 from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TEST

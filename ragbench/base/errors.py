@@ -1,15 +1,32 @@
-"""Errors that you can act on: each message is one sentence that names the thing and the remedy.
+"""Errors that you can act on, and the exit codes of the command line; 0 means success.
 
-The command line prints the message and exits with code 2; no traceback is shown for these.
-No message contains a password.
+Each message is one sentence that names the thing and the remedy. The command line prints it and exits with code 2; no
+traceback is shown for these. No message contains a password.
 """
 
 import re
+
+FAILED = 1
+
+"""A check did not pass (`data check`, `verify`, `gate`), or arms of an experiment failed."""
+
+BAD_INPUT = 2
+
+"""Bad input, or a part that is missing; one sentence on stderr names it."""
+
+NOT_CHECKED = 3
+
+"""Nothing failed, but there are too few topics, or too uncertain times, to show what `gate` was asked to show."""
+
+INTERRUPTED = 130
+
+"""Stopped with Ctrl-C or SIGTERM; what was finished is kept."""
 
 _SECRET_NAME = (
     r"(?:[\w-]*[-_])?(?:authorization|cookie|password|passwd|pwd|secret|token|auth|sig|signature"
     r"|(?:api|access|auth|private|subscription)[-_]?key)|key"
 )
+
 _SECRETS = (
     (re.compile(r"(?<=://)([^\s/?#'\"@:]*):[^\s/?#'\"]*@"), r"\1:***@"),
     (re.compile(r"(?<=http://|ttps://)[^\s/?#'\"]+@"), "***@"),

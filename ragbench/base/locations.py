@@ -1,11 +1,22 @@
-"""Folders: the configuration and the built-in benchmark are next to the package in a checkout, inside it in a wheel."""
+"""Folders: the configuration, the built-in benchmark, the project, and data of the wheels of other projects.
+
+The configuration and the built-in benchmark are next to the package in a checkout, inside it in a wheel. A bundle may
+carry data of other wheels for a small installation: it has the same place below the folder `carried` as below the root
+of the wheel. It is data or code of others, so its reader compares its digest with one that is written in this package.
+"""
 
 from __future__ import annotations
 
 import os
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+CARRIED = "carried"
+
+_bundles: list[Path] = []
+
 PROJECT_FILE = "ragbench.yaml"
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -55,3 +66,17 @@ def state() -> Path:
     That is `ragbench` in `XDG_STATE_HOME`, or in `~/.local/state`.
     """
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ragbench"
+
+
+def look_also_in(bundle: Path) -> None:
+    """Find what is not installed in the folder of this bundle, if it carries anything."""
+    if (bundle / CARRIED).is_dir() and bundle not in _bundles:
+        _bundles.append(bundle)
+
+
+def in_wheel(wheel: str, path: str) -> Path | None:
+    """A file or folder at `path` below the root of an installed wheel, else of a bundle that has it, else None."""
+    try:
+        return Path(str(distribution(wheel).locate_file(path)))
+    except PackageNotFoundError:
+        return next((place for bundle in reversed(_bundles) if (place := bundle / CARRIED / path).exists()), None)

@@ -2,7 +2,7 @@
 
 A loop over rows calls a `Progress` with the name of a task, the rows done and all rows. The functions below
 report to the one that is shown, if any: `steps` rows of a task, `ticks` and `track` rows of a part of one, `arm` for
-which arm. The views (`ragbench.base.progress_views`) only read the model.
+which arm. The views (`ragbench.base.console`) only read the model.
 """
 
 from __future__ import annotations

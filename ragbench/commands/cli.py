@@ -16,8 +16,7 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 from ragbench.base import console, processes
-from ragbench.base.errors import ArmsFailed, ConfigError, RagbenchError
-from ragbench.base.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.boundary.capabilities import trust

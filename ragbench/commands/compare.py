@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.evidence.replication import agreement, effects
+    from ragbench.evidence.field import agreement, effects
     from ragbench.results import measurements, verdicts
 
     loaded: dict[str, measurements.Measurements] = {}

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.errors import RagbenchError
-from ragbench.base.exit_codes import BAD_INPUT
+from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.numbers import counted
 
 DESCRIPTION = "Check every part that a run needs by using it, and print the remedy if one fails."

@@ -58,10 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when the candidate is worse, 3 when too little is known to say."""
-    from ragbench.base.checks import show
     from ragbench.config import composition, project
     from ragbench.export import measured_arm
-    from ragbench.export.gate import Limits, gate
+    from ragbench.export.gate import Limits, gate, show
     from ragbench.workbench.runs import find, split_words
 
     with as_options():

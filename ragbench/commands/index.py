@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.exit_codes import FAILED
+from ragbench.base.errors import FAILED
 
 if TYPE_CHECKING:
     from ragbench.index.artefacts import ArtefactStore

@@ -2,32 +2,77 @@
 
 from __future__ import annotations
 
+import codecs
+import datetime
 import hashlib
 import json
 import os
 import posixpath
 import re
 import stat
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
+
+import yaml
 
 from ragbench.base import progress
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
-from ragbench.corpus import word_file
-from ragbench.corpus.decoding import decode
+from ragbench.boundary.yaml import read_frontmatter
 from ragbench.corpus.file_warning import FAILURES, FileWarning, OnError
 from ragbench.corpus.folder import MARKDOWN, FoundFile, find_files, other_files, printable
-from ragbench.corpus.frontmatter import split_frontmatter
 from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown, without_modules
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
+
+if TYPE_CHECKING:
+    from docx.table import Table
+    from docx.text.paragraph import Paragraph
+
+ENDING = ".docx"
+
+_MOST_BYTES = 100_000_000  # unpacked; a small file may unpack to anything
+
+_PROPERTIES = {
+    "title": "title",
+    "subject": "description",
+    "author": "author",
+    "keywords": "keywords",
+    "category": "category",
+}
+
+_MARKUP = re.compile(r"(?:#{1,6}|[-*+>]|```|~~~|---)(?:\s|$)")
+
+_BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+
+_UNCLOSED = re.compile(r"---[ \t]*\n\s*[\w\"'][\w \"'.-]*:(?:\s|\Z)")
+
+_UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # YAML escapes can make them; no file or terminal takes them
+
+# PyYAML lets the errors of int(), date() and dict lookups through: `d: 2026-02-30`, `b: !!bool x`, `n: !!int`.
+_YAML_ERRORS = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+_MAX_CHARS = 65_536  # a longer text takes seconds in PyYAML
+
+_MAX_VALUES = 10_000
+
+_MAX_DEPTH = 20
+
+_BYTE_ORDER_MARKS = (
+    # UTF-32 first: its little-endian mark begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 # White space would break TREC files; control characters and bytes that are not UTF-8 would break all output.
 _NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")
@@ -114,7 +159,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     """The document of one file, with links still unresolved (`resolve_links`); never raises, whatever the bytes.
 
     `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date. A
-    Word document (`.docx`) is read as the markdown of `ragbench.corpus.word_file`.
+    Word document (`.docx`) is read as the markdown of `ragbench.corpus.reader`.
     """
     text, warnings = _decode_file(path, raw)
     frontmatter = split_frontmatter(text)
@@ -156,14 +201,14 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
 
 
 def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
-    if not path.lower().endswith(word_file.ENDING):
+    if not path.lower().endswith(ENDING):
         return decode(path, raw)
     if find_spec("docx") is None:
         message = "it is a Word document: run pip install 'ragbench[word]' to read it, or exclude it."
         return "", [FileWarning(path, "unreadable", message)]
     try:
-        return word_file.to_markdown(raw), []
-    except word_file.NotWord as error:
+        return to_markdown(raw), []
+    except NotWord as error:
         return "", [FileWarning(path, "unreadable", f"it {error}; save it again or remove it.")]
 
 
@@ -243,3 +288,186 @@ def _list_problems(root: Path, warnings: Sequence[FileWarning]) -> str:
     more = f"; and {len(warnings) - 5} more" if len(warnings) > 5 else ""
     count = "one problem" if len(warnings) == 1 else f"{len(warnings)} problems"
     return f"{count} in files below {root}: {listed}{more}"
+
+
+def decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
+    """The text of a file: UTF-8, else what its byte order mark says, else Windows-1252. Never raises.
+
+    A byte order mark is dropped, CRLF and CR become LF, NUL becomes U+FFFD (as CommonMark 2.3 asks), so a character
+    offset into the result is valid everywhere downstream.
+    """
+    warnings: list[FileWarning] = []
+    encoding = next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), None)
+    if encoding is None:
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            encoding = "cp1252"
+            where = f"byte {error.start} is not UTF-8"
+        else:
+            where = ""
+    else:
+        where = "according to its byte order mark"
+    if encoding is not None:
+        text = raw.decode(encoding, errors="replace")
+        warnings.append(FileWarning(path, "encoding", f"read as {encoding} because {where}; save the file as UTF-8."))
+    if "\0" in text:
+        warnings.append(FileWarning(path, "nul-bytes", f"{text.count(chr(0))} NUL bytes in the text; remove them."))
+        text = text.replace("\0", "\ufffd")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), warnings
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """The parsed mapping (`{}` when absent or malformed) and the offset at which the body starts.
+
+    `problem` is (warning name, message) when something was wrong, else None.
+    """
+
+    fields: Mapping[str, Any]
+    body: int
+    problem: tuple[str, str] | None = None
+
+
+def split_frontmatter(text: str) -> Frontmatter:
+    """Read the frontmatter at the very start of `text` (LF line ends); never raises.
+
+    It stands between a first line `---` and a line `---` or `...`. A block that is not YAML is removed from the body. A
+    block that is YAML but not a mapping (prose between two rules) and one without a closing line stay in the body.
+    """
+    if not text.startswith("---"):
+        return Frontmatter({}, 0)
+    block = _BLOCK.match(text)
+    if block is None:
+        if _UNCLOSED.match(text):
+            message = "the frontmatter opened in line 1 is never closed; add a line `---` after it."
+            return Frontmatter({}, 0, ("frontmatter-unclosed", message))
+        return Frontmatter({}, 0)  # a thematic break
+    try:
+        if len(block[1]) > _MAX_CHARS:
+            raise ValueError(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
+        value = _plain(read_frontmatter(block[1]))
+    except _YAML_ERRORS as error:
+        return Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the YAML."))
+    if value is None:
+        return Frontmatter({}, block.end())
+    if not isinstance(value, dict):
+        message = f"the frontmatter is a {type(value).__name__}, not a mapping; write `key: value` lines."
+        return Frontmatter({}, 0, ("frontmatter-malformed", message))
+    return Frontmatter(value, block.end())
+
+
+def _plain(value: Any) -> Any:
+    """The value as str, int, float, bool, None, date, list and dict with str keys only.
+
+    Raises ValueError on more than 10,000 values, 20 levels (aliases can make a few bytes endless) or integers over 64
+    bits, which Python refuses to print from 4,300 digits on.
+    """
+    left = _MAX_VALUES
+
+    def convert(item: Any, depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or depth > _MAX_DEPTH:
+            raise ValueError("the frontmatter is nested too deep or too large")
+        if isinstance(item, dict):
+            return {str(convert(key, depth + 1)): convert(entry, depth + 1) for key, entry in item.items()}
+        if isinstance(item, list | tuple):
+            return [convert(entry, depth + 1) for entry in item]
+        if isinstance(item, set):
+            return sorted(str(convert(entry, depth + 1)) for entry in item)
+        if isinstance(item, bytes):
+            return item.decode("utf-8", errors="replace")
+        if isinstance(item, int) and item.bit_length() > 64:
+            raise ValueError("the frontmatter holds an integer of more than 64 bits")
+        if isinstance(item, str):
+            return _UNPRINTABLE.sub("\ufffd", item)
+        if item is None or isinstance(item, int | float | datetime.date):
+            return item
+        raise ValueError(f"the frontmatter holds a {type(item).__name__}")
+
+    return convert(value, 0)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        # Line 1 of the YAML is line 2 of the file.
+        return f"line {error.problem_mark.line + 2}: {error.problem or error.context}"
+    if isinstance(error, RecursionError):
+        return "the frontmatter is nested too deep or too large"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class NotWord(ValueError):
+    """The bytes are not a readable Word document; the message continues a sentence that begins with "it"."""
+
+
+def to_markdown(raw: bytes) -> str:
+    """The bytes of a Word file (seed 004's third kind of files) as markdown. Raises NotWord."""
+    import docx
+    from docx.opc.exceptions import OpcError
+    from lxml.etree import LxmlError
+
+    try:
+        with zipfile.ZipFile(BytesIO(raw)) as parts:
+            if sum(part.file_size for part in parts.infolist()) > _MOST_BYTES:
+                raise NotWord(f"unpacks to more than {_MOST_BYTES // 1_000_000} MB")
+        document = docx.Document(BytesIO(raw))
+        properties = document.core_properties
+        named = {name: str(getattr(properties, key) or "") for key, name in _PROPERTIES.items()}
+        head = [f"{name}: {json.dumps(text, ensure_ascii=False)}" for name, text in named.items() if text.strip()]
+        blocks = [*_blocks(document.iter_inner_content())]
+    except (
+        zipfile.BadZipFile,
+        OpcError,
+        LxmlError,
+        KeyError,
+        ValueError,
+        AttributeError,
+        OSError,
+        RuntimeError,
+    ) as error:
+        if isinstance(error, NotWord):
+            raise
+        raise NotWord(f"is not a Word document ({type(error).__name__})") from None
+    front = "---\n" + "\n".join(head) + "\n---\n" if head else ""
+    return front + "\n\n".join(blocks) + "\n"
+
+
+def _blocks(content: Iterator[Paragraph | Table]) -> Iterator[str]:
+    """The blocks of the document; list items that follow each other make one block."""
+    from docx.table import Table
+
+    items: list[str] = []
+    for each in content:
+        table = isinstance(each, Table)
+        style = "" if table or each.style is None else str(each.style.name)
+        text = _table(each) if isinstance(each, Table) else _text(each)
+        if style.startswith("List") and text:
+            items.append(f"{'1.' if 'Number' in style else '-'} {text}")
+            continue
+        if items:
+            yield "\n".join(items)
+            items = []
+        level = re.fullmatch(r"Heading ([1-9])", style)
+        if level or style == "Title":
+            yield f"{'#' * min(6, int(level[1]) if level else 1)} {text}"
+        elif text:
+            yield f"\\{text}" if not table and _MARKUP.match(text) else text
+    if items:
+        yield "\n".join(items)
+
+
+def _text(paragraph: Paragraph) -> str:
+    """The text of a paragraph in one line, with its links."""
+    parts = []
+    for part in paragraph.iter_inner_content():
+        address = getattr(part, "address", "")
+        parts.append(f"[{part.text}]({address})" if address else part.text)
+    return " ".join("".join(parts).split())
+
+
+def _table(table: Table) -> str:
+    rows = [[" ".join(cell.text.split()).replace("|", "\\|") for cell in row.cells] for row in table.rows]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([*lines[:1], "|" + " --- |" * len(rows[0]), *lines[1:]]) if rows else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.columns import Columns
 from ragbench.evaluation.diagnosis import FOUND, Trail, trails
-from ragbench.evaluation.gains import DEPTH, ndcg
+from ragbench.evaluation.measures import DEPTH, document_run, ndcg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.search.engine.executor import Outcome
 
+SOURCE_COLUMNS = Columns.of("qid", "source", "docno", "score")
+
+SourceRuns = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+"""By source and qid, the score of every document that the source returned, best first."""
+
 DEPTHS = (10, 20, 50)
+
 VALUE, EVERYTHING, TOGETHER = "nDCG@10", "oracle_all", "recall:together"
+
 RECALL = "recall:"
+
 COLUMNS = Columns.of(
     *("arm", "qid", VALUE, *(f"oracle_{depth}" for depth in DEPTHS), EVERYTHING, TOGETHER, "outcome", "stage")
 )
@@ -122,3 +131,31 @@ def table_columns(frame: pd.DataFrame) -> Sequence[str]:
     gains = ("ordering", "depth", "retrieval", "lost")
     oracles = [f"oracle_{depth}" for depth in DEPTHS]
     return ["arm", "topics", VALUE, *oracles, *gains, *(f"{RECALL}{name}" for name in sources(frame)), TOGETHER]
+
+
+def source_frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
+    """One row for every document a source found for a query, each by its best chunk, best first.
+
+    No rows where nothing was fused.
+    """
+    from dataclasses import replace
+
+    before = next((states for states in outcome.states if any(state.fused is not None for state in states)), ())
+    sources = sorted({source for state in before for source in state.rankings})
+    rows = [
+        (qid, source, docno, score)
+        for source in sources
+        for qid, hits in document_run(
+            [replace(state, fused=state.rankings[source]) for state in before if source in state.rankings], table
+        ).items()
+        for docno, score in hits
+    ]
+    return SOURCE_COLUMNS.frame(rows).astype({"qid": "category", "source": "category"})
+
+
+def read_source_frame(found: pd.DataFrame) -> SourceRuns:
+    """The inverse of `source_frame`."""
+    runs: dict[str, dict[str, dict[str, float]]] = {}
+    for (source, qid), rows in found.groupby(["source", "qid"], observed=True, sort=True):
+        runs.setdefault(str(source), {})[str(qid)] = dict(zip(rows["docno"], rows["score"].astype(float), strict=True))
+    return runs

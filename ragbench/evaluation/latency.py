@@ -1,10 +1,10 @@
 """Latency of single queries, each asked for the first time.
 
-Protocol: warm up, then rounds; in every round every arm answers a variant of
-every sampled query that is new (`ragbench.evaluation.unasked`), arms in a new seeded order for each query, so that a
-slow moment of the machine affects all arms alike. Models run without caches on disk and with pinned threads; the memory
-of earlier queries (`ragbench.base.query_memory`) is cleared before each query. In the last round some variants are
-asked twice more: with that memory cleared, which shows what is remembered elsewhere, and with it filled. Garbage
+Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that is new
+(`Unasked`), arms in a new seeded order for each query, so that a slow moment of the machine affects all arms alike.
+Models run without caches on disk and with pinned threads; the memory of earlier queries (`ragbench.base.query_memory`)
+is cleared before each query. In the last round some variants are asked twice more: with that memory cleared, which
+shows what is remembered elsewhere, and with it filled. Garbage
 collection stays on. The time is service time in a closed loop: the next query starts when the last one is answered.
 Cold starts are measured separately, in a fresh process (`ragbench.experiment.coldstart`)."""
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +22,9 @@ import numpy as np
 from ragbench.base import query_memory
 from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
 from ragbench.base.progress import track
+from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.machine import WAITED, waited_ms
-from ragbench.evaluation.unasked import Unasked
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
 from ragbench.search.stages.stage import Outside, Stage, wait
@@ -32,15 +32,21 @@ from ragbench.search.stages.stage import Outside, Stage, wait
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.base.types import Query, QueryState
+    from ragbench.base.types import QueryState
     from ragbench.index.index import Index
 
 _TOTAL = "total"
+
 NOTABLE = 0.1
+
 """Both first and repeated times are reported where they differ by more than this share of the first."""
+
 REMEMBERED, REMEMBERED_MS = 0.2, 1.0
+
 """Something remembers queries outside the query memory if known ones save more than this share and these ms of p50."""
+
 _MOST_AGAIN = 40
+
 """The most queries that are asked again."""
 
 
@@ -240,3 +246,39 @@ def _remembered(table: pd.DataFrame) -> list[str]:
                 "ragbench.remember"
             )
     return said
+
+
+_TRIES = 50
+
+
+class Unasked:
+    """Makes variants of queries, every one once.
+
+    The topics of a run are not novel when they are timed: the pass that measured quality has asked them, so a stage,
+    plug-in or endpoint that remembers answers by text would be timed by its memory. A fresh process forgets what a
+    process keeps, and neither what is on disk nor what an endpoint keeps. A novel text is new to all of them. A variant
+    exchanges one word of a query for a word of another one, so that it has as many words, from the same vocabulary.
+    `tests/bench/memory_and_time.py` compares the times of variants and of the queries themselves.
+    """
+
+    def __init__(self, queries: Sequence[Query], known: Iterable[str] = ()) -> None:
+        """`known` texts are not made either."""
+        self._words = [word for query in queries for word in query.text.split()] or ["word"]
+        self._known = {query.text for query in queries} | set(known)
+        # Not seeded: an endpoint that remembers the variants of an earlier run must not have seen these.
+        self._chance = random.SystemRandom()
+
+    def of(self, query: Query) -> Query:
+        """A variant that was not made before, with the qid of its query."""
+        words = query.text.split() or [""]
+        for attempt in range(_TRIES):
+            made = list(words)
+            for place in self._chance.sample(range(len(made)), min(len(made), 1 + attempt // 10)):
+                made[place] = self._chance.choice(self._words)
+            if (text := " ".join(made)) not in self._known:
+                break
+        else:
+            # So few words that all exchanges are used up: a number is new for certain.
+            text = f"{query.text} {self._chance.getrandbits(40)}"
+        self._known.add(text)
+        return replace(query, text=text)

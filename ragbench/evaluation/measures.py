@@ -6,22 +6,24 @@ counts the hits of every query, and `Silence` says whether there were none for a
 `FalseSilence` does for a topic that has one. `Unjudged@10` is always added: an unjudged hit counts as not relevant.
 Where some hits were judged useless, nDCG@10 is also given as if every unjudged hit were as useful as judged ones at
 its rank (`if_useful`).
+
+ir_measures computes the reported measures of documents and sections; this is for other units and for unjudged hits.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import extensions
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
-from ragbench.evaluation.gains import DEPTH, ndcg_if_useful, typical_gains, useless_known
-from ragbench.evaluation.own_measures import is_own, value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,26 +33,44 @@ if TYPE_CHECKING:
     from ragbench.benchmark.quotes import Quote
     from ragbench.index.chunks import ChunkTable
 
+DEPTH = 10
+
+Gains = Sequence[float | None]
+
+"""The gains of the first hits, in order; None for an unjudged hit."""
+
 PRIMARY = "nDCG@10"
+
 MEASURES = ("nDCG@5", PRIMARY, "RR", "R@10", "R@100", "P@5", "AP", "Success@1", "Judged@10")
+
 SILENCE = "Silence"
+
 FALSE_SILENCE = "FalseSilence"
+
 HITS = "Hits@10"
+
 ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
+
 """Always there: 1 for no hit on an unanswerable query, 1 for no hit on an answerable one, hits among the first ten."""
+
 UNJUDGED = "Unjudged@10"
+
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
 
 _STRANGER = "?"
+
 """The first character of the name of a hit outside the collection; live searches may return such hits."""
+
 UNPLACED = "Unplaced@10"
+
 """Hits outside the collection among the first ten of a query, divided by ten; measured where there are any."""
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
+
 """By qid, (id, score) with strictly decreasing scores."""
 
-
 _FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
+
 """The field's name of a measure, where ir_measures has another name for it."""
 
 
@@ -158,7 +178,7 @@ def evaluate(
     parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
     rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
     rows += _unplaced(run)
-    rows += [(qid, name, value(name, hits, qrels[qid])) for name in own for qid, hits in of_answerable.items()]
+    rows += [(qid, name, own_value(name, hits, qrels[qid])) for name in own for qid, hits in of_answerable.items()]
     rows += _by_ir_measures(parsed, of_answerable, qrels)
     if PRIMARY in parsed and useless_known(qrels[qid] for qid in answerable):
         rows += _if_useful(of_answerable, qrels)
@@ -217,6 +237,7 @@ _OTHER_NAMES = {
     **{"recall": "R", "precision": "P", "p": "P", "r": "R", "hit_rate": "Success", "hits": "Success"},
     **{"success": "Success"},
 }
+
 """Measures of ir_measures by what trec_eval, PyTerrier and ranx call them."""
 
 
@@ -289,3 +310,71 @@ def _by_call(parsed: Mapping[str, Measure]) -> list[list[str]]:
 def unjudged(hits: Sequence[tuple[str, float]], grades: Mapping[str, int], depth: int = 10) -> float:
     """The hits among the first `depth` that have no judgment, divided by `depth`; from 0 to 1."""
     return sum(name not in grades for name, _ in hits[:depth]) / depth
+
+
+def ndcg(gains: Gains, ideal: Sequence[float]) -> float:
+    """nDCG@10 with linear gain, unjudged hits counted as 0; 0 where nothing can be gained."""
+    best = _dcg(sorted(ideal, reverse=True))
+    return _dcg([gain or 0.0 for gain in gains]) / best if best else 0.0
+
+
+def ndcg_if_useful(gains: Gains, ideal: Sequence[float], typical: Sequence[float]) -> float:
+    """The same if every unjudged hit were as useful as judged ones at its rank, also in the ideal order."""
+    filled = [typical[place] if gain is None else gain for place, gain in enumerate(gains[:DEPTH])]
+    added = [each for each, gain in zip(filled, gains[:DEPTH], strict=True) if gain is None]
+    return ndcg(filled, [*ideal, *added])
+
+
+def useless_known(judgments: Iterable[Mapping[str, int]]) -> bool:
+    """Whether anything was judged useless.
+
+    Where nothing was, as with known items, judged hits cannot be compared with unjudged ones: these count as useless.
+    """
+    return any(grade <= 0 for grades in judgments for grade in grades.values())
+
+
+def typical_gains(answers: Sequence[Gains]) -> list[float]:
+    """By rank, the mean gain of the judged hits there; that of all judged hits at ranks without one; 0 without any."""
+    judged = [[each[rank] for each in answers if rank < len(each) and each[rank] is not None] for rank in range(DEPTH)]
+    everything = [gain for gains in judged for gain in gains]
+    overall = float(np.mean(everything)) if everything else 0.0  # type: ignore[arg-type]
+    return [float(np.mean(gains)) if gains else overall for gains in judged]  # type: ignore[arg-type]
+
+
+def _dcg(gains: Sequence[float]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains[:DEPTH], start=1))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def measure(function: F) -> F:
+    """Register a function as a measure under its name. It takes ranked ids and grades by id, and returns a number.
+
+        @ragbench.measure
+        def first_is_best(ranked, grades):      # the ids of the hits, best first, and the grades of judged ones
+            return float(bool(ranked) and grades.get(ranked[0], 0) == max(grades.values()))
+
+    `measures=[nDCG@10,first_is_best]` then measures it too, for every topic with a relevant judgment, at every level.
+    """
+    extensions.register("measure", function.__name__, function)
+    return function
+
+
+def is_own(name: str) -> bool:
+    """Whether a measure is a function that a user registered."""
+    return extensions.find("measure", name) is not None
+
+
+def own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
+    """The measure of one topic. Raises ConfigError unless it is a finite number."""
+    returned = extensions.call(
+        f"measure '{name}'", extensions.find("measure", name), [docno for docno, _ in hits], dict(grades)
+    )
+    try:
+        found = float(returned)
+    except (TypeError, ValueError, OverflowError):
+        found = float("nan")
+    if not abs(found) < float("inf"):
+        raise ConfigError(f"measure '{name}' must give a finite number, gave {returned!r:.60}")
+    return found

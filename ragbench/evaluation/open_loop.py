@@ -23,8 +23,7 @@ from ragbench.base import query_memory
 from ragbench.base.columns import Column, Columns
 from ragbench.base.progress import ticks
 from ragbench.evaluation.intervals import Floats, Samples, summary
-from ragbench.evaluation.latency import LatencySpec, Timing, without_caches
-from ragbench.evaluation.unasked import Unasked
+from ragbench.evaluation.latency import LatencySpec, Timing, Unasked, without_caches
 
 if TYPE_CHECKING:
     import pandas as pd

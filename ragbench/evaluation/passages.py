@@ -15,9 +15,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
-from ragbench.evaluation.gains import DEPTH, Gains, ndcg, ndcg_if_useful, typical_gains, useless_known
 from ragbench.evaluation.levels import PASSAGE
-from ragbench.evaluation.measures import PRIMARY, UNJUDGED, if_useful
+from ragbench.evaluation.measures import (
+    DEPTH,
+    PRIMARY,
+    UNJUDGED,
+    Gains,
+    if_useful,
+    ndcg,
+    ndcg_if_useful,
+    typical_gains,
+    useless_known,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,9 @@ from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.machine import share_lost
 from ragbench.evaluation.measures import PRIMARY, if_useful
-from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.cost import RECORDED, Cost, Times, cost
 from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import Contrast
 from ragbench.evidence.verdict import Level, Verdict, judge
 
 if TYPE_CHECKING:

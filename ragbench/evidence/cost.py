@@ -17,7 +17,7 @@ import numpy as np
 from ragbench.base import fewest
 from ragbench.evaluation.intervals import Samples, weighted_sum
 from ragbench.evaluation.machine import WAITED
-from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.statistics import Contrast
 
 if TYPE_CHECKING:
     import pandas as pd

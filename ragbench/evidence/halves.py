@@ -17,7 +17,7 @@ from ragbench.base.columns import Column, Columns
 from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import tail_p
-from ragbench.evidence.contrast import Contrast
+from ragbench.evidence.statistics import Contrast
 
 if TYPE_CHECKING:
     import pandas as pd

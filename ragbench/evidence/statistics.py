@@ -13,6 +13,7 @@ if such queries would not reverse the sign. `tools/bench/rare_losses.py` has the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,18 +27,52 @@ from ragbench.evidence.power import detectable_effects
 _Floats = NDArray[np.float64]
 
 UNSEEN = (2, 3)
+
 """Queries that lose everything, beyond those measured, that an interval allows for: below 60 queries, and from there.
 
 Three are the rule of three, 95% confidence that a kind of queries that did not occur is rarer than 3 / n. Below 60
 queries the third would cost much power. `tests/bench/rare_losses.py` compares."""
 
 BETS = np.linspace(0.05, 0.95, 19)
+
 """The fractions that `e_values` averages over."""
 
 TIE = 1e-9
+
 """Differences up to this size are ties: they come from the order of float additions, not from a ranking."""
 
 _DIGITS = 12  # results are rounded, so that they do not depend on the order in which a matrix product adds up
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Weighted arms against weighted arms: an arm against its base, the effect of a factor, an interaction of two.
+
+    `plus` and `minus` are weights by arm. `aliases` are effects that the design cannot separate from this one: the
+    estimate is the sum of all of them.
+    """
+
+    factors: tuple[str, ...]
+    plus: Mapping[str, float]
+    minus: Mapping[str, float]
+    aliases: tuple[tuple[str, ...], ...] = ()
+
+    @staticmethod
+    def of(arm: str, base: str) -> Contrast:
+        """One arm against another."""
+        return Contrast((arm,), {arm: 1.0}, {base: 1.0})
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of every arm: the one in `plus` minus the one in `minus`."""
+        found = dict(self.plus)
+        for arm, weight in self.minus.items():
+            found[arm] = found.get(arm, 0.0) - weight
+        return found
+
+    def difference(self, by_arm: Mapping[str, float]) -> float:
+        """The weighted sum of a number of every arm, such as the bytes of its index."""
+        return sum(weight * by_arm[arm] for arm, weight in self.weights.items())
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ A correction in z itself (Hall, JRSS B 54, 1992) is solved through a cube root, 
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base import fewest
 
@@ -21,6 +22,7 @@ _Floats = NDArray[np.float64]
 _NOTHING = 1e-30  # added to every variance, so that a row of ties is not divided by 0
 
 _TYPICAL = 16.0
+
 """The variance of a row is at least the one it has with this many queries of a typical difference of the family.
 
 Otherwise a row with few changed queries in a sample would look as if it never changed. The value was chosen by the
@@ -58,3 +60,26 @@ def bounds(differences: _Floats, n: NDArray[Any], above: Any, below: Any) -> tup
         error = root / np.sqrt(n - 1.0)
         low, high = mean - above * error, mean + below * error
     return np.where(n < fewest.INTERVAL, np.nan, low), np.where(n < fewest.INTERVAL, np.nan, high)
+
+
+class Mean(NamedTuple):
+    """The mean of `n` values and its 95% interval, NaN for fewer than three values."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+def mean(values: ArrayLike) -> Mean:
+    """The mean of values of shape (n,) with Student's interval, cut at 0 and 1 where all values lie between them."""
+    from scipy.special import stdtrit  # scipy.stats takes a second to import
+
+    row = np.asarray(values, dtype=np.float64)
+    n = len(row)
+    centre = float(row.mean()) if n else math.nan
+    if n < fewest.INTERVAL:
+        return Mean(centre, math.nan, math.nan, n)
+    reach = float(stdtrit(n - 1, 0.975)) * float(row.std(ddof=1)) / math.sqrt(n)
+    least, most = (0.0, 1.0) if row.min() >= 0 and row.max() <= 1 else (-math.inf, math.inf)
+    return Mean(centre, max(least, centre - reach), min(most, centre + reach), n)

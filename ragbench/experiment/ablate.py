@@ -1,12 +1,30 @@
-"""An ablation: the arms of a design, run together, and the verdict on every factor."""
+"""An ablation: the arms of a design, run together, and the verdict on every factor.
+
+A factor is something that is on or off. A design names the arms it needs and the contrasts it draws between them; a
+contrast turns the values of arms into one pair of values per query, which is then compared like any two arms. An arm is
+named by the factors that are on, so that two designs over the same factors share it.
+
+An effect is on minus off. An interaction is how much the effect of one factor grows when the other is turned on,
+(both + neither) - (one + other): twice the interaction of the Yates convention, and the same quantity in every design
+here. All main effects of a design are one family, all interactions another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import math
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import reduce
+from itertools import combinations
+from operator import xor
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
@@ -14,14 +32,367 @@ from ragbench.config import catalogue
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
-from ragbench.experiment.design import Design, design_named
+from ragbench.evidence.statistics import Contrast
 from ragbench.results import verdicts
 from ragbench.search.engine.pipeline import MissingInput
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
+_Values = Mapping[str, NDArray[np.float64]]
+
+"""By arm, one value per query, shape (n,), queries in the same order in every arm."""
+
+_MOST_ARMS = 1024
+
+
+@dataclass(frozen=True)
+class Design(ABC):
+    """Factors (kept in natural order: p2 before p10), the arms to run, and the contrasts between them."""
+
+    factors: tuple[str, ...]
+    name: ClassVar[str]
+    fewest: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        for factor in self.factors:
+            if not re.fullmatch(r"\w+", factor) or factor in ("all", "none"):
+                raise ConfigError(f"factor '{factor}' must be a word of letters, digits and _, and not 'all' or 'none'")
+        if repeated := [factor for factor, count in Counter(self.factors).items() if count > 1]:
+            raise ConfigError(f"factor '{repeated[0]}' is named twice; name every factor once")
+        if len(self.factors) < self.fewest:
+            raise ConfigError(f"design={self.name} needs {self.fewest} or more factors, got {len(self.factors)}")
+        object.__setattr__(self, "factors", tuple(sorted(self.factors, key=_natural_key)))
+
+    @abstractmethod
+    def coalitions(self) -> Iterable[Collection[str]]:
+        """The factors that are on in every arm, the base first where there is one; repetitions are allowed."""
+
+    @abstractmethod
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Main effects in the order of the factors, then interactions."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One sentence for the methods section."""
+
+    def arms(self) -> dict[str, dict[str, bool]]:
+        """By arm name, the state of every factor; every arm once."""
+        return {self.arm(on): {factor: factor in on for factor in self.factors} for on in self.coalitions()}
+
+    def arm(self, on: Collection[str]) -> str:
+        """The name of the arm with these factors on: `none`, `p1+p6`, `all-p3`, `all`."""
+        off = [factor for factor in self.factors if factor not in on]
+        if not off:
+            return "all"
+        if len(off) < len(on):
+            return "-".join(["all", *off])
+        return "+".join(factor for factor in self.factors if factor in on) or "none"
+
+    def standard_errors(self, values: _Values) -> Mapping[str, float]:
+        """By factor, the standard error from sampling arms; empty where the design does not sample."""
+        return {}
+
+
+class _OneAtATime(Design):
+    """A base state and every factor flipped alone."""
+
+    base_on: ClassVar[bool]
+
+    def coalitions(self) -> Iterable[Collection[str]]:
+        """The base, then one flip each."""
+        return [_flip(self, ()), *(_flip(self, (factor,)) for factor in self.factors)]
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Compare arms with and without a factor, the others as in the base."""
+        return tuple(_main_effect(self, factor) for factor in self.factors)
+
+    def describe(self) -> str:
+        """One sentence for the methods section."""
+        n, (state, flip) = len(self.factors), ("on", "off") if self.base_on else ("off", "on")
+        return f"All {n} factors {state} against each turned {flip} alone ({n + 1} arms)."
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(_OneAtATime):
+    """All factors on, and every factor turned off in turn."""
+
+    name: ClassVar[str] = "leave_one_out"
+    base_on: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class AddOne(_OneAtATime):
+    """All factors off, and every factor turned on alone."""
+
+    name: ClassVar[str] = "add_one"
+    base_on: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Pairwise(Design):
+    """A base (all on, or all off), every factor flipped alone and every two flipped together."""
+
+    base_on: bool = False
+    name: ClassVar[str] = "pairwise"
+    fewest: ClassVar[int] = 2
+
+    def coalitions(self) -> Iterable[Collection[str]]:
+        """The base, single flips, double flips."""
+        return [_flip(self, flipped) for size in (0, 1, 2) for flipped in combinations(self.factors, size)]
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Main effects and all two-way interactions, the other factors as in the base."""
+        pairs = []
+        for first, second in combinations(self.factors, 2):
+            single = {self.arm(_flip(self, (first,))): 1.0, self.arm(_flip(self, (second,))): 1.0}
+            double = {self.arm(_flip(self, ())): 1.0, self.arm(_flip(self, (first, second))): 1.0}
+            pairs.append(Contrast((first, second), double, single))
+        return (*(_main_effect(self, factor) for factor in self.factors), *pairs)
+
+    def describe(self) -> str:
+        """One sentence for the methods section."""
+        n, state = len(self.factors), "on" if self.base_on else "off"
+        return f"All {n} factors {state}, each flipped alone and every two together ({1 + n + math.comb(n, 2)} arms)."
+
+
+class _TwoLevel(Design):
+    """Designs whose arms are the rows of an orthogonal matrix of levels."""
+
+    @abstractmethod
+    def levels(self) -> NDArray[np.int8]:
+        """-1 (off) or 1 (on), shape (arms, factors)."""
+
+    def coalitions(self) -> Iterable[Collection[str]]:
+        """One for every row of the matrix."""
+        return [tuple(f for f, level in zip(self.factors, row, strict=True) if level > 0) for row in self.levels()]
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Compare the mean of the arms with a factor on and with it off; two-way interactions likewise."""
+        levels = self.levels()
+        columns: dict[bytes, list[tuple[str, ...]]] = {}
+        for size in (1, 2):
+            for chosen in combinations(range(len(self.factors)), size):
+                product = levels[:, chosen].prod(axis=1, dtype=np.int8)
+                columns.setdefault(product.tobytes(), []).append(tuple(self.factors[i] for i in chosen))
+        arms = [self.arm(on) for on in self.coalitions()]
+        contrasts = []
+        for column, (first, *aliases) in columns.items():
+            weight = 2.0 * len(first) / len(arms)
+            on = np.frombuffer(column, dtype=np.int8) > 0
+            plus, minus = ({arm: weight for arm, here in zip(arms, side, strict=True) if here} for side in (on, ~on))
+            contrasts.append(Contrast(first, plus, minus, tuple(aliases)))
+        return tuple(contrasts)
+
+
+@dataclass(frozen=True)
+class Factorial(_TwoLevel):
+    """Every combination of the factors."""
+
+    name: ClassVar[str] = "factorial"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if 2 ** len(self.factors) > _MOST_ARMS:
+            raise ConfigError(
+                f"design=factorial over {len(self.factors)} factors needs {2 ** len(self.factors)} arms; "
+                f"use design=fractional, or name at most {int(math.log2(_MOST_ARMS))} factors"
+            )
+
+    def levels(self) -> NDArray[np.int8]:
+        """All rows, all off first."""
+        from pyDOE3 import ff2n
+
+        return np.asarray(ff2n(len(self.factors)), dtype=np.int8)
+
+    def describe(self) -> str:
+        """One sentence for the methods section."""
+        return f"Full factorial over {len(self.factors)} factors ({2 ** len(self.factors)} arms): nothing is aliased."
+
+
+@dataclass(frozen=True)
+class Fractional(_TwoLevel):
+    """A regular two-level fraction 2^(n-p) (Box and Hunter 1961), the smallest with the requested resolution.
+
+    Resolution 5 keeps main effects and two-way interactions apart from each other (5 factors in 16 arms, 8 in 64, 13
+    in 256); 4 keeps main effects clear of two-way interactions, which are aliased with each other (13 factors in 32
+    arms); 3 lets main effects be aliased with two-way interactions (13 in 16). Three-way and higher interactions are
+    assumed to be 0.
+    """
+
+    resolution: int = 5
+    name: ClassVar[str] = "fractional"
+    fewest: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.resolution not in (3, 4, 5):
+            raise ConfigError(f"design.resolution must be 3, 4 or 5, got {self.resolution}")
+
+    def generators(self) -> tuple[str, ...]:
+        """A word for every factor: its letter for a base factor, the letters of a product for any other."""
+        base, n = 1, len(self.factors)
+        while len(words := _generator_words(base, self.resolution)) < n:
+            base += 1
+        return tuple("".join(c for i, c in enumerate(ascii_lowercase) if word >> i & 1) for word in words[:n])
+
+    def levels(self) -> NDArray[np.int8]:
+        """The rows of the fraction."""
+        from pyDOE3 import fracfact
+
+        return np.asarray(fracfact(" ".join(self.generators())), dtype=np.int8)
+
+    def describe(self) -> str:
+        """One sentence for the methods section, with the generators and what is aliased."""
+        words = self.generators()
+        base = sum(len(word) == 1 for word in words)
+        products = ", ".join(f"{f} = {w}" for f, w in zip(self.factors, words, strict=True) if len(w) > 1)
+        chains = sum(bool(contrast.aliases) for contrast in self.contrasts())
+        aliased = f"{chains} estimates are sums of aliased effects" if chains else "no two-way interaction is aliased"
+        return (
+            f"Fraction 2^({len(words)}-{len(words) - base}) of resolution {self.resolution} or more, generators "
+            f"{products or 'none (full factorial)'} ({2**base} arms): {aliased}; higher interactions are taken as 0."
+        )
+
+
+@dataclass(frozen=True)
+class Shapley(Design):
+    """The total gain divided among the factors: the mean gain of a factor over the orders of adding them.
+
+    Shapley 1953; permutation sampling by Castro, Gomez and Tejada 2009, each order with its reverse (Mitchell et al.,
+    JMLR 2022). The values sum to `all` minus `none` for every query. `orders` is even and at least 4. Where all
+    coalitions together are no more than the orders could touch, the values are exact and their standard error is 0.
+    Intervals and p values are over queries with the sampled orders held fixed.
+    """
+
+    orders: int = 20
+    seed: int = 13
+    name: ClassVar[str] = "shapley"
+    fewest: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.orders) is not int or self.orders < 4 or self.orders % 2:
+            raise ConfigError(f"design_options.orders must be an even number of at least 4, got {self.orders}")
+        if type(self.seed) is not int or self.seed < 0:
+            raise ConfigError(f"design_options.seed must be a whole number of at least 0, got {self.seed}")
+
+    @property
+    def exact(self) -> bool:
+        """Whether all coalitions are run."""
+        n = len(self.factors)
+        return bool(2**n <= 2 + self.orders * (n - 1))
+
+    def sampled_orders(self) -> list[tuple[str, ...]]:
+        """The orders in which factors are added, each followed by its reverse."""
+        generator = np.random.default_rng(self.seed)
+        orders = []
+        for _ in range(self.orders // 2):
+            order = tuple(self.factors[i] for i in generator.permutation(len(self.factors)))
+            orders += [order, order[::-1]]
+        return orders
+
+    def coalitions(self) -> Iterable[Collection[str]]:
+        """None, all, then the coalitions that each order passes through; or all coalitions by size."""
+        if self.exact:
+            return [on for size in range(len(self.factors) + 1) for on in combinations(self.factors, size)]
+        return [(), self.factors, *(order[:size] for order in self.sampled_orders() for size in range(1, len(order)))]
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Compare the mean value after a factor joins with the mean before."""
+        joined: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
+        before: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
+        for on, factor, ways in self._joinings():
+            joined[factor][self.arm((*on, factor))] += ways
+            before[factor][self.arm(on)] += ways
+        orders = math.factorial(len(self.factors)) if self.exact else self.orders
+        return tuple(
+            Contrast((factor,), _shares(joined[factor], orders), _shares(before[factor], orders))
+            for factor in self.factors
+        )
+
+    def _joinings(self) -> Iterator[tuple[tuple[str, ...], str, int]]:
+        """(factors already on, the factor that joins, number of orders in which this happens)."""
+        if not self.exact:
+            for order in self.sampled_orders():
+                for place, factor in enumerate(order):
+                    yield order[:place], factor, 1
+            return
+        n = len(self.factors)
+        for on in map(tuple, self.coalitions()):
+            for factor in self.factors:
+                if factor not in on:
+                    yield on, factor, math.factorial(len(on)) * math.factorial(n - len(on) - 1)
+
+    def standard_errors(self, values: _Values) -> Mapping[str, float]:
+        """The standard error of the mean over queries, from the spread of independent pairs of orders."""
+        if self.exact:
+            return dict.fromkeys(self.factors, 0.0)
+        means = {arm: float(np.mean(values[arm])) for arm in self.arms()}
+        gains: dict[str, list[float]] = {factor: [] for factor in self.factors}
+        for on, factor, _ in self._joinings():
+            gains[factor].append(means[self.arm((*on, factor))] - means[self.arm(on)])
+        pairs = {factor: np.reshape(gains_of_factor, (-1, 2)).mean(axis=1) for factor, gains_of_factor in gains.items()}
+        return {factor: float(pair.std(ddof=1) / np.sqrt(len(pair))) for factor, pair in pairs.items()}
+
+    def describe(self) -> str:
+        """One sentence for the methods section."""
+        how = "exactly" if self.exact else f"over {self.orders} sampled orders (with their reverses, seed {self.seed})"
+        return f"Shapley values of {len(self.factors)} factors {how} ({len(self.arms())} arms)."
+
+
+DESIGNS: Mapping[str, type[Design]] = {
+    design.name: design for design in (LeaveOneOut, AddOne, Pairwise, Factorial, Fractional, Shapley)
+}
+
+
+def design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
+    """The design of this name; `options` are its own parameters, such as `resolution` or `orders`."""
+    if name not in DESIGNS:
+        raise ConfigError(f"design '{name}' is unknown; choose one of {', '.join(DESIGNS)}")
+    known = [field.name for field in fields(DESIGNS[name]) if field.name != "factors"]
+    if unknown := [option for option in options if option not in known]:
+        raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(known) or 'none'}")
+    return DESIGNS[name](tuple(factors), **options)
+
+
+def _flip(design: _OneAtATime | Pairwise, flipped: Collection[str]) -> tuple[str, ...]:
+    """The factors that are on after these were flipped."""
+    return tuple(factor for factor in design.factors if (factor in flipped) != design.base_on)
+
+
+def _main_effect(design: _OneAtATime | Pairwise, factor: str) -> Contrast:
+    base, other = design.arm(_flip(design, ())), design.arm(_flip(design, (factor,)))
+    with_it, without = (base, other) if design.base_on else (other, base)
+    return Contrast((factor,), {with_it: 1.0}, {without: 1.0})
+
+
+def _shares(ways: Mapping[str, int], orders: int) -> dict[str, float]:
+    return {arm: count / orders for arm, count in ways.items()}
+
+
+def _generator_words(base: int, resolution: int) -> list[int]:
+    """Columns of a two-level fraction in 2^base arms, as bit sets of the base factors that each is a product of.
+
+    Greedy, short words first: a column joins unless it is the product of fewer than `resolution - 1` others. This
+    reaches the known largest numbers of factors (resolution 4: 4, 8, 16 factors in 8, 16, 32 arms; resolution 5: 5, 6,
+    8, 11, 17 in 16 ... 256). pyDOE3's `fracfact_by_res` is not used: its designs of 5 have 4 for 7 factors or more.
+    """
+    words = [1 << i for i in range(base)]
+    for word in sorted(range(1, 1 << base), key=lambda word: (word.bit_count(), word)):
+        products = (reduce(xor, chosen) for size in range(1, resolution - 1) for chosen in combinations(words, size))
+        if word not in products:
+            words.append(word)
+    return words
+
+
+def _natural_key(factor: str) -> tuple[Any, ...]:
+    parts = re.split(r"(\d+)", factor)
+    return (*(int(part) if place % 2 else part for place, part in enumerate(parts)), factor)
+
+
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
+
 """Switches that are varied only when `factors` names them: they are the conditions of a search."""
 
 
@@ -35,6 +406,7 @@ class Ablation:
 
 
 Candidates = Mapping[str, Sequence[str]]
+
 """Overrides by name that are added to the base together, as one factor."""
 
 

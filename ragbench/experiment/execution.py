@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from ragbench.base.errors import ArmsFailed
 from ragbench.base.extensions import FAILURES
 from ragbench.base.fingerprint import digest
-from ragbench.base.pools import Failure
-from ragbench.config.executions import execution_of, spec_of
+from ragbench.base.pools import Failure, LocalPool
+from ragbench.config.executions import Execution, execution_of, spec_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.experiment import worker
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.arm_builder import Progress, Say
     from ragbench.search.engine.executor import Arm, Outcome
+
+EXECUTION = Execution(lambda count, begin, spec: LocalPool(count, begin))
 
 
 def outcomes(

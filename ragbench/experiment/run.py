@@ -12,17 +12,17 @@ from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches,
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
-from ragbench.experiment import conclusion, quality, times
+from ragbench.experiment import steps
 from ragbench.experiment.plan import Run, plan
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 
 _STEPS: Sequence[Callable[[Run], None]] = (
-    quality.measure,
-    times.measure,
-    conclusion.judge,
-    times.start_cold,
-    conclusion.record,
+    steps.measure_quality,
+    steps.time_arms,
+    steps.judge,
+    steps.start_cold,
+    steps.record,
 )
 
 
@@ -90,7 +90,7 @@ def time_again(
     with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as place:
         place.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
         state = Run(planned, place, builder, conclude, progress, say, finished.per_query)
-        quality.write_judgments(planned, place)
+        steps.write_judgments(planned, place)
         for _, arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
         for step in _STEPS[1:]:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ragbench.base import plugins
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ResultsError
 from ragbench.config.settings import Settings
+from ragbench.evaluation.measures import PRIMARY
+from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
     from ragbench.config.arm_builder import Progress, Say
-    from ragbench.export.measured_arm import Evidence, MeasuredArm
     from ragbench.export.replay import Bench, Replay
 
 BUNDLE = "ragbench"
 
 _Render = Callable[[Settings, Sequence[str], str | None], tuple[str, list[str]]]
+
 """Gives the text of the file, and a sentence for everything that it cannot express.
 
 Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).
@@ -129,7 +132,6 @@ class FileFormat:
     def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
         """Replay what the system will run, and write its file."""
         from ragbench.benchmark.lines import write_atomically
-        from ragbench.export import provenance
         from ragbench.export.replay import Bench
 
         name, out = request.format, request.place(arm, self.ending)
@@ -149,7 +151,7 @@ class FileFormat:
             if request.max_loss is not None:
                 raise
             refitted.append(f"not replayed: {error}")
-        said_first = provenance.sentences(arm, context.evidence, context.caution)
+        said_first = sentences(arm, context.evidence, context.caution)
         origin = [*said_first[:1], f"{replay.sentence}." if replay else refitted[-1], *said_first[1:]]
         text, missing = self.render(settings, origin, request.version)
         write_atomically(out, text)
@@ -158,3 +160,27 @@ class FileFormat:
     def nearest(self, settings: Settings, bench: Bench, name: str) -> tuple[Settings, list[str]]:
         """The settings nearest to those of the arm that the system can run, with sentences on what was changed."""
         return settings, []
+
+
+def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:
+    """The sentences, the caution about an unproven gain first."""
+    record = measured.results.record
+    lines = [
+        *([f"CAUTION: {caution}"] if caution else []),
+        f"Written by ragbench {version('ragbench')} from arm '{measured.name}' of the run "
+        f"{measured.results.folder.name}.",
+        f"Pipeline: {measured.settings.pipeline!r}",
+        f"Measured on {record['benchmark']['name']} ({record['benchmark']['digest'][:12]}), split {record['split']}, "
+        f"{record['topics']} topics.",
+    ]
+    quality = sorted(measured.quality.items(), key=lambda item: item[0] != PRIMARY)
+    lines.append(", ".join(f"{name} {value:.4f}" for name, value in quality) + ".")
+    latency = measured.latency
+    lines.append(
+        "Latency was not measured."
+        if latency is None
+        else "Latency of a query: "
+        + ", ".join(f"{name} {latency[name]:.1f} ms" for name in ("p50", "p95", "p99"))
+        + "."
+    )
+    return [*lines, evidence.sentence]

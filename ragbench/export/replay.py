@@ -14,8 +14,7 @@ from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.settings import Settings
-from ragbench.evaluation.gains import DEPTH, ndcg
-from ragbench.evaluation.measures import PRIMARY, Run, document_run, evaluate
+from ragbench.evaluation.measures import DEPTH, PRIMARY, Run, document_run, evaluate, ndcg
 from ragbench.evidence.statistics import compare
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.search.stages.fuse import Fuse

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ragbench.base import wheels
+from ragbench.base import locations
 from ragbench.base.errors import JavaError, RagbenchError
 from ragbench.index import lucene_jar
 
@@ -39,7 +39,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _folder_in_package(package: str, folder: str) -> Path:
     """A folder inside an installed distribution, without importing it."""
-    found = wheels.find(package, folder)
+    found = locations.in_wheel(package, folder)
     if found is None:
         raise JavaError(f"the package {package} is not installed; run `pip install {package}`")
     return found

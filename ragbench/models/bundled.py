@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from ragbench.base import wheels
+from ragbench.base import locations
 from ragbench.base.errors import ModelError
 from ragbench.models.folder import Backend, ModelFolder
 from ragbench.models.settings import Settings
@@ -36,7 +36,7 @@ class Bundled:
 
     def locate(self) -> ModelFolder | None:
         """The folder of its files, None when there is none. Digests are compared when files are read."""
-        root = wheels.find(self.requirement.partition("==")[0], self.folder)
+        root = locations.in_wheel(self.requirement.partition("==")[0], self.folder)
         if root is None:
             return None
         remedy = f"`pip install --force-reinstall --no-deps {self.requirement}` repairs it"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench.evidence import own_mean
+from ragbench.evidence import t_of_mean
 from ragbench.report import evidence
 from ragbench.report.canvas import GREY, arm_colors, finish, labels
 from ragbench.report.labels import Box, positions
@@ -131,7 +131,7 @@ def pareto(results: Measurements) -> pd.DataFrame:
         frame[end] = frame[end].fillna(frame["p95"])
     values = [judged[arm] for arm in frame["arm"]]
     frame.insert(1, "quality", [float(np.mean(each)) for each in values])
-    ends = [own_mean.mean(each)[1:3] for each in values]
+    ends = [t_of_mean.mean(each)[1:3] for each in values]
     for place, name in enumerate(("quality_low", "quality_high")):
         frame[name] = [
             mean if end[place] != end[place] else end[place] for mean, end in zip(frame["quality"], ends, strict=True)

@@ -11,7 +11,7 @@ from ragbench.base.numbers import counted
 from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.evidence import arms, own_mean
+from ragbench.evidence import arms, t_of_mean
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
 from ragbench.report import evidence
@@ -184,7 +184,7 @@ def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | 
         return f"{said} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
     if len(results.arms) > 1:
         return said
-    return f"{said} {_bracket(*own_mean.mean(values)[1:3], '.2f')}".rstrip()
+    return f"{said} {_bracket(*t_of_mean.mean(values)[1:3], '.2f')}".rstrip()
 
 
 def _change(row: Mapping[str, Any], level: str) -> str:

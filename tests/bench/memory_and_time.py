@@ -17,8 +17,7 @@ import numpy as np
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
-from ragbench.evaluation.latency import time_new, without_caches
-from ragbench.evaluation.unasked import Unasked
+from ragbench.evaluation.latency import Unasked, time_new, without_caches
 
 
 def main() -> None:

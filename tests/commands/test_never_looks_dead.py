@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from ragbench.base import console
+from ragbench.base.console import Nothing, Pipe
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.progress import Progress
-from ragbench.base.progress_views import Nothing, Pipe
 from ragbench.commands import cli
 from ragbench.models import onnx
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.corpus.decoding import decode
+from ragbench.corpus.reader import decode
 
 
 def names(raw: bytes) -> list[str]:

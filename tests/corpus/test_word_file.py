@@ -10,9 +10,8 @@ import docx
 import pytest
 
 from ragbench.base.errors import CorpusError
-from ragbench.corpus import reader, word_file
-from ragbench.corpus.reader import read_vault
-from ragbench.corpus.word_file import NotWord, to_markdown
+from ragbench.corpus import reader
+from ragbench.corpus.reader import NotWord, read_vault, to_markdown
 
 
 def written() -> bytes:
@@ -77,6 +76,6 @@ def test_what_is_no_word_document(monkeypatch: pytest.MonkeyPatch) -> None:
     for raw in (b"", b"PK", other.getvalue(), written()[:-100], written().replace(b"word/document", b"word/documens")):
         with pytest.raises(NotWord, match="is not a Word document"):
             to_markdown(raw)
-    monkeypatch.setattr(word_file, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(reader, "_MOST_BYTES", 1000)
     with pytest.raises(NotWord, match="unpacks to more than"):
         to_markdown(written())

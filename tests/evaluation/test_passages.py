@@ -15,7 +15,7 @@ from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
 from ragbench.evaluation import measures
-from ragbench.evaluation.gains import ndcg, ndcg_if_useful, typical_gains
+from ragbench.evaluation.measures import ndcg, ndcg_if_useful, typical_gains
 from ragbench.evaluation.passages import BUDGETS, TOKENS, Passages, evaluate, ideal_gains, recall_within, useful_within
 
 LOG2 = math.log2

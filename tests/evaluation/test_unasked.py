@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragbench.base.types import Query
-from ragbench.evaluation.unasked import Unasked
+from ragbench.evaluation.latency import Unasked
 
 QUERIES = [Query("a", "rotate the signing key"), Query("b", "restore one table"), Query("c", "backup", kind="term")]
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ragbench.config import composition
-from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.cost import END_TO_END, Added, Cost, Times, added_p95, cost, noise_ms
 from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import Contrast
 
 
 def samples(values: np.ndarray) -> pd.DataFrame:

@@ -7,9 +7,9 @@ import pytest
 
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
-from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.halves import halves, heterogeneity, sentences
 from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import Contrast
 
 QIDS = [f"q{n:02}" for n in range(60)]
 SPLITS = {qid: "train" if n < 30 else "test" for n, qid in enumerate(QIDS)}

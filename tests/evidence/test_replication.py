@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.evidence.replication import agreement, effects
+from ragbench.evidence.field import agreement, effects
 
 
 def verdicts(**found: float) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.experiment.design import (
+from ragbench.experiment.ablate import (
     DESIGNS,
     AddOne,
     Factorial,
@@ -296,7 +296,7 @@ def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
 def test_nothing_depends_on_the_hash_seed():
     code = """
 import numpy as np
-from ragbench.experiment.design import DESIGNS, design_named
+from ragbench.experiment.ablate import DESIGNS, design_named
 for name in DESIGNS:
     design = design_named(name, ["p3", "p10", "p1", "graph", "p2", "p7", "p12", "p5"])
     values = {arm: np.random.default_rng(i).random(20) for i, arm in enumerate(design.arms())}

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.export import measured_arm
-from ragbench.export.provenance import sentences
+from ragbench.export.file_format import sentences
 
 LOW, HIGH, NEARLY = [0.4, 0.5] * 15, [0.6, 0.7] * 15, [0.4, 0.5] * 14 + [0.4, 0.6]
 

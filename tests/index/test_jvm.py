@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base import wheels
+from ragbench.base import locations
 from ragbench.base.errors import IndexError_, JavaError
 from ragbench.index import jvm, lucene_jar
 from tools import lucene_part
@@ -53,9 +53,9 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def nothing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    for module in (wheels, lucene_jar):
+    for module in (locations, lucene_jar):
         monkeypatch.setattr(module, "distribution", nothing)
-    monkeypatch.setattr(wheels, "_bundles", [tmp_path])
+    monkeypatch.setattr(locations, "_bundles", [tmp_path])
     carried = tmp_path / "carried" / "pyserini" / "resources" / "jars" / "anserini-9-fatjar.jar"
     carried.parent.mkdir(parents=True)
     carried.touch()  # a bundle must not bring code

@@ -21,8 +21,7 @@ from ragbench.base.numbers import with_interval
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.chance import resamples
-from ragbench.evidence.contrast import Contrast
-from ragbench.evidence.statistics import TIE
+from ragbench.evidence.statistics import TIE, Contrast
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run
-from ragbench.export import provenance
+from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
 from ragbench.extras.engines import content, opened, postgres, sqlite
@@ -107,7 +107,7 @@ def shipment(
             progress=progress,
             say=say,
         )
-        about = provenance.sentences(measured, evidence, caution)
+        about = file_format.sentences(measured, evidence, caution)
         with trust(), load(folder, models=bench.builder.models) as made:  # written a moment ago
             yield Shipment(made, settings, plan, tuple(about), tuple(missing))
     finally:

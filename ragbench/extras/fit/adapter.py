@@ -17,7 +17,7 @@ from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
-from ragbench.evaluation.gains import ndcg
+from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.questions import is_question
 from ragbench.models.adapter import KEY, Adapter, without_adapter

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.evaluation.headroom import SourceRuns
 from ragbench.evaluation.measures import PRIMARY, decreasing, evaluate
-from ragbench.evaluation.source_rankings import SourceRuns
 from ragbench.search.stages.fuse import Fuse
 
 if TYPE_CHECKING:

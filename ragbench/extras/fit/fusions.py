@@ -11,7 +11,7 @@ from ragbench.base.numbers import with_interval
 from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings
-from ragbench.evaluation import source_rankings
+from ragbench.evaluation import headroom
 from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import fusion_methods
 from ragbench.extras.fit.fusion_methods import Fused
@@ -66,7 +66,7 @@ def compare(
         raise ResultsError(f"{results.folder} has no arm '{name}'; it has {', '.join(results.arms)}")
     benchmark = _benchmark(results, name)
     path = results.arm_path(name) / SOURCES
-    runs = source_rankings.read(pd.read_parquet(path)) if path.is_file() else {}
+    runs = headroom.read_source_frame(pd.read_parquet(path)) if path.is_file() else {}
     if len(runs) < 2:
         raise ResultsError(f"{results.folder} has stored fewer than two sources of '{name}': run it again")
     measured = {qid for found in runs.values() for qid in found}

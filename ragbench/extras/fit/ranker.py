@@ -21,7 +21,7 @@ from ragbench.base import fewest
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import topic_area
-from ragbench.evaluation.gains import ndcg
+from ragbench.evaluation.measures import ndcg
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
 from ragbench.search.stages.stage import fused

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ragbench.base import wheels
+from ragbench.base import locations
 from ragbench.base.errors import BundleError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
@@ -162,7 +162,7 @@ def write(
             # A manifest has the digests of its artefact's files: with it, whoever signs the record signs all of them.
             digests[(place / MANIFEST).as_posix()] = sha256(draft / place / MANIFEST)
         if self_contained:
-            cautions += _carry(draft / wheels.CARRIED, models)
+            cautions += _carry(draft / locations.CARRIED, models)
         record = {
             "format": FORMAT,
             "name": measured.name,

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from ragbench.base import wheels
+from ragbench.base import locations
 from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
@@ -222,7 +222,7 @@ def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
     Without `--trust` (`ragbench.boundary.capabilities.trust`) it may only use classes of ragbench and of installed
     extensions, start nothing and send nothing. Raises BundleError.
     """
-    wheels.look_also_in(place)
+    locations.look_also_in(place)
     path = place / bundle.CONFIG
     trusted = trusting()
     try:

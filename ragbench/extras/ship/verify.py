@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ragbench.base import files
-from ragbench.base.checks import Check
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.base.progress import steps
 from ragbench.config.arm_builder import Progress
 from ragbench.evaluation.intervals import Samples, p95_at_least, summary
 from ragbench.evaluation.latency import measure
 from ragbench.evaluation.machine import Watch
+from ragbench.export.gate import Check
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.address import engines
 from ragbench.extras.ship.bundle import Golden

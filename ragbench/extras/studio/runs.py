@@ -19,7 +19,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
 from ragbench.boundary.sealed import read_sealed
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evidence.own_mean import Mean, mean
+from ragbench.evidence.t_of_mean import Mean, mean
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 

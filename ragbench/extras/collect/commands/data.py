@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.errors import ConfigError
-from ragbench.base.exit_codes import FAILED
+from ragbench.base.errors import FAILED, ConfigError
 from ragbench.base.fingerprint import plain
 from ragbench.base.numbers import counted
 from ragbench.base.suggestions import did_you_mean

@@ -25,9 +25,9 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import SILENCE
 from ragbench.evidence.arms import Arm, Arms, JudgedContrast
-from ragbench.evidence.contrast import Contrast
 from ragbench.evidence.cost import Times
 from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import Contrast
 from ragbench.evidence.verdict import Verdict
 from ragbench.experiment.run import run
 from ragbench.extras.fit.tuning.outcome import PRESET, TUNED, Tuned

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
-from ragbench.base.checks import show
+from ragbench.export.gate import show
 from ragbench.extras.ship.address import place
 
 if TYPE_CHECKING:

@@ -1,0 +1,305 @@
+"""The steps of a run: quality, times, verdicts, cold starts, record; the verdicts read no cold start."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ragbench.base import plugins
+from ragbench.base import progress as shown
+from ragbench.base.errors import LiveError, RagbenchError
+from ragbench.base.fingerprint import digest, plain
+from ragbench.base.types import Query
+from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
+from ragbench.benchmark.documents import file_names
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
+from ragbench.benchmark.runs import new_name, renamed
+from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.settings import Settings
+from ragbench.evaluation import diagnosis, headroom, latency, levels, open_loop, passages
+from ragbench.evaluation.machine import Watch
+from ragbench.evidence.policy import primary
+from ragbench.experiment import coldstart, execution, forecast
+from ragbench.experiment.plan import Plan, Run, arm_key, artefacts
+from ragbench.results import comparisons, environment, measurements, store, top_hits
+from ragbench.results.measurements import Measurements
+from ragbench.results.store import RunFolder
+from ragbench.search.stages import live
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.search.engine.executor import Arm, Outcome
+
+_LONG = 60.0
+
+"""Seconds from which the time of a run is printed before it starts."""
+
+_RUN_FILES = {
+    levels.DOCUMENT: measurements.DOCUMENTS,
+    levels.SECTION: measurements.SECTIONS,
+    levels.QUOTE: measurements.QUOTES,
+}
+
+
+def measure_quality(run: Run) -> None:
+    """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
+    import pandas as pd
+
+    planned, place, builder, say = run.plan, run.place, run.builder, run.say
+
+    place.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
+    write_judgments(planned, place)
+    surroundings = environment.describe()
+    facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
+    frames: dict[str, pd.DataFrame] = {}
+    for name, (_, arm) in planned.arms.items():
+        if arm.pipeline.lasting and store.finished(place.path, name, arm_key(arm), say):
+            arm.index.prepare(arm.pipeline.needs)
+            frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
+    remaining = [pair for name, pair in planned.arms.items() if name not in frames]
+    if shown.watched():
+        _look_ahead(planned, remaining, say)
+    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, builder.progress, say):
+        each, arm = planned.arms[outcome.arm]
+        arm.index.prepare(arm.pipeline.needs)
+        files = place.arm(outcome.arm)
+        frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
+        for problem in live.problems(outcome.final):
+            say(f"warning: arm '{outcome.arm}': {problem}")
+    read = {a.folder: a for _, arm in planned.arms.values() for a in artefacts(arm) if a.built}
+    if came := sum(each.manifest.get("vectors", {}).get("shipped", 0) for each in read.values()):
+        rounding = {kind for each in read.values() for kind in each.manifest.get("numerics", {}).values() if kind}
+        other = ", with other rounding than this CPU," if len(rounding) > 1 else ""
+        say(f"{came:,} passage vectors bundled with ragbench{other} are reused: cache.shipped=off recomputes them")
+    run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
+
+
+def _look_ahead(planned: Plan, remaining: Sequence[tuple[Settings, Arm]], say: Say) -> None:
+    """Announce the steps to come and their time."""
+    arms = [arm for _, arm in remaining]
+    if not any(arm.pipeline.live for arm in arms):
+        coming = forecast.forecast(arms, planned.queries, planned.shared.latency, keep=True)
+        shown.expect(coming.steps)
+        if coming.seconds > _LONG:
+            say(f"this run takes {coming.sentence}")
+
+
+def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
+    rows = [(t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in topics]
+    return measurements.TOPIC_COLUMNS.frame(rows)
+
+
+def write_judgments(planned: Plan, place: RunFolder) -> None:
+    """Write what is judged of the topics in TREC form, for the tools that read it next to the run files."""
+    names = file_names(planned.benchmark)
+    for name, qrels in ((DOCUMENTS, planned.benchmark.document_qrels), (SECTIONS, planned.benchmark.section_qrels)):
+        judged = {topic.qid: qrels[topic.qid] for topic in planned.topics if topic.qid in qrels}
+        named = {
+            qid: {new_name(each, names): grade for each, grade in grades.items()} for qid, grades in judged.items()
+        }
+        place.text(name, qrels_text(named))
+    if names:
+        rows = io.StringIO(newline="")
+        csv.writer(rows, lineterminator="\n").writerows([("docno", "path"), *names.items()])
+        place.text(measurements.FILE_NAMES, rows.getvalue())
+
+
+def _write_arm(
+    place: RunFolder,
+    settings: Settings,
+    arm: Arm,
+    outcome: Outcome,
+    benchmark: Benchmark,
+    facts: pd.DataFrame,
+    surroundings: Mapping[str, Any],
+) -> pd.DataFrame:
+    """Measure what one arm found and write its files."""
+    import pandas as pd
+
+    table, names = arm.index.chunks, file_names(benchmark)
+    frames = []
+    for level in levels.levels(outcome.final, table, benchmark):
+        # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
+        named = level.run if level.name == levels.QUOTE else renamed(level.run, names)
+        place.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
+        if level.name == levels.DOCUMENT or level.qrels:
+            frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
+    units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
+    frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
+    filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
+    per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
+    per_query.insert(0, "arm", settings.name)
+    per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
+    place.yaml("config.yaml", plain(settings.config), sort_keys=True)
+    place.text("pipeline.txt", f"{arm.pipeline!r}\n")
+    decided = Counter(note for state in outcome.final for note in state.notes)
+    place.yaml(measurements.METADATA, {**_ir_metadata(settings, arm, benchmark, surroundings), "notes": dict(decided)})
+    place.table(measurements.PER_QUERY, per_query)
+    place.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
+    place.table(measurements.SOURCES, headroom.source_frame(outcome, table))
+    place.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
+    place.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
+    place.finish_arm(arm_key(arm))
+    return per_query
+
+
+def _ir_metadata(
+    settings: Settings, arm: Arm, benchmark: Benchmark, surroundings: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022)."""
+    return {
+        "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
+        "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
+        "resources": {"artefacts": {a.kind: a.fingerprint for a in artefacts(arm)}},
+        "research goal": {"evaluation": {"reported measures": list(settings.measures)}},
+        "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},
+        "method": {"pipeline": [{"stage": n, "parameters": plain(s)} for n, s in arm.pipeline]},
+    }
+
+
+def time_arms(run: Run) -> None:
+    """Time the queries of all arms but recorded ones, side by side and under load; write the times."""
+    spec = run.plan.shared.latency
+    arms = [arm for _, arm in run.plan.arms.values() if not arm.pipeline.recorded]
+    if not spec.enabled or not arms:
+        return
+    run.timings, run.machine = _time_arms(arms, run.plan, run.progress, run.say)
+    local_arms = [arm for arm in arms if not arm.pipeline.live]
+    under_load = open_loop.measure(local_arms, run.plan.queries, spec, run.progress) if local_arms else []
+    for name, timing in run.timings.items():
+        run.place.arm(name).table("latency.parquet", timing.frame())
+    if under_load:
+        run.place.text(measurements.OPEN_LOOP, open_loop.table(under_load, run.timings, spec.seed).to_csv(index=False))
+
+
+def start_cold(run: Run) -> None:
+    """Measure a first query of every arm in a fresh process; one that fails costs a warning, not the run."""
+    settings = [each for each, arm in run.plan.arms.values() if not arm.pipeline.live]
+    if not run.timings or not run.plan.shared.latency.cold_start:
+        return
+    measured: dict[str, dict[str, float]] = {}
+    for each in shown.steps("starting cold", settings, run.progress):
+        try:
+            measured[each.name] = dict(coldstart.measure(each, run.plan.queries[0].text, run.plan.benchmark))
+        except RagbenchError as error:
+            run.say(
+                f"warning: the cold start of '{each.name}' was not measured ({error}); all other results are complete"
+            )
+    run.cold = measured
+
+
+def _time_arms(
+    arms: Sequence[Arm], planned: Plan, progress: Progress | None, say: Say
+) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
+    """The times of every arm, and how busy the machine was while they were taken."""
+    try:
+        with Watch() as watch:
+            timings = latency.measure(arms, _timed_queries(planned), planned.shared.latency, progress)
+    except LiveError as error:
+        if not any(arm.pipeline.in_process for arm in arms):
+            raise
+        raise LiveError(
+            f"{error}; latency is measured with reworded queries: answer any text, or measure quality only (quick=True)"
+        ) from error.__cause__
+    observed = watch.record()
+    if observed["busy"]:
+        say(f"warning: {observed['busy']}: added times are less certain by that; run it again on a quiet machine")
+    return timings, observed
+
+
+def _timed_queries(planned: Plan) -> list[Query]:
+    """The queries to time: the topics of the run, and as many others as `latency.queries` lacks.
+
+    Time needs no judgments, so the other topics of the benchmark serve, and then queries derived from its documents.
+    """
+    wanted, found = planned.shared.latency.queries, list(planned.queries)
+    if len(found) < wanted:
+        asked = {query.qid for query in found}
+        found += [topic.query() for topic in planned.benchmark.topics if topic.qid not in asked]
+    if len(found) < wanted and (derive := plugins.hook("derived_queries")):
+        # The documents may give none: fewer queries are timed, and the cost says how many are lacking.
+        found += derive(planned.benchmark.documents, wanted, planned.benchmark.name)
+    return found if len(planned.queries) >= wanted else found[:wanted]
+
+
+def write_table(run: Run) -> pd.DataFrame:
+    """The table of times, which is written where there are any."""
+    import pandas as pd
+
+    rows = [row for timing in run.timings.values() for row in timing.table()]
+    rows += [
+        {"arm": name, "stage": f"cold {what}", "p50": value}
+        for name, each in run.cold.items()
+        for what, value in each.items()
+    ]
+    table = pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
+    if len(table):
+        run.place.text("latency.csv", table.to_csv(index=False))
+    return table
+
+
+def judge(run: Run) -> None:
+    """Write the summary and the verdicts."""
+    plan, shared, benchmark = run.plan, run.plan.shared, run.plan.benchmark
+    run.record = {
+        "name": run.place.path.name,
+        "command": plan.command,
+        "arms": list(plan.arms),
+        "overrides": {each.name: list(each.overrides) for each in plan.settings},
+        "split": shared.split,
+        "topics": len(plan.topics),
+        "comparison": _record_comparison(plan),
+        "benchmark": {
+            "name": benchmark.name,
+            "digest": benchmark.digest,
+            "collection": benchmark.collection,
+            "questions": benchmark.questions,
+            "documents": len(benchmark.documents),
+            "topics": benchmark.provenance,
+            "version": benchmark.version,
+        },
+        "started": plan.started,
+        "seconds": round(time.time() - plan.started, 3),
+        "environment": environment.describe(),
+        "latency": plain(shared.latency),
+        "machine": run.machine,
+        "peak_memory_bytes": coldstart.peak_memory_bytes(),
+        "index_bytes": {name: sum(a.size_bytes for a in artefacts(arm)) for name, (_, arm) in plan.arms.items()},
+        "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.models.usage")) else {},
+        "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
+    }
+    assert run.quality is not None, "quality is measured first"
+    found = Measurements(run.place.path, run.record, run.quality, write_table(run))
+    run.place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
+    with store.errors_as_results_error(run.place.path):
+        shown.report("comparing arms")
+        run.conclude(found)
+    run.measurements = found
+
+
+def record(run: Run) -> None:
+    """Write the record, which ends the experiment."""
+    assert run.measurements is not None, "arms are judged before the record is written"
+    memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in run.cold.items()}
+    run.record |= {"peak_memory_mb": memory, "seconds": round(time.time() - run.plan.started, 3)}
+    table = write_table(run)
+    run.measurements = replace(run.measurements, record=run.place.finish(run.record), latency=table)
+
+
+def _record_comparison(planned: Plan) -> int:
+    """Record that the arms are compared on judged queries: the number of the comparison, 0 where there is none."""
+    judged = planned.benchmark.document_qrels.keys() | planned.benchmark.section_qrels.keys()
+    queries = [topic.qid for topic in planned.topics if topic.qid in judged]
+    if len(planned.arms) < 2 or not queries:
+        return 0
+    shared = planned.shared
+    arms = sorted(digest([arm.pipeline.fingerprint, arm.index.spec]) for _, arm in planned.arms.values())
+    key = [primary(shared.config), arms]
+    return comparisons.record(shared.ledger, planned.benchmark.name, queries, key, planned.command, list(planned.arms))
