@@ -81,14 +81,14 @@ def test_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -
                 if value == configs[other].get(key, "not there"):
                     continue
                 group = key.split(".")[0]
-                chosen = params[one].get(group) != params[other].get(group)  # rank=questions against rank=off
+                chosen = params[one].get(group) != params[other].get(group)  # ranker=questions against ranker=off
                 if key in params[one] and params[one][key] == str(value)[:6000]:
                     kept += 1
                 elif not (chosen and (value == {} or key.endswith("_target_"))):
                     lost.append((one, other, key, value))
     assert lost == []
     assert kept > 60
-    assert {"lexical.fields.title", "fuse.weights.documents", "calibration", "rank", "documents"} <= set(
+    assert {"lexical.fields.title", "fuse.weights.documents", "calibration", "ranker", "documents"} <= set(
         params["recommended"]
     )
     assert params["recommended"]["calibration"] == "off" and params["baseline"]["calibration"] == "on"
@@ -183,7 +183,7 @@ def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: st
     for arm in compared.arms:
         assert arm in said
     assert re.search(r"^fuse\.method .*\bconvex\b", said, flags=re.M)
-    assert re.search(r"^rank .*\bquestions\b", said, flags=re.M)
+    assert re.search(r"^ranker .*\bquestions\b", said, flags=re.M)
     names = re.findall(r"^(?:rest/)?[a-z_]+(?:_at_\d+)?(?=$| [\d.])", said[said.rindex("Metrics") :], flags=re.M)
     assert {"ndcg_at_10", "mrr"} <= set(names)  # the table holds only the rows that are seen
     assert not [name for name in names[: names.index("ndcg_at_10")] if name.startswith("rest/")]

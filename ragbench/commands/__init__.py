@@ -1,7 +1,7 @@
 """The commands, one module each: `DESCRIPTION`, `EXAMPLES`, `add_arguments(parser)`, `main(arguments)`.
 
 `GROUPS` is what `ragbench --help` shows. A command of `WORDS` also takes sub-commands, in modules of their own:
-`ragbench fit order` is `fit_order`. A module is imported only when its command is called.
+`ragbench fit ranker` is `fit_ranker`. A module is imported only when its command is called.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "adapter": "a map of the vectors of queries, kept only where questions gain",
         "calibration": "isotonic calibration on the training queries",
         "weights": "the weights of fusion on the training queries",
-        "order": "a ranker, from your own judged queries or for collections without judgments",
+        "ranker": "a ranker, from your own judged queries or for collections without judgments",
     },
     "list": {
         "config": "print the composed configuration and the pipeline as a sentence",
@@ -90,15 +90,16 @@ OLD: Mapping[str, tuple[str, ...]] = {
     "bakeoff": ("compare", "encoders"),
     "calibrate": ("fit", "calibration"),
     "config": ("list", "config"),
+    "fit order": ("fit", "ranker"),
     "fusion": ("compare", "fusions"),
-    "learn-ranker": ("fit", "order", "--from-fusion"),
+    "learn-ranker": ("fit", "ranker", "--from-fusion"),
     "learn-weights": ("fit", "weights"),
     "mcp": ("serve", "mcp"),
     "pool": ("data", "pool"),
     "ui": ("track", "ui"),
     "vocabulary": ("list", "terms"),
 }
-"""Names of version 0.1, which still work and are shown nowhere."""
+"""Old names, in one word or two, that still work and are not shown."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class Call:
 def call(words: Sequence[str]) -> Call | None:
     """Return the command that the arguments after `ragbench` call; None if the first is not a command."""
     first, *rest = words
-    found = [*OLD.get(first, (first,)), *rest]
+    two = f"{first} {rest[0]}" if rest else ""
+    found = [*OLD[two], *rest[1:]] if two in OLD else [*OLD.get(first, (first,)), *rest]
     if found[0] not in SUMMARY:
         return _of_another_package(first, rest)
     size = 2 if found[1:2] and found[1] in WORDS.get(found[0], {}) else 1

@@ -182,19 +182,19 @@ def _ordering(run: Run) -> Iterator[Lever]:
             1 - float(run.room[headroom.VALUE]),
             (_beside_baseline(run, "exp=recommended"),),
         )
-    if run.off("rank"):
+    if run.off("ranker") and run.off("rank"):
         yield Lever(
             "train a ranker on your queries",
             f"a perfect ranking of the top {headroom.DEPTHS[-1]} would gain {words}; training shows the held-out gain",
             bound,
-            (run.command("fit order --from-fusion"),),
+            (run.command("fit ranker --from-fusion"),),
         )
     elif int(run.room["topics"]) >= fewest.ADVICE:
         yield Lever(
             "continue to train the ranker on your queries",
             "the trained ranker is kept only if it is significantly better on held-out queries",
             bound,
-            (run.command("fit order"),),
+            (run.command("fit ranker"),),
         )
     if config.get("fuse"):
         lost = f"; {fused_out:.0%} of the topics are lost in fusion" if fused_out else ""

@@ -25,7 +25,7 @@ ORDERS = ("questions", "off")
 
 def times(words: list[str], most: int, rounds: int) -> tuple[Benchmark, np.ndarray]:
     """Milliseconds of shape (2, queries): the median of all rounds, with the order and without it."""
-    settings = [composition.compose(["exp=recommended", f"rank={order}", *words]) for order in ORDERS]
+    settings = [composition.compose(["exp=recommended", f"ranker={order}", *words]) for order in ORDERS]
     benchmark = load(settings[0].config)
     arms = ArmBuilder.of(settings[0], benchmark).arms(settings)
     queries = [topic.query() for topic in benchmark.select(settings[0].split)[:most]]

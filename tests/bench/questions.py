@@ -5,7 +5,7 @@
 
     python tests/bench/questions.py FILE --page docs/research/recommended.md
 
-FILE lists collections, as for `ragbench fit order --collections`. Words that begin with `KEY=` are overrides of all
+FILE lists collections, as for `ragbench fit ranker --collections`. Words that begin with `KEY=` are overrides of all
 arms. Collections of the kind `questions` are measured; the others only take part in learning. `recommended` is measured
 with an order that was learned without the site, since the shipped one has seen these questions. Intervals are of sites,
 resampled whole. `--page` also writes the tables between the marks `<!-- opponents -->` and `<!-- end of opponents -->`.
@@ -32,7 +32,7 @@ Scores = dict[str, float]
 
 def parts_of(arm: str, collections: Sequence[Collection], shared: Sequence[str]) -> list[Part]:
     """What the first stages of an arm answer to every collection."""
-    words = [f"exp={arm.split()[0]}", "rank=off", *arm.split()[1:], *shared]
+    words = [f"exp={arm.split()[0]}", "ranker=off", *arm.split()[1:], *shared]
     return [order.part(each, composition.compose([*words, *each.words])) for each in collections]
 
 
@@ -56,7 +56,7 @@ def measured(arms: Sequence[str], collections: Sequence[Collection], shared: Seq
     learned = order.learn(parts_of(OWN, collections, shared))
     found = list(zip(learned.parts, learned.held_out, strict=True))
     found = [(part, held_out) for part, held_out in found if part.collection.kind == KIND]
-    values[f"{OWN} rank=off"] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part, _ in found]
+    values[f"{OWN} ranker=off"] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part, _ in found]
     values[OWN] = [dict(zip(part.sample.qids, held_out, strict=True)) for part, held_out in found]
     return values
 
@@ -75,7 +75,7 @@ def tables(sites: Sequence[str], values: Mapping[str, Sequence[Scores]]) -> str:
     heads = " | ".join(f"`{arm}`" for arm in table)
     said = [f"| questions about | topics | {heads} |", f"|---|{'---:|' * (1 + len(table))}"]
     said += [f"| {name} | {topics} | {' | '.join(f'{mean:.3f}' for mean in means)} |" for name, topics, means in rows]
-    own = (f"{OWN} rank=off", OWN)
+    own = (f"{OWN} ranker=off", OWN)
     said += ["", f"| against | `{own[0]}` gains | `{own[1]}` gains |", "|---|---|---|"]
     for arm, found in flat.items():
         gains = ["" if arm in own[n:] else difference(flat[mine] - found, site_of) for n, mine in enumerate(own)]

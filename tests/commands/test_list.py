@@ -101,7 +101,7 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
         ("ragbench fit ", {"adapter", "calibration", "weights", "order"}),
         ("ragbench list te", {"terms"}),
         ("ragbench list p", {"parameters", "plugins"}),
-        ("ragbench fit order --coll", {"--collections"}),
+        ("ragbench fit ranker --coll", {"--collections"}),
         ("ragbench fit weights p6=", {"on", "off"}),
         ("ragbench learn-weights --dra", {"--draws"}),
         ("ragbench run +exp=phase", {"phase1", "phase2", "phase3", "phase4"}),

@@ -71,7 +71,7 @@ ELSEWHERE = {
     "fit": "tests/extras/fit/commands/test_fit.py",
     "fit adapter": "tests/extras/fit/test_adapter.py",
     "fit calibration": "tests/commands/test_fitting.py",
-    "fit order": "tests/extras/fit/commands/test_learn_ranker.py",
+    "fit ranker": "tests/extras/fit/commands/test_learn_ranker.py",
     "fit weights": "tests/commands/test_fitting.py",
     "gate": "tests/commands/test_gate.py",
     "init": "tests/journeys/test_printed_commands.py",

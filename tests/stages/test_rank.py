@@ -169,20 +169,20 @@ def test_equal_values_share_their_percentile(pages, state) -> None:
 def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "configuration", lambda: tmp_path)
     named_text.text_of.cache_clear()
-    named_text.file_of("rank", "mine").parent.mkdir()
+    named_text.file_of("ranker", "mine").parent.mkdir()
     text = MODEL.replace("cover.title", "dense.norm")
-    named_text.file_of("rank", "mine").write_text(text, encoding="utf-8")
+    named_text.file_of("ranker", "mine").write_text(text, encoding="utf-8")
     named = Rank(named_text.named("mine", text))
     assert named.name == "mine" and named.trees == text and not Rank(MODEL).name
     assert named.describe() == Rank(text).describe()
     # A source that is not searched has found nothing: dense.norm is 0, and the trees give -1 each, so fusion decides.
     (after,) = named([state("rotate", fused=[(0, 1.0), (3, 0.5)])], pages)
     assert after.fused.chunks.tolist() == [0, 3]
-    named_text.file_of("rank", "mine").write_text(MODEL, encoding="utf-8")
+    named_text.file_of("ranker", "mine").write_text(MODEL, encoding="utf-8")
     named_text.text_of.cache_clear()
     with pytest.raises(ConfigError, match=r"this version of ragbench has other trees in .*mine\.txt: measure again"):
         Rank(named.model)
-    with pytest.raises(ConfigError, match=r"rank\.model is other@0123456789ab, and .*other.txt cannot be read"):
+    with pytest.raises(ConfigError, match=r"ranker\.model is other@0123456789ab, and .*other.txt cannot be read"):
         Rank("other@0123456789ab")
     named_text.text_of.cache_clear()
 

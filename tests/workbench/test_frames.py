@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -289,7 +290,7 @@ def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, 
             return [schema.NodeWithScore(node=schema.TextNode(text=f"text of {each}", id_=each)) for each in found]
 
     evaluator = evaluation.RetrieverEvaluator.from_metric_names(["mrr", "recall", "ndcg"], retriever=Retriever())
-    theirs = [evaluator.evaluate(f"question {qid}", relevant[qid]).metric_vals_dict for qid in qids]
+    theirs = [asyncio.run(evaluator.aevaluate(f"question {qid}", relevant[qid])).metric_vals_dict for qid in qids]
     benchmark = Benchmark.from_frames(
         {f"d{number}": f"text of d{number}" for number in range(30)},
         {qid: f"question {qid}" for qid in qids},

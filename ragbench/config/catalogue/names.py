@@ -18,13 +18,13 @@ ALIASES = {
     "p13": "parents",
 }
 """By the number of a proposal, its name; every command accepts either and shows both."""
-_NUMBERS = {name: number for number, name in ALIASES.items()}
+_CANONICAL = {**{name: number for number, name in ALIASES.items()}, "rank": "ranker"}
 
 
 def numbered(key: str) -> str:
-    """A key with the number of a proposal instead of its name: `p6.depth` for `rerank.depth`; other keys unchanged."""
+    """Return a key with the number of a proposal (`p6.depth` for `rerank.depth`), a renamed key by its new name."""
     first, dot, rest = key.partition(".")
-    return f"{_NUMBERS.get(first, first)}{dot}{rest}"
+    return f"{_CANONICAL.get(first, first)}{dot}{rest}"
 
 
 def label(switch: str) -> str:

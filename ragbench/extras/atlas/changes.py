@@ -11,8 +11,8 @@ from ragbench.boundary.yaml import read_yaml_file
 BASE = "plain_hybrid"
 BASES = (BASE, "baseline", "recommended")
 """What effects are measured against: all changes against the first, presets also against the others."""
-ORDER, WITHOUT = "rank=questions", "-without-"
-"""The order that was learned from questions, and what follows its name if a site was held out (`fit order`)."""
+ORDER, WITHOUT = "ranker=questions", "-without-"
+"""The order that was learned from questions, and what follows its name if a site was held out (`fit ranker`)."""
 EARLIER = "earlier"
 """The group of changes whose presets have other values now: no prediction is made from them."""
 _FILE = Path(__file__).with_name("changes.yaml")
@@ -61,7 +61,7 @@ def name_of(words: Iterable[str]) -> str | None:
 def has_order(name: str) -> bool:
     """Whether a change ranks by the order that was learned from questions about other documentation."""
     words = changes().get(name, "").split()
-    return ORDER in words or ("exp=recommended" in words and "rank=off" not in words)
+    return ORDER in words or ("exp=recommended" in words and "ranker=off" not in words)
 
 
 def name_on_base(base: Iterable[str], arm: Iterable[str]) -> str | None:

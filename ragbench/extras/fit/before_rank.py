@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
 
-STAGE = "rank"
+STAGE = "ranker"
 """The entry of `order` where a learned order has its place."""
 
 
 def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Arm:
-    """The arm with the stages before the place of `rank`. ConfigError where that has no place or nothing is fused."""
+    """The arm with the stages before the place of `ranker`. ConfigError where that has no place or nothing is fused."""
     order = [str(entry) for entry in settings.config["order"]]
     if STAGE not in order:
-        raise ConfigError("`order` has no entry 'rank', so a learned order would have no place: add one after 'fuse'")
+        raise ConfigError("`order` has no entry 'ranker', where a trained ranker runs: add one after 'fuse'")
     earlier = {*order[: order.index(STAGE)]}
     stages = tuple(
         (name, stage)
@@ -34,7 +34,7 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
         if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
     )
     if not any(Fact.FUSED in stage.provides for _, stage in stages):
-        raise ConfigError("this pipeline fuses nothing before 'rank', so it has no ranking to start from")
+        raise ConfigError("this pipeline fuses nothing before 'ranker', so it has no ranking to start from")
     found = training.cut(settings, benchmark, stages, progress, say)
     found.index.prepare({"terms"})
     return found

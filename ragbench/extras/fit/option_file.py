@@ -39,8 +39,8 @@ def write(group: str, name: str, target: type, comment: str, values: str) -> Pat
 
 
 def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
-    """Write the files of `rank=<name>`, trees first. Returns their paths."""
+    """Write the files of `ranker=<name>`, trees first. Returns their paths."""
     of_trees = named_text.write(trees.GROUP, name, stage.trees)
     model = f"{named_text.named(name, stage.trees)}   # its trees and their digest"
-    option = write("rank", name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
+    option = write(trees.GROUP, name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
     return [option, of_trees]

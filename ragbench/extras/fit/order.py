@@ -102,7 +102,7 @@ def _require_sites(collections: Sequence[Collection], where: str) -> None:
     if len(sites) < fewest.SITES:
         raise BenchmarkError(
             f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {fewest.SITES}: "
-            "add collections, or learn from the topics of one with `ragbench fit order`"
+            "add collections, or learn from the topics of one with `ragbench fit ranker`"
         )
 
 

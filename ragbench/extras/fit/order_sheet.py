@@ -44,7 +44,7 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
         interval=[interval(low, high) if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
     ).drop(columns=["low", "high"])
     words = [word for word in overrides if not word.startswith("paths.")]
-    command = shlex.join(["ragbench", "fit", "order", "--collections", "FILE", "--write", name, *words])
+    command = shlex.join(["ragbench", "fit", "ranker", "--collections", "FILE", "--write", name, *words])
     lines = (
         "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: ",
         "each site is excluded in turn,\nwith every collection of the same documents. Intervals of a collection are ",

@@ -399,7 +399,7 @@ def _cautions(pipeline: Pipeline) -> list[str]:
 def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration without folders of this machine; those of the documents are made absolute.
 
-    It holds the trees of a learned order and adapters themselves, so that the bundle does not depend on those of an
+    It contains the trees of a ranker and adapters themselves, so that the bundle does not depend on those of an
     installation.
     """
     data = {
@@ -407,8 +407,8 @@ def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in config["data"].items()
     }
     emptied = {key: {**config[key], **dict.fromkeys(names)} for key, names in _PLACES.items() if key in config}
-    order = config.get("rank") or {}
-    trees_in = {"rank": {**order, "model": trees.text_of(str(order["model"]))}} if "model" in order else {}
+    rankers = {key: node for key in (trees.GROUP, "rank") if "model" in (node := config.get(key) or {})}
+    trees_in = {key: {**node, "model": trees.text_of(str(node["model"]))} for key, node in rankers.items()}
     return cast("dict[str, Any]", _with_adapters({**config, **emptied, **trees_in, "data": data}))
 
 

@@ -23,7 +23,7 @@ _TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold",
 _TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
 _MOST_LEAVES = 63  # a leaf is a bit of a number
-GROUP = "rank"
+GROUP = "ranker"
 """The folder of conf/ with the texts of trees."""
 
 
@@ -95,7 +95,7 @@ def joined(parts: Sequence[tuple[str, float]]) -> str:
 
 def text_of(model: str) -> str:
     """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
-    return named_text.text_of(GROUP, "rank.model", model, "trees")
+    return named_text.text_of(GROUP, "ranker.model", model, "trees")
 
 
 @lru_cache(8)
@@ -110,8 +110,8 @@ def parse(text: str) -> Trees:
             raise ValueError
     except (KeyError, ValueError, IndexError, RecursionError):
         raise ConfigError(
-            f"rank.model is not a LightGBM model over numbers with at most {_MOST_LEAVES} leaves a tree: "
-            "let `ragbench fit order --from-fusion` write it"
+            f"ranker.model is not a LightGBM model over numbers with at most {_MOST_LEAVES} leaves a tree: "
+            "let `ragbench fit ranker --from-fusion` write it"
         ) from None
     # Smaller trees are padded with a question to which the answer is always no.
     number = {each: place for place, each in enumerate([(0, inf), *sorted(questions)])}

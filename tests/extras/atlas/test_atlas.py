@@ -41,7 +41,7 @@ def test_an_order_learned_without_a_site_is_the_order_there() -> None:
     about = {"data": "data=builtin", "order": "questions-without-uv-docs"}
     site = campaign.Collection("uv-docs", ("data=builtin",), about)
     for name in ("recommended", "recommended+p7", "rank"):
-        assert site.added(name) == ("rank=questions-without-uv-docs",)
+        assert site.added(name) == ("ranker=questions-without-uv-docs",)
         assert changes.name_of([*changes.changes()[name].split(), *site.added(name)]) == name
     assert site.added("p7") == site.added("recommended-rank") == ()
 

@@ -300,7 +300,7 @@ def test_shares_keep_proportions() -> None:
 def test_whole_documents_are_a_third_query(told) -> None:
     """Each chunk is a child of its document, whose score it takes."""
     for format in ("opensearch", "elasticsearch"):
-        requests, missing = told(format, "+exp=recommended", "rank=off")
+        requests, missing = told(format, "+exp=recommended", "ranker=off")
         properties = requests["/ragbench"]["mappings"]["properties"]
         assert properties["kind"] == {"type": "join", "relations": {"document": "chunk"}}
         assert properties["document_title"] == properties["title"]

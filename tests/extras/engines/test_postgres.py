@@ -266,7 +266,7 @@ def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
     try:
         answer = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
         assert answer.hits[0].docno == "archive-nightly"
-        assert list(answer.stage_ms) == ["engine", "rank", "cut"]
+        assert list(answer.stage_ms) == ["engine", "ranker", "cut"]
         seen = service.engine_signature()
         assert seen == Reloader(service, print, ())._seen
         sql(own, "UPDATE own.about SET value = 'other' WHERE key = 'digest'")

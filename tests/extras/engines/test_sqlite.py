@@ -238,7 +238,7 @@ def test_it_is_served_with_the_learned_order(written) -> None:
     try:
         answer = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
         assert answer.hits[0].docno == "archive-nightly"
-        assert list(answer.stage_ms) == ["engine", "rank", "cut"]
+        assert list(answer.stage_ms) == ["engine", "ranker", "cut"]
     finally:
         service.close()
 

@@ -103,5 +103,5 @@ def test_trees_are_those_of_the_library(learned) -> None:
 def test_other_texts_are_refused(learned, change: str, to: str) -> None:
     text = "" if change == "tree\n" else learned.model.replace(change, to)
     assert text != learned.model
-    with pytest.raises(ConfigError, match=r"is not a LightGBM model.*let `ragbench fit order --from-fusion` write it"):
+    with pytest.raises(ConfigError, match=r"is not a LightGBM model.*let `ragbench fit ranker --from-fusion` write it"):
         trees.parse(text)

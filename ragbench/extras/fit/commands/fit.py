@@ -16,7 +16,7 @@ EXAMPLES = """examples:
   ragbench fit adapter exp=recommended --write mine
   ragbench fit calibration --write mine              for calibration=mine
   ragbench fit weights p7=on graph=on
-  ragbench fit order exp=recommended --write mine    for rank=mine
+  ragbench fit ranker exp=recommended --write mine   for ranker=mine
 """
 
 

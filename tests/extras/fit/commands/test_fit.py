@@ -1,4 +1,4 @@
-"""`fit order`: one order for several collections, kept, used and exported; more learned on top of it, or nothing."""
+"""`fit ranker`: one order for several collections, kept, used and exported; more learned on top of it, or nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def words_of(place: Path, letter: str) -> list[str]:
 
 
 def trees_of(conf: Path, name: str) -> Path:
-    (file,) = (conf / "rank").glob(f"{name}-{'?' * 12}.txt")
+    (file,) = (conf / "ranker").glob(f"{name}-{'?' * 12}.txt")
     return file
 
 
@@ -68,28 +68,28 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
     text = trees_of(conf, "mine").read_text()
     name = named_text.named("mine", text)
-    assert name in (conf / "rank" / "mine.yaml").read_text() and name in sheet.read_text()
+    assert name in (conf / "ranker" / "mine.yaml").read_text() and name in sheet.read_text()
     assert str(place) not in sheet.read_text()
     for letter in "abc":
         assert trees_of(conf, f"mine-without-{letter}").read_text() != text
-        assert f"Here without {letter}." in (conf / "rank" / f"mine-without-{letter}.yaml").read_text()
+        assert f"Here without {letter}." in (conf / "ranker" / f"mine-without-{letter}.yaml").read_text()
     assert cli.main(["fit", "order", "--without", *WORDS]) == 2
     assert "add --collections FILE --write NAME" in capsys.readouterr().err
 
     words = words_of(place, "z")
-    stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
+    stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
     assert stage.model == name and stage.name == "mine"
-    assert cli.main(["run", "-m", "rank=off,mine", "split=all", "--json", "--quiet", *words]) == 0
+    assert cli.main(["run", "-m", "ranker=off,mine", "split=all", "--json", "--quiet", *words]) == 0
     ran = json.loads(capsys.readouterr().out)
     (without, learned) = (
         [row["nDCG@10"] for row in ran["summary"] if row["arm"].endswith(option) and row["split"] == "train"]
-        for option in ("rank=off", "rank=mine")
+        for option in ("ranker=off", "ranker=mine")
     )
     assert learned[0] > without[0] + 0.1
 
     bundle = place / "bundle"
     assert (
-        cli.main(["export", ran["folder"], "--arm", "baseline rank=mine", "--out", str(bundle), "--force", "--quiet"])
+        cli.main(["export", ran["folder"], "--arm", "baseline ranker=mine", "--out", str(bundle), "--force", "--quiet"])
         == 0
     )
     trees_of(conf, "mine").unlink()
@@ -97,8 +97,8 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     capsys.readouterr()
     assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the trees themselves
     with ragbench.load(bundle) as loaded:
-        assert dict(loaded.pipeline.stages)["rank"].trees == text
-    assert cli.main(["run", "rank=mine", "--quiet", *words]) == 2
+        assert dict(loaded.pipeline.stages)["ranker"].trees == text
+    assert cli.main(["run", "ranker=mine", "--quiet", *words]) == 2
     assert "mine.txt cannot be read" in capsys.readouterr().err
 
 
@@ -112,30 +112,30 @@ def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf:
     )
     capsys.readouterr()
     # On a vault like those that it was learned from there is nothing left to learn.
-    assert cli.main([*learn, *words_of(place, "a"), "rank=mine"]) == 0
+    assert cli.main([*learn, *words_of(place, "a"), "ranker=mine"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["start"] == "the order 'mine'"
     assert said["held_out"]["mean_baseline"] == pytest.approx(1.0)
-    assert not said["learned"] and not said["written"] and not (conf / "rank" / "own.yaml").exists()
+    assert not said["learned"] and not said["written"] and not (conf / "ranker" / "own.yaml").exists()
     # From fusion there is, and it is kept.
-    assert cli.main([*learn, *words_of(place, "a"), "rank=off"]) == 0
+    assert cli.main([*learn, *words_of(place, "a"), "ranker=off"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["start"] == "the fused order" and said["learned"] and said["held_out"]["ci_low"] > 0
     assert said["test"]["n"] == 6
-    stage = dict(composition.compose([*words_of(place, "a"), "rank=own"]).pipeline)["rank"]
+    stage = dict(composition.compose([*words_of(place, "a"), "ranker=own"]).pipeline)["ranker"]
     assert stage.name == "own"
 
 
 def test_a_kill_while_an_order_is_written_over_another_leaves_the_first(
     conf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = (conf / "rank" / "questions.txt").read_text()
+    first = (conf / "ranker" / "questions.txt").read_text()
     option_file.write_order("mine", Rank(first), "The first.")
     monkeypatch.setattr(option_file, "write", _killed)
     with pytest.raises(KeyboardInterrupt):
         option_file.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
     named_text.text_of.cache_clear()
-    assert dict(composition.compose([*WORDS, "rank=mine"]).pipeline)["rank"].trees == first
+    assert dict(composition.compose([*WORDS, "ranker=mine"]).pipeline)["ranker"].trees == first
 
 
 def _killed(*given: object) -> None:
@@ -147,7 +147,7 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
 
     assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
                      "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
-    settings = composition.compose([*words_of(place, "z"), "rank=mine"])
+    settings = composition.compose([*words_of(place, "z"), "ranker=mine"])
     start = settings.pipeline.first(Rank)
     assert start is not None
     from ragbench.config.benchmark import load
@@ -166,8 +166,8 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
     ("words", "said"),
     [
         (["order", "mapper"], "mapper"),
-        (["mapper"], "takes one of adapter, calibration, weights, order as its first word, got mapper"),
-        ([], "takes one of adapter, calibration, weights, order as its first word, got none"),
+        (["mapper"], "takes one of adapter, calibration, weights, ranker as its first word, got mapper"),
+        ([], "takes one of adapter, calibration, weights, ranker as its first word, got none"),
         (
             ["order", "--from-fusion", "--collections", "sites.yaml"],
             "--from-fusion, --folds and --recency are for your own topics",

@@ -1,4 +1,4 @@
-"""`fit order --from-fusion` and `advise` on a small benchmark: refusals; a model kept, used, exported and replayed."""
+"""`fit ranker --from-fusion` and `advise` on a small benchmark: refusals; a model kept, used, exported and replayed."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf:
     assert said["held_out"]["difference"] > 0.1
     assert said["test"]["n"] == 10 and said["test"]["difference"] > 0.1
     assert len(said["curve"]) == 3 and said["importance"]
-    stage = dict(composition.compose([*words, "rank=mine"]).pipeline)["rank"]
+    stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
     assert "learned trees" in stage.describe()
 
-    assert cli.main(["run", "-m", "rank=off,mine", "split=test", "--json", "--quiet", *words]) == 0
+    assert cli.main(["run", "-m", "ranker=off,mine", "split=test", "--json", "--quiet", *words]) == 0
     ran = json.loads(capsys.readouterr().out)
     means = {row["arm"]: row["nDCG@10"] for row in ran["summary"]}
     (learned,) = [value for arm, value in means.items() if "mine" in arm]
@@ -75,7 +75,7 @@ def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf:
 
 
 def served_as_in_the_run(bundle: Path, arms: Path) -> None:
-    """Over HTTP every query gets the documents of the run with rank=mine, which are not those without it."""
+    """Over HTTP every query gets the documents of the run with ranker=mine, which are not those without it."""
     measured = Results.load(arms.parent)
     (mine,), (other,) = ([arm for arm in measured.arms if word in arm] for word in ("mine", "off"))
     run, without = measured.run(mine), measured.run(other)
@@ -110,7 +110,7 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
     said = capsys.readouterr().out
-    assert "ragbench fit order --from-fusion" in said and "at most +" in said and "+exp" not in said
+    assert "ragbench fit ranker --from-fusion" in said and "at most +" in said and "+exp" not in said
     assert "--arm as_is= --arm changed=" in said
     assert len(said.splitlines()) <= 30
     assert cli.main(["advise", folder, "--json"]) == 0

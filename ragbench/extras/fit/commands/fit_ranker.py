@@ -1,4 +1,4 @@
-"""`ragbench fit order`."""
+"""`ragbench fit ranker`."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ test topics. It starts from the order that is configured (`rank`), and nothing i
 --from-fusion starts from the fused order and keeps every order that is better than fusion on held-out queries, even by
 chance."""
 EXAMPLES = """examples:
-  ragbench fit order exp=recommended --write mine    learn more from your topics, for rank=mine
-  ragbench fit order --from-fusion --write mine      train for a pipeline that fuses, and report the gain
-  ragbench run -m rank=off,mine split=test           its verdict on the test topics, with time
-  ragbench fit order --no-test                       leave the test topics unread
-  ragbench fit order --collections sites.yaml exp=recommended rank=off
-  ragbench fit order --collections sites.yaml exp=recommended rank=off --write questions --sheet DATASHEET.md
+  ragbench fit ranker exp=recommended --write mine    learn more from your topics, for ranker=mine
+  ragbench fit ranker --from-fusion --write mine      train for a pipeline that fuses, and report the gain
+  ragbench run -m ranker=off,mine split=test           its verdict on the test topics, with time
+  ragbench fit ranker --no-test                       leave the test topics unread
+  ragbench fit ranker --collections sites.yaml exp=recommended ranker=off
+  ragbench fit ranker --collections sites.yaml exp=recommended ranker=off --write questions --sheet DATASHEET.md
 sites.yaml lists collections; paths are relative to it:
   - name: uv-docs
     words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
     weight: 1          # how much a topic counts; also kind, site, split, about (facts for the data sheet)
 """
-COMMAND = "fit order"
+COMMAND = "fit ranker"
 """The name of this command in the record of comparisons."""
 
 
@@ -109,7 +109,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     written = []
     if arguments.write:
         topics = sum(len(part.sample) for part in learned.parts)
-        comment = f"Learned by `ragbench fit order` from {topics} topics of {len(learned.parts)} collections."
+        comment = f"Learned by `ragbench fit ranker` from {topics} topics of {len(learned.parts)} collections."
         written = option_file.write_order(arguments.write, learned.stage, comment)
         for site, stage in learned.stages_without.items() if arguments.without else ():
             place = re.sub(r"[^\w-]", "-", site)
@@ -129,7 +129,9 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     for path in written:
         print(f"written to {console.short_path(path)}")
     print(
-        f"rank={arguments.write} uses it" if arguments.write else "keep it with --write NAME, and use it with rank=NAME"
+        f"ranker={arguments.write} uses it"
+        if arguments.write
+        else "save it with --write NAME and use it with ranker=NAME"
     )
     return 0
 
@@ -168,7 +170,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
     written = []
     if kept and arguments.write:
         comment = (
-            f"Learned by `ragbench fit order` from {len(judged)} training topics of {benchmark.name} "
+            f"Learned by `ragbench fit ranker` from {len(judged)} training topics of {benchmark.name} "
             f"({benchmark.digest[:12]}), starting from {order.start}: {order.learned.trees} trees. "
             f"The pipeline was: {arm.pipeline!r}"
         )
@@ -206,11 +208,11 @@ def _own_order(arguments: argparse.Namespace) -> int:
 def _say_written(written: Sequence[Path], arguments: argparse.Namespace) -> None:
     """Where the order was written and how to compare it, or how to keep it."""
     if not written:
-        print("keep it with --write NAME, and use it with rank=NAME")
+        print("save it with --write NAME and use it with ranker=NAME")
         return
-    print(f"written to {console.short_path(written[0])}; rank={arguments.write} uses it")
-    words = [word for word in arguments.overrides if not word.startswith(("rank=", "split="))]
-    console.next_command(shlex.join(["run", "-m", *words, f"rank=off,{arguments.write}", "split=test"]))
+    print(f"written to {console.short_path(written[0])}; ranker={arguments.write} uses it")
+    words = [word for word in arguments.overrides if not word.startswith(("ranker=", "rank=", "split="))]
+    console.next_command(shlex.join(["run", "-m", *words, f"ranker=off,{arguments.write}", "split=test"]))
 
 
 def _confirmation(
