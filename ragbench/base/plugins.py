@@ -49,6 +49,8 @@ def load(group: _Group, name: str, option: str) -> Any:
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
+        if sentence := missing_package(error):
+            raise ConfigError(sentence) from error
         raise ConfigError(f"{option} {name} cannot be used ({error}): install {point.module} again") from error
 
 
@@ -63,6 +65,19 @@ def required(name: str, option: str) -> Any:
     if found is None:
         raise ConfigError(f"{option} needs a part of ragbench that is not installed: install ragbench[all]")
     return found
+
+
+def missing_package(error: BaseException) -> str:
+    """The sentence for a package that an extra imports and that is not installed; "" for any other error."""
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "ragbench").startswith("ragbench"):
+        return ""
+    import re
+    import traceback
+
+    files = " ".join(frame.filename for frame in traceback.extract_tb(error.__traceback__))
+    extras = re.findall(r"ragbench.extras.(\w+)", files)
+    package = str(error.name).partition(".")[0]
+    return f"this command needs the package {package}: pip install 'ragbench[{extras[0]}]'" if extras else ""
 
 
 @cache

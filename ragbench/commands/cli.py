@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import NoReturn
 
-from ragbench.base import console, processes
+from ragbench.base import console, plugins, processes
 from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
@@ -67,7 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     called = call(words)
     if called is None:
         return _refuse(f"unknown command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
-    module = importlib.import_module(called.module)
+    try:
+        module = importlib.import_module(called.module)
+    except ModuleNotFoundError as error:
+        return _refuse_package(error)
     parser = _Parser(
         prog=f"ragbench {called.name}",
         description=module.DESCRIPTION,
@@ -96,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             traceback.print_exc()
         return _refuse(str(error), FAILED if isinstance(error, ArmsFailed) else BAD_INPUT)
+    except ModuleNotFoundError as error:
+        return _refuse_package(error)
     except BrokenPipeError:
         return _reader_gone()
     except OSError as error:
@@ -106,6 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(stop) or "interrupted; finished parts are kept", INTERRUPTED)
     finally:
         processes.TYPED.reset(typed)
+
+
+def _refuse_package(error: ModuleNotFoundError) -> int:
+    """Name the extra that brings a missing package. Raises the error again when no extra needs it."""
+    if sentence := plugins.missing_package(error):
+        return _refuse(sentence)
+    raise error
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
