@@ -43,8 +43,8 @@ Path.replace = counting
 sys.exit(cli.main(sys.argv[2:]))
 """
 
-# Four arms of eleven files after three for the experiment; then summary, verdicts, design and, last, the record.
-MOMENTS = {"in the first arm": 8, "before the second arm is finished": 3 + 2 * 11, "between verdicts and record": 50}
+# Four arms of eleven files after six for the experiment; then summary, verdicts, design and, last, the record.
+MOMENTS = {"in the first arm": 8, "before the second arm is finished": 6 + 2 * 11, "between verdicts and record": 53}
 TABLES = ("per_query.parquet", "top.parquet", "diagnosis.parquet", "run.trec", "sections.trec")
 
 
