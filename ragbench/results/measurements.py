@@ -187,6 +187,8 @@ class Measurements:
             filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
             self._tables[name] = pd.concat(filled, ignore_index=True) if filled else empty
         found = self._tables[name]
+        if not {*columns} <= {*found.columns}:  # of a run by a version without them
+            found = found.reindex(columns=list(dict.fromkeys([*columns, *found.columns])))
         return found[[*columns, *(each for each in found.columns if others and each not in columns)]]
 
     @cached_property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COLUMNS = Columns.of(
     *("qid", "rank", "score", "docno", "title", "chunk_id", "header_path", "snippet"),
-    *("document_grade", "section_grade"),
+    *("document_grade", "section_grade", "path"),
 )
 _OUTSIDE_TEXT = "(in no document of the collection)"
 _HEADINGS = " > "
@@ -34,9 +34,10 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
     """
 
     @cache
-    def facts(chunk: int) -> tuple[str, str, str, str, str]:
-        title, headings = table.titles[table.document[chunk]], _HEADINGS.join(table.header_path(chunk))
-        return table.docno(chunk), title, table.chunk_ids[chunk], headings, table.text(chunk)
+    def facts(chunk: int) -> tuple[str, str, str, str, str, str]:
+        document, headings = table.document[chunk], _HEADINGS.join(table.header_path(chunk))
+        names = table.docno(chunk), table.titles[document], table.chunk_ids[chunk]
+        return *names, headings, table.text(chunk), table.paths[document]
 
     rows: list[tuple[Any, ...]] = []
     for state in final:
@@ -45,11 +46,11 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
         for rank, (chunk, score, stranger) in enumerate(state.hits_with_strangers()[:depth], start=1):
             if stranger:
-                rows.append((qid, rank, score, stranger, _OUTSIDE_TEXT, "", "", "", None, None))
+                rows.append((qid, rank, score, stranger, _OUTSIDE_TEXT, "", "", "", None, None, ""))
                 continue
             section_grades = [sections[section] for section in table.section_ids[chunk] if section in sections]
-            docno, title, chunk_id, headings, text = facts(chunk)
+            docno, title, chunk_id, headings, text, path = facts(chunk)
             grades = documents.get(docno), max(section_grades, default=None)
-            rows.append((qid, rank, score, docno, title, chunk_id, headings, snippet(text, matches), *grades))
+            rows.append((qid, rank, score, docno, title, chunk_id, headings, snippet(text, matches), *grades, path))
     frame = COLUMNS.frame(rows)
     return frame.astype({"document_grade": "Int16", "section_grade": "Int16", "rank": "int32"})

@@ -19,7 +19,7 @@ def test_top_hits_follow_the_ranking_and_the_judgments(index, benchmark_small) -
         assert rows["rank"].tolist() == list(range(1, len(expected) + 1))
     first = frame[(frame["qid"] == "t1") & (frame["docno"] == "reference/errors")].iloc[0]
     assert first["document_grade"] == first["section_grade"] == 3
-    assert "LNT-301" in first["snippet"]
+    assert "LNT-301" in first["snippet"] and first["path"] == "reference/errors.md"
     assert frame["section_grade"].isna().any()
 
 

@@ -9,7 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ragbench.base import fewest
@@ -47,6 +47,12 @@ class Item:
     heading: str
     text: str
     note: str
+    path: str = ""
+
+    @property
+    def place(self) -> str:
+        """The path of the document's file; the section's id in a pool without paths."""
+        return self.path or self.section
 
 
 @dataclass
@@ -92,7 +98,7 @@ class JudgingSession:
         if self._place >= len(self._queue):
             return None
         row = self._pool.rows[self._queue[self._place]]
-        return Item(row["qid"], row["query"], row["need"], row["section"], row["heading"], row["text"], row["note"])
+        return Item(**{each.name: row[each.name] for each in fields(Item)})
 
     @property
     def state(self) -> str:

@@ -20,7 +20,7 @@ from ragbench.benchmark.lines import read_table, write_atomically
 from ragbench.benchmark.runs import Run
 from ragbench.boundary.json import read_json_file
 
-COLUMNS = ("qid", "query", "need", "section", "heading", "text", "grade", "note")
+COLUMNS = ("qid", "query", "need", "path", "section", "heading", "text", "grade", "note")
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,9 @@ def write_pool(
 ) -> int:
     """Write the rows as CSV with the columns of `COLUMNS`, the grade empty; returns how many.
 
-    `text` is the section without its heading, cut after `snippet_chars`. Raises BenchmarkError for a topic or section
-    that is not in the benchmark, and for an existing file with grades in it unless `replace`.
+    `path` is that of the document's file; `text` is the section without its heading, cut after `snippet_chars`. Raises
+    BenchmarkError for a topic or section that is not in the benchmark, and for an existing file with grades in it
+    unless `replace`.
     """
     if not replace and path.exists() and (graded := sum(bool(row["grade"].strip()) for row in read_pool(path).rows)):
         raise BenchmarkError(f"{path} holds {graded} grades that would be lost: merge it first, or write another file")
@@ -76,7 +77,7 @@ def write_pool(
         topic = topics[row.qid]
         text = _snippet(document, section, snippet_chars)
         heading = " > ".join(section.path) or document.title
-        written.append([row.qid, topic.text, topic.need, row.section, heading, text, "", ""])
+        written.append([row.qid, topic.text, topic.need, document.path, row.section, heading, text, "", ""])
     write_atomically(path, to_csv(COLUMNS, written))
     return len(written)
 

@@ -57,12 +57,14 @@ def snippet(text: str, matches: re.Pattern[str]) -> str:
         return flat
     hits = [(hit.start(), hit.end(), hit[0].lower()[:5]) for hit in matches.finditer(flat)]
     room = LENGTH - 2 * len(_ELLIPSIS)
-    best = max(
-        (begin for begin, _, _ in hits),
-        key=lambda begin: (len({word for at, end, word in hits if begin <= at and end <= begin + room}), -begin),
-        default=0,
-    )
-    begin = flat.rfind(" ", 0, max(0, best - room // 5) + 1) + 1
-    begin = min(begin, len(flat) - room)
+
+    def start(hit: int) -> int:
+        """Where the part begins that shows a match with a fifth of the part before it."""
+        return min(flat.rfind(" ", 0, max(0, hit - room // 5) + 1) + 1, len(flat) - room)
+
+    def shown(begin: int) -> int:
+        return len({word for at, end, word in hits if begin <= at and end <= begin + room})
+
+    begin = max((start(at) for at, _, _ in hits), key=lambda begin: (shown(begin), -begin), default=0)
     part = flat[begin : begin + room]
     return (_ELLIPSIS if begin else "") + part.strip() + (_ELLIPSIS if begin + room < len(flat) else "")

@@ -17,12 +17,14 @@ from ragbench.extras.collect import judge
 from ragbench.extras.collect.judge import JudgingSession, merge, merge_into_folder
 from ragbench.extras.collect.pool import COLUMNS, read_pool, to_csv
 
+WITHOUT_PATH = [name for name in COLUMNS if name != "path"]  # a pool of an earlier version
+
 HEAD = "qid,query,need,section,heading,text,grade,note\n"
 
 
 def write(path: Path, *rows: tuple[str, str, str]) -> Path:
     path.write_text(
-        to_csv(COLUMNS, [(qid, "query", "need", section, "h", "t\nu", grade, "") for qid, section, grade in rows])
+        to_csv(WITHOUT_PATH, [(qid, "query", "need", section, "h", "t\nu", grade, "") for qid, section, grade in rows])
     )
     return path
 
@@ -189,7 +191,7 @@ def test_a_document_judged_better_than_its_sections_is_a_contradiction(tmp_path:
 
 def test_every_face_acts_through_the_same_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pool.csv"
-    path.write_text(to_csv(COLUMNS, [("q", "query", "need", f"a#{n}", "h", "t", "", "") for n in range(5)]))
+    path.write_text(to_csv(WITHOUT_PATH, [("q", "query", "need", f"a#{n}", "h", "t", "", "") for n in range(5)]))
     clock = iter([0.0, 10.0, 30.0, 1000.0, 1020.0])
     monkeypatch.setattr("ragbench.extras.collect.judge.time.monotonic", lambda: next(clock))
     session = JudgingSession(path)

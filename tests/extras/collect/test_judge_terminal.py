@@ -12,6 +12,8 @@ from rich.console import Console
 from ragbench.extras.collect.judge_terminal import judge_in_terminal, keys
 from ragbench.extras.collect.pool import COLUMNS, read_pool, to_csv
 
+WITHOUT_PATH = [name for name in COLUMNS if name != "path"]  # a pool of an earlier version
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -20,7 +22,7 @@ def path(tmp_path: Path) -> Path:
         for n in range(4)
     ]
     path = tmp_path / "pool.csv"
-    path.write_text(to_csv(COLUMNS, rows))
+    path.write_text(to_csv(WITHOUT_PATH, rows))
     return path
 
 

@@ -51,6 +51,7 @@ def test_the_table_holds_what_a_judge_needs_and_nothing_about_systems(benchmark_
         "qid": "q1",
         "query": "how hot for sencha",
         "need": "The water temperature for green tea.",
+        "path": "tea/brewing.md",
         "section": "tea/brewing#water",
         "heading": "Water",
         "text": "Eighty degrees for the unoxidi ...",
