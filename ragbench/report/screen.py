@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import fewest
-from ragbench.base.numbers import counted
+from ragbench.base.numbers import counted, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
+from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import arms, t_of_mean
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 _SHOWN = 4
+_LABEL = 10
+"""Characters of the name of a row for two arms."""
 _NAME = 19
 """Characters of a name in one line; longer names continue in the next line."""
 
@@ -35,9 +38,75 @@ def show(results: Measurements) -> None:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(table(results))
-    for line in below(results):
-        console.print(line, markup=False, highlight=False)
+    lines = pair(results)
+    if not lines:
+        console.print(table(results))
+    for line in lines or below(results):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def pair(results: Measurements) -> list[str]:
+    """The rows for two arms: quality, latency, verdict, and what other collections predict; empty for other runs."""
+    frame = evidence.effects(results)
+    if len(results.arms) != 2 or list(frame["factor"]) != results.arms[1:]:
+        return []
+    (row,) = evidence.rows(frame)
+    base, arm = results.arms
+    lines = [_title(results), f"{base} -> {arm}"]
+    for level in (DOCUMENT, *([PASSAGE] if _enough(results) else [])):
+        prefix = "" if level == DOCUMENT else "passage_"
+        means = f"{row[f'{prefix}baseline']:.3f} -> {row[f'{prefix}mean']:.3f}"
+        known = _ends(row, level)[0] == _ends(row, level)[0]
+        change = f"{with_interval(row[f'{prefix}effect'], *_ends(row, level))}, {results.interval} CI"
+        change = change if known else f"{row[f'{prefix}effect']:+.3f}, too few queries for a CI"
+        lines.append(f"{'' if prefix else 'quality':<{_LABEL}}{level}s {means}: {change}")
+    busy = bool(arms.disturbed(results.record))
+    lines += _labelled("latency", _latency(results, row, busy))
+    lines += _labelled("verdict", f"{_verdict(row)}: {_sentence(results, row, busy)}")
+    if row["verdict"] == "inconclusive" and int(results.record["topics"]) < fewest.WITHOUT_EXPECTATION:
+        lines += [
+            f"{'predicted':<{_LABEL}}{with_interval(each.effect, each.low, each.high)} from other collections, "
+            f"P(gain) = {each.better:.2f}"
+            for each in predictions.of_run(results, [arm])
+        ]
+    return lines
+
+
+def _labelled(name: str, text: str) -> list[str]:
+    indent = " " * _LABEL
+    return textwrap.wrap(
+        f"{name:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
+    """The p95 of both arms with the interval of its change, and how it was measured; or why it is unknown."""
+    if row["latency_ms"] != row["latency_ms"] or row["latency_low"] != row["latency_low"]:
+        return f"unknown: {_why_unknown(row, busy)}"
+    net = NET in str(row["reason"])
+    p95 = [results.p95_ms(arm) or 0.0 for arm in results.arms]
+    if net:
+        samples = results.arm_tables(arms.LATENCY, ("arm", "qid", "total"), others=True)
+        by_arm = dict(list((samples["total"] - samples[WAITED]).groupby(samples["arm"])))
+        p95 = [float(by_arm[arm].quantile(0.95)) for arm in results.arms]
+    low, high = (f"{row[f'latency_{end}']:+.0f}" for end in ("low", "high"))
+    how = f"{NET}, because the machine was busy" if net else "wall-clock time" + ", on a busy machine" * busy
+    return f"p95 {p95[0]:.0f} -> {p95[1]:.0f} ms: {row['latency_ms']:+.0f} ms [{low}, {high}], 95% CI; {how}"
+
+
+def _sentence(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
+    """The verdict on the second of two arms as a sentence."""
+    budget = row["budget_ms"]
+    within = "no latency budget is set" if budget != budget else f"latency within the budget of +{budget:g} ms"
+    if row["verdict"] == "adopt":
+        return f"significantly better, {within}"
+    if row["verdict"] == "confirm":
+        return f"better, {within}, but {results.exploratory}; test it on queries not used before"
+    if row["verdict"] == "equivalent":
+        return f"no difference that matters, {within}"
+    if row["verdict"] == "inconclusive" and row["quality"] in ("better", "equivalent"):
+        return f"latency compared with the budget of +{budget:g} ms is unknown, because {_why_unknown(row, busy)}"
+    return _reason(row, busy)
 
 
 def table(results: Measurements) -> Table:
@@ -48,12 +117,8 @@ def table(results: Measurements) -> Table:
 
     frame = evidence.effects(results)
     main = frame[frame["kind"] == "main"] if len(frame) else frame
-    record = results.record
-    size = counted(record["topics"], "query")
-    of_split = f"all {size}" if record["split"] == "all" else f"{record['split']} split, {size}"
-    title = f"{evidence.primary(results)} on {record['benchmark']['name']} ({results.title_with_origin(of_split)})"
     made = Table(
-        title=title,
+        title=_title(results),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -76,6 +141,12 @@ def table(results: Measurements) -> Table:
             cells = [_change(row, level) for level in levels]
             made.add_row(Text(label(factor)), *cells, added, _verdict(row))
     return made
+
+
+def _title(results: Measurements) -> str:
+    record, size = results.record, counted(results.record["topics"], "query")
+    of_split = f"all {size}" if record["split"] == "all" else f"{record['split']} split, {size}"
+    return f"{evidence.primary(results)} on {record['benchmark']['name']} ({results.title_with_origin(of_split)})"
 
 
 def below(results: Measurements) -> list[str]:
@@ -137,7 +208,9 @@ def _reasons(results: Measurements) -> list[str]:
 
 def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["verdict"] == "confirm":
-        return f"better; exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
+        return (
+            f"better, but exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
+        )
     if row["verdict"] == "adopt" and NET in str(row["reason"]):
         return "latency judged without the time spent waiting for a CPU: the machine was busy"
     if row["verdict"] not in ("inconclusive", "reject"):
@@ -153,20 +226,27 @@ def _reason(row: Mapping[str, Any], busy: bool) -> str:
         unproven = str(row["reason"]).partition(UNPROVEN)[2].partition(". ")[0].removesuffix(".")
         return unproven or f"not significant; {queries} are too few to detect an effect this small"
     quality = "significantly better" if row["quality"] == "better" else str(row["quality"])
+    return f"{quality}; latency unknown: {_why_unknown(row, busy)}"
+
+
+def _why_unknown(row: Mapping[str, Any], busy: bool) -> str:
+    """Why it is not known whether the latency is within its budget, and what to do about it."""
     for unknown in (END_TO_END, RECORDED):
         if unknown in str(row["reason"]):
-            return f"{quality}; latency unknown: {unknown}"
+            return unknown
     if row["latency_ms"] != row["latency_ms"]:
-        return f"{quality}; latency unknown (not measured): ragbench run --remeasure-latency @1"
+        return "it was not measured"
+    if row["latency_low"] != row["latency_low"]:
+        return f"fewer than {fewest.P95} queries were timed"
     if busy:
-        return f"{quality}; latency unknown (machine busy): ragbench run --remeasure-latency @1"
-    return f"{quality}; latency may exceed the budget: time more queries, or ragbench run --remeasure-latency @1"
+        return "the machine was busy"
+    return f"the confidence interval contains the budget of +{row['budget_ms']:g} ms"
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
-    """The verdict in at most 14 characters: quality and cost apart where only the time is not known."""
+    """The verdict in at most 12 characters: of an arm whose latency is unknown, its quality."""
     known = row["verdict"] != "inconclusive" or row["quality"] not in ("better", "equivalent")
-    return str(row["verdict"]) if known else f"{'better' if row['quality'] == 'better' else 'equal'}; p95?"
+    return str(row["verdict"] if known else row["quality"])
 
 
 def _some(names: Sequence[str]) -> str:

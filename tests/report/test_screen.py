@@ -13,8 +13,9 @@ from rich.console import Console
 from ragbench.base import console
 from ragbench.evidence import t_of_mean
 from ragbench.report import screen
-from ragbench.results import measurements
+from ragbench.results import measurements, verdicts
 from ragbench.results.measurements import Measurements
+from ragbench.results.predictions import Prediction
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
 LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"
@@ -88,8 +89,78 @@ def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> Non
     assert "worse: significantly worse" in said
     assert not any(line.startswith("good") for line in said)
     untimed = screen.below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
-    assert "b: significantly better; latency unknown (not measured): ragbench run" in untimed
-    assert "better; p95?" in printed(measurements.load(tmp_path / "untimed"), 80)
+    assert "b: significantly better; latency unknown: it was not measured" in untimed
+    assert printed(measurements.load(tmp_path / "untimed"), 80).rstrip().endswith("better")
+
+
+def rows(found: Measurements, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """The rows of a run of two arms by their name, each on one line."""
+    screen.show(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[:2] == ["nDCG@10 on made (test split, 30 queries)", "base -> new"]
+    made: dict[str, str] = {}
+    name = ""
+    for line in lines[2:]:
+        name = line[:10].strip() or name
+        made[name] = f"{made[name]} {line[10:]}" if name in made else line[10:]
+    assert list(made)[:3] == ["quality", "latency", "verdict"] and len(made) <= 4
+    return made
+
+
+def test_two_arms_are_a_row_each_for_quality_latency_and_verdict(
+    write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, new: list[float], p95: float | None = 28.0) -> Path:
+        times = {"base": 20.0, "new": p95} if p95 else None
+        return write_results(tmp_path / name, {"base": LOW, "new": new}, times)
+
+    said = rows(measurements.load(run("better", HIGH)), capsys)
+    assert said["quality"] == "documents 0.450 -> 0.650: +0.200 [+0.125, +0.252], 95% CI"
+    assert said["latency"] == "p95 20 -> 28 ms: +8 ms [+8, +8], 95% CI; wall-clock time"
+    assert said["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
+    said = rows(measurements.load(run("slow", HIGH, 1190.0)), capsys)
+    assert said["verdict"] == "reject: latency over the budget of +50 ms"
+    said = rows(measurements.load(run("untimed", HIGH, None)), capsys)
+    assert said["latency"] == "unknown: it was not measured"
+    assert said["verdict"] == (
+        "better: latency compared with the budget of +50 ms is unknown, because it was not measured"
+    )
+    said = rows(measurements.load(run("worse", [0.2, 0.3] * 15)), capsys)
+    assert said["verdict"] == "reject: significantly worse"
+    said = rows(measurements.load(run("same", [*LOW[:-1], 0.6])), capsys)
+    assert said["verdict"].startswith("inconclusive: not significant; 30 queries are too few")
+    assert "predicted" not in said
+
+
+def test_two_arms_on_a_busy_machine_say_how_latency_was_measured(
+    write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The decision is that of the quiet machine, and no further command is needed for it."""
+    folder = write_results(tmp_path / "run", {"base": LOW, "new": HIGH}, {"base": 20.0, "new": 28.0})
+    found = measurements.load(folder)
+    for arm in ("base", "new"):  # every second query waited for a CPU, three times as long as it computed
+        file = folder / "arms" / arm / "latency.parquet"
+        frame = pd.read_parquet(file)
+        waited = 3 * frame["total"] * (frame.index % 2)
+        frame.assign(total=frame["total"] + waited, waited=waited).to_parquet(file)
+    state = {"seconds": 9, "load": 9, "others": 2.0, "steal": 0.0, "switches": 300, "processors": 2, "busy": "busy"}
+    busy = {"busy": "other programs kept 2.0 of 2 CPUs busy", "before": state, "timing": state}
+    found = Measurements(folder, {**found.record, "machine": busy}, found.per_query, found.latency)
+    verdicts.against_first(found)
+    said = rows(found, capsys)
+    assert said["latency"].startswith("p95 20 -> 28 ms: +8 ms [")
+    assert said["latency"].endswith("waiting for a CPU subtracted, because the machine was busy")
+    assert said["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
+
+
+def test_what_other_collections_predict_is_one_line(
+    write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Prediction("new", "base", 30, 0.071, 0.032, 0.109, 0.996, "10 other collections")
+    monkeypatch.setattr(screen.predictions, "of_run", lambda results, arms: [known])
+    found = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
+    assert rows(found, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain) = 1.00"
 
 
 def test_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:
