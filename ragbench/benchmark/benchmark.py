@@ -62,10 +62,17 @@ class Topic:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Documents with topics and judgments; `section_qrels` is empty where only documents were judged.
+    """Documents with queries and judgments, which experiments measure.
 
-    `warnings` come from the loader; `version` names unusual conventions of the source (such as the meaning of grades);
-    `quotes` are passages that answer topics; the documents and sections they were found in are judged as well.
+    Attributes:
+        name: The name in results and MLflow.
+        documents: The documents of the collection, in the order of the collection.
+        topics: The queries with their ids, splits and types.
+        document_qrels: Grades by qid and docno.
+        section_qrels: Grades by qid and section; empty where only documents were judged.
+        warnings: Sentences of the loader about unusual data.
+        version: Conventions of the source, such as the meaning of grades.
+        quotes: Passages that answer queries; the documents and sections that contain them are judged as well.
     """
 
     name: str
@@ -88,11 +95,29 @@ class Benchmark:
     def from_frames(
         cls, documents: Any, queries: Any = None, qrels: Any = None, name: str = "frames", markdown: bool = False
     ) -> Benchmark:
-        """The benchmark of tables: `Benchmark.from_frames(documents, topics, qrels)`, or of a dataset of PyTerrier.
+        """Build a benchmark from tables, or from a dataset of PyTerrier or ir_datasets.
 
-        Columns: docno, text and optionally title; qid, query and optionally split; qid, docno, label. The names of
-        ranx, BEIR and ir_datasets are accepted. Tables are data frames, lists of dicts, or mappings by id. `markdown`
-        reads texts as markdown. Raises BenchmarkError with the table and row."""
+        Args:
+            documents: A DataFrame, a list of dicts or a mapping by id, with columns docno, text and optionally title;
+                or a dataset that has documents, queries and judgments.
+            queries: A table with columns qid, query and optionally split.
+            qrels: A table with columns qid, docno, label. Column names of ranx, BEIR and ir_datasets are accepted.
+            name: The name of the benchmark.
+            markdown: Read texts as markdown, with headings and links.
+
+        Returns:
+            The benchmark. It exists only in memory: `save_benchmark` writes it.
+
+        Raises:
+            BenchmarkError: A table has no such column, or a row cannot be used; the message names both.
+
+        Example:
+            >>> from ragbench import Benchmark
+            >>> pages = [{"docno": "keys", "text": "Rotate an API key."}, {"docno": "logs", "text": "Read the log."}]
+            >>> benchmark = Benchmark.from_frames(pages, {"q1": "rotate a key"}, {"q1": {"keys": 1}})
+            >>> len(benchmark.documents), benchmark.document_qrels
+            (2, {'q1': {'keys': 1}})
+        """
         frames = importlib.import_module("ragbench.benchmark.frames")  # which makes benchmarks, so it imports this one
         made: Benchmark = frames.from_frames(documents, queries, qrels, name, markdown)
         return made

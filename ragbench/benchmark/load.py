@@ -51,20 +51,32 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
 
 
 def load_benchmark(loader: str = "builtin", **options: Any) -> Benchmark:
-    """Load a benchmark by keywords: `load_benchmark("vault", corpus="notes", queries="queries.csv")`.
+    """Load a benchmark by keywords.
 
-    The loaders, each with its main options (all of them: `ragbench list parameters data`):
+    Args:
+        loader: One of the following, each with its main options (all of them: `ragbench list parameters data`):
 
-    - `builtin`: the benchmark of ragbench; `version`
-    - `native`: `corpus`, `qrels`: folders of markdown and of judgments
-    - `beir`: `folder` with corpus.jsonl, queries.jsonl and qrels/
-    - `trec`: `corpus`, `queries`, `qrels`
-    - `ir_datasets`: `id`, such as `beir/scifact/test`
-    - `vault`: `corpus`, a folder of markdown; `queries`, a CSV, TSV or JSONL file; optionally `qrels`
-    - `git`: `url`, `commit`, `subfolder`, `queries`
+            - `builtin`: the bundled benchmark; `version`
+            - `native`: `corpus`, `qrels`: folders of markdown and of judgments
+            - `beir`: `folder` with corpus.jsonl, queries.jsonl and qrels/
+            - `trec`: `corpus`, `queries`, `qrels`
+            - `ir_datasets`: `id`, such as `beir/scifact/test`
+            - `vault`: `corpus`, a folder of markdown; `queries`, a CSV, TSV or JSONL file; optionally `qrels`
+            - `git`: `url`, `commit`, `subfolder`, `queries`
+        **options: Options of the loader. `resplit=SEED` draws new train and test splits.
 
-    `resplit=SEED` makes new train and test halves. Raises ConfigError for an unknown loader or option, BenchmarkError
-    or CorpusError for data that cannot be read.
+    Returns:
+        The benchmark.
+
+    Raises:
+        ConfigError: The loader or an option is unknown.
+        BenchmarkError: Queries or judgments cannot be read.
+        CorpusError: Documents cannot be read.
+
+    Example:
+        >>> from ragbench import load_benchmark
+        >>> load_benchmark("builtin").splits
+        ('test', 'train')
     """
     return load({"loader": loader, **options})
 

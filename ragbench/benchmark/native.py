@@ -150,11 +150,29 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def save_benchmark(benchmark: Benchmark, folder: str | Path) -> Benchmark:
-    """Write a benchmark as markdown files, topics and judgments into a new folder, and return it as read from there.
+    """Write a benchmark as markdown files, queries and judgments into a new folder.
 
-    A run of a benchmark that was built in memory cannot be exported or re-timed by commands; that of a saved one can.
-    Quotes are not kept. Raises BenchmarkError if the folder has files, and if a document cannot be kept as a markdown
-    file.
+    Commands can export and re-time runs on a saved benchmark, but not on one that exists only in memory. Quotes are
+    not saved.
+
+    Args:
+        benchmark: The benchmark to write.
+        folder: A folder that does not exist or is empty.
+
+    Returns:
+        The benchmark as read from the folder.
+
+    Raises:
+        BenchmarkError: The folder has files, or a document cannot be written as a markdown file.
+
+    Example:
+        >>> import tempfile
+        >>> from ragbench import Benchmark, save_benchmark
+        >>> pages = [{"docno": "keys", "text": "Rotate an API key."}]
+        >>> benchmark = Benchmark.from_frames(pages, {"q1": "rotate a key"}, {"q1": {"keys": 1}})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_benchmark(benchmark, f"{folder}/keys").documents[0].docno
+        'keys'
     """
     import yaml
 

@@ -95,10 +95,24 @@ class FunctionStage(Checked):
 
 
 def stage(function: Callable[..., Any] | None = None, *, before: str | None = None, after: str | None = None) -> Any:
-    """Make a function a stage before or after an entry of `order` (before `cut` when neither is given).
+    """Make a function a stage before or after an entry of `order`, by default before `cut`.
 
-    The function's name becomes a class: `demote_changelogs(factor=0.3)` is a stage. Raises ConfigError for a function
-    without `query` and `hits`, or with a further parameter that has no default.
+    Args:
+        function: Takes `query` and `hits` and returns hits. Further parameters need defaults.
+        before: The entry of `order` before which it runs.
+        after: The entry of `order` after which it runs.
+
+    Returns:
+        A class named as the function: `demote_changelogs(factor=0.3)` is a stage for `Experiment.arms`.
+
+    Raises:
+        ConfigError: The function has no `query` or `hits`, or a further parameter has no default.
+
+    Example:
+        >>> import ragbench
+        >>> @ragbench.stage(after="fuse")
+        ... def keep_guides(query, hits, folder="guides"):
+        ...     return [hit for hit in hits if hit.docno.startswith(folder)]
     """
     if before is not None and after is not None:
         raise ConfigError("say where the stage goes with before= or after=, not both")

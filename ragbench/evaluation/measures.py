@@ -349,13 +349,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def measure(function: F) -> F:
-    """Register a function as a measure under its name. It takes ranked ids and grades by id, and returns a number.
+    """Register a function as a measure under its name.
 
-        @ragbench.measure
-        def first_is_best(ranked, grades):      # the ids of the hits, best first, and the grades of judged ones
-            return float(bool(ranked) and grades.get(ranked[0], 0) == max(grades.values()))
+    `measures=[nDCG@10,first_is_best]` measures it for every query with a relevant judgment, at every level.
 
-    `measures=[nDCG@10,first_is_best]` then measures it too, for every topic with a relevant judgment, at every level.
+    Args:
+        function: Takes the ids of the hits, best first, and the grades of judged ids; returns a number.
+
+    Returns:
+        The function.
+
+    Example:
+        >>> import ragbench
+        >>> @ragbench.measure
+        ... def first_is_best(ranked, grades):
+        ...     return float(bool(ranked) and grades.get(ranked[0], 0) == max(grades.values()))
+        >>> first_is_best(["keys"], {"keys": 1})
+        1.0
     """
     extensions.register("measure", function.__name__, function)
     return function

@@ -34,13 +34,39 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def encoder(function: F) -> F:
-    """Register a function as an encoder under its name; it takes a list of texts and returns a vector for each."""
+    """Register a function as an encoder under its name, for `index.encoder.name=NAME`.
+
+    Args:
+        function: Takes a list of texts and returns an array of shape (texts, dimension).
+
+    Returns:
+        The function.
+
+    Example:
+        >>> import ragbench
+        >>> @ragbench.encoder
+        ... def lengths(texts):
+        ...     return [[len(text), 1.0] for text in texts]
+    """
     extensions.register("encoder", function.__name__, function)
     return function
 
 
 def reranker(function: F) -> F:
-    """Register a function as a cross-encoder under its name; from a query and passages it makes a score for each."""
+    """Register a function as a cross-encoder under its name, for `p6.model=NAME`.
+
+    Args:
+        function: Takes a query and a list of passages and returns a score per passage, higher for better ones.
+
+    Returns:
+        The function.
+
+    Example:
+        >>> import ragbench
+        >>> @ragbench.reranker
+        ... def overlap(query, passages):
+        ...     return [len(set(query.split()) & set(passage.split())) for passage in passages]
+    """
     extensions.register("reranker", function.__name__, function)
     return function
 

@@ -9,10 +9,23 @@ from ragbench.evaluation.measures import check, decreasing, evaluate, metric_nam
 
 
 def mlflow_metrics(measures: Sequence[Any] = ("nDCG@10", "nDCG@5", "RR", "R@100")) -> list[Any]:
-    """Metrics for `mlflow.models.evaluate(..., model_type="retriever", extra_metrics=ragbench.mlflow_metrics())`.
+    """Return metrics for `mlflow.models.evaluate(..., model_type="retriever", extra_metrics=...)`.
 
-    Predictions are lists of ids, best first; targets are lists of relevant ids, or mappings from id to grade. Values
-    are those of ir_measures. Raises ConfigError for an unknown measure.
+    Predictions are lists of ids, best first; targets are lists of relevant ids, or mappings from id to grade.
+
+    Args:
+        measures: Names of ir_measures, trec_eval or PyTerrier.
+
+    Returns:
+        A metric of MLflow per measure, with the values of ir_measures.
+
+    Raises:
+        ConfigError: A measure is unknown.
+
+    Example:
+        >>> import ragbench
+        >>> len(ragbench.mlflow_metrics(["nDCG@10", "RR"]))
+        2
     """
     from mlflow.metrics import make_metric
 

@@ -62,11 +62,22 @@ def bakeoff(
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Bakeoff:
-    """Measure a search with each of the encoders; without names, with all bundled ones and `draft`.
+    """Measure one search with each of several encoders.
 
-    An encoder is a value of `index.encoder.name`: a folder, a bundled model, `draft`, `owner/model` of the hub, an
-    endpoint (`openai:MODEL`); its prefixes follow from its name. Raises ConfigError for fewer than two, ModelError for
-    a model that cannot be found.
+    Args:
+        encoders: Values of `index.encoder.name`: a folder, a bundled model, `draft`, `owner/model` of the hub, or an
+            endpoint (`openai:MODEL`). By default all bundled encoders and `draft`.
+        *overrides: The configuration of the search.
+        benchmark: A benchmark instead of the one that `data` names.
+        progress: Reports progress; by default a bar in notebooks and terminals.
+        say: Prints sentences.
+
+    Returns:
+        Quality, indexing time, query time and bytes per encoder.
+
+    Raises:
+        ConfigError: There are fewer than two encoders.
+        ModelError: A model cannot be found.
     """
     named = list(dict.fromkeys(encoders)) or bundled.names("encoder")
     if len(named) < 2:

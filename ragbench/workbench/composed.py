@@ -65,10 +65,22 @@ class Composed:
 
 
 def pipeline(*parts: str | Own | FunctionStage, **values: Any) -> Composed:
-    """A configuration as a value: `ragbench.pipeline("exp=baseline").with_(p6=True)`, an arm of `Experiment.arms`.
+    """Return a configuration as a value, for an arm of `Experiment.arms`.
 
-    Parts are overrides and stages of your own, `values` are overrides by key. `overrides` gives the words back that
-    `ragbench run` takes. Raises ConfigError for one that cannot be used.
+    Args:
+        *parts: Overrides such as `"exp=baseline"`, and your own stages.
+        **values: Overrides by key; a dict sets several keys of a section.
+
+    Returns:
+        A composed pipeline. `with_(...)` returns a changed one, `overrides` are the words for `ragbench run`.
+
+    Raises:
+        ConfigError: An override is unknown or has an invalid value.
+
+    Example:
+        >>> import ragbench
+        >>> ragbench.pipeline("exp=baseline").with_(p6=True, dense={"depth": 50}).overrides
+        ('exp=baseline', 'p6=on', 'dense.depth=50')
     """
     return Composed(()).with_(*parts, **values)
 

@@ -61,11 +61,27 @@ def evaluate(
     measures: Sequence[Any] = ("nDCG@10", "RR", "R@100", "AP"),
     baseline: str | int = 0,
 ) -> Evaluation:
-    """Compare runs on judgments, without documents; verdicts are about the first measure.
+    """Compare runs on judgments, without documents.
 
-    A run is a DataFrame (qid, docno, score), a mapping by qid, a run of ranx or a TREC file; `qrels` a DataFrame (qid,
-    docno, label), a mapping, those of ranx, or a file. Measures may have the names of ir_measures, trec_eval, PyTerrier
-    or ranx. Raises BenchmarkError, ConfigError or ResultsError for tables or names that cannot be used.
+    Args:
+        runs: By name, a DataFrame (qid, docno, score), a mapping by qid, a run of ranx or a TREC file.
+        qrels: A DataFrame (qid, docno, label), a mapping by qid, qrels of ranx or a TREC file.
+        measures: Names of ir_measures, trec_eval, PyTerrier or ranx; verdicts are about the first.
+        baseline: The name or position of the run with which the others are compared.
+
+    Returns:
+        Means, per-query values and verdicts with confidence intervals.
+
+    Raises:
+        BenchmarkError: A table cannot be used.
+        ConfigError: A measure is unknown.
+        ResultsError: Runs and judgments have no query in common.
+
+    Example:
+        >>> import ragbench
+        >>> runs = {"a": {"q1": ["keys", "logs"]}, "b": {"q1": ["logs", "keys"]}}
+        >>> ragbench.evaluate(runs, {"q1": {"keys": 1}}, measures=["RR"]).summary()["RR"].tolist()
+        [1.0, 0.5]
     """
     if not measures:
         raise ConfigError("measures is empty: name at least one, such as nDCG@10")

@@ -47,11 +47,16 @@ _WARNINGS = 10
 
 @dataclass(frozen=True)
 class Experiment:
-    """Arms over one benchmark, ready to run; `settings[0]` has the values that all share. Only `run` computes.
+    """Arms over one benchmark, ready to run. Constructors compose and check; only `run` computes.
 
-    If it `explores`, because no `split` was given, it measures the train topics, or all if they are too few to split.
-    `only`: the ids of the queries to measure; all of the split by default. `held`: the Python objects among the arms.
-    `quick`: no report is written.
+    Attributes:
+        settings: The configurations of the arms; the first has the values that all share.
+        given: The benchmark that was passed, else None.
+        ablation: The design of an ablation, else None.
+        explores: No `split` was given: the train queries are measured, or all if they are too few to split.
+        only: The ids of the queries to measure; by default all of the split.
+        held: The Python objects among the arms.
+        quick: Quality only, without a report and MLflow.
     """
 
     settings: tuple[Settings, ...]
@@ -64,10 +69,22 @@ class Experiment:
 
     @classmethod
     def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
-        """One configuration, by overrides or by values.
+        """Return an experiment of one configuration.
 
-        >>> Experiment.single("exp=phase1", p6={"depth": 20}, split="train").settings[0].config["p6"]["depth"]
-        20
+        Args:
+            *overrides: Overrides such as `"exp=phase1"`.
+            benchmark: A benchmark instead of the one that `data` names.
+            **values: Overrides by key.
+
+        Returns:
+            The experiment.
+
+        Raises:
+            ConfigError: An override is unknown or has an invalid value.
+
+        Example:
+            >>> Experiment.single("exp=phase1", p6={"depth": 20}, split="train").settings[0].config["p6"]["depth"]
+            20
         """
         return cls((composition.compose(_words(overrides, values)),), benchmark)
 
@@ -107,10 +124,22 @@ class Experiment:
 
     @classmethod
     def sweep(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
-        """Every combination of comma-separated values, or of the values in lists, as `ragbench run -m`.
+        """Return every combination of comma-separated values, or of the values in lists, as `ragbench run -m`.
 
-        >>> list(Experiment.sweep("exp=baseline", p6=[False, True]).pipelines)
-        ['baseline p6=off', 'baseline p6=on']
+        Args:
+            *overrides: Overrides such as `"p6=on,off"`.
+            benchmark: A benchmark instead of the one that `data` names.
+            **values: Overrides by key; a list is varied.
+
+        Returns:
+            The experiment, with an arm per combination.
+
+        Raises:
+            ConfigError: An override is unknown or has an invalid value.
+
+        Example:
+            >>> list(Experiment.sweep("exp=baseline", p6=[False, True]).pipelines)
+            ['baseline p6=off', 'baseline p6=on']
         """
         varied = {key: value for key, value in values.items() if isinstance(value, list)}
         swept = []
@@ -130,15 +159,26 @@ class Experiment:
         quick: bool = False,
         **values: Any,
     ) -> Experiment:
-        """Arms by name; the first is the baseline.
+        """Return arms by name; the first is the baseline.
 
-        >>> Experiment.arms({"plain": [], "deep": ["p6=on", "p6.depth=50"], "mine": lambda query, k: ["keys"]})
-        Experiment(plain, deep, mine)
+        Args:
+            arms: By name, an override or a list of overrides and your own stages; a retriever, which is a function of
+                `(query, k)` or an object of LangChain, LlamaIndex, Haystack, PyTerrier or BM25S, or a list with
+                overrides after it; or results, as a run file, a DataFrame or a mapping by qid.
+            benchmark: A benchmark instead of the one that `data` names.
+            *overrides: Overrides of all arms.
+            quick: Measure quality only, without a report and MLflow; `Results.time`, `report` and `to_mlflow` add them.
+            **values: Overrides of all arms by key.
 
-        An arm is a text or a list of overrides and your stages; a retriever, which is a function of `(query, k)` or an
-        object of LangChain, LlamaIndex, Haystack, PyTerrier or BM25S; or results, as a run file, a DataFrame or a
-        mapping by qid. Overrides can follow a retriever in a list. `overrides` and `values` hold for every arm.
-        `quick` measures quality only, without a report and MLflow: `Results` has `time`, `report` and `to_mlflow`.
+        Returns:
+            The experiment.
+
+        Raises:
+            ConfigError: An arm cannot be used; the message names it.
+
+        Example:
+            >>> Experiment.arms({"plain": [], "deep": ["p6=on", "p6.depth=50"], "mine": lambda query, k: ["keys"]})
+            Experiment(plain, deep, mine)
         """
         shared = _words(overrides, values)
         if quick:
@@ -225,9 +265,18 @@ class Experiment:
         return forecast.expected(self.settings_to_measure, self.benchmark, self.command)
 
     def run(self, progress: Progress | None = None, say: Say = console.say) -> Results:
-        """Measure quality, then time; write the files, the report, then MLflow where tracking is on.
+        """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.
 
-        Without `progress`, it is shown in notebooks, terminals and pipes.
+        Args:
+            progress: Reports progress; by default a bar in notebooks, terminals and pipes.
+            say: Prints sentences.
+
+        Returns:
+            The results; `Results.load(folder)` reads them again.
+
+        Raises:
+            BenchmarkError: The benchmark has no query to measure.
+            ConfigError: A configuration does not fit the benchmark.
         """
         if progress is None:
             with console.progress() as bars:
@@ -304,9 +353,16 @@ class Experiment:
             show(Results.of(found, self.given))
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
-        """The hits of one query with explanations, in the first arm unless another is named.
+        """Search with one query and explain each hit.
 
-        `options` are options of a search, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`).
+        Args:
+            query: The text of the query.
+            arm: The name of an arm; by default the first.
+            top: The number of hits.
+            **options: Options of a search, such as `mode="keyword"` (`ragbench.search.engine.request.SearchOptions`).
+
+        Returns:
+            The hits, and the milliseconds and ranks of every stage.
         """
         asked = build(SearchOptions, options, "options")
         wanted = [each for each in self.settings if arm in (None, each.name)]

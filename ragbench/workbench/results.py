@@ -28,10 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results(files.Measurements):
-    """Results with their evidence: verdicts, losses and figures.
+    """Results of a run: verdicts, means, losses and figures. In a notebook it shows the verdicts.
 
-    `tracking_run` is the run's id in MLflow; `benchmark` is the one that a script handed over to the experiment, `held`
-    are the Python objects among its arms.
+    Attributes:
+        folder: The folder of the run.
+        record: The run's record, experiment.json.
+        per_query: A row per arm, level, measure and query.
+        latency: Milliseconds, a row per arm, query, round and stage; empty without timing.
+        tracking_run: The id of the run in MLflow, else None.
+        benchmark: The benchmark that was passed to the experiment, else None.
+        held: The Python objects among the arms.
     """
 
     tracking_run: str | None = None
@@ -44,7 +50,17 @@ class Results(files.Measurements):
 
     @classmethod
     def load(cls, folder: str | Path | None = None) -> Results:
-        """The results in `folder`, by default of the newest run in the default results folder."""
+        """Load the results of a finished run.
+
+        Args:
+            folder: The folder of the run; by default the newest in the results folder.
+
+        Returns:
+            The results.
+
+        Raises:
+            ResultsError: There is no finished run.
+        """
         found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
         return cls.of(found)
 
@@ -189,10 +205,15 @@ class Results(files.Measurements):
         return wide.reindex(columns=[(arm, column) for arm in shown for column in shown_columns])
 
     def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
-        """Means over queries: one row per arm (and the columns in `by`), one column per measure, `n` topics, latency.
+        """Return means over queries: a row per arm and value of `by`, a column per measure, and `n` queries.
 
-        `p50_ms` and `p95_ms` are the median and the 95th percentile of an arm's service time of a new query in
-        milliseconds: the same in all of its rows, NaN for an arm that was not timed, absent from a run without timing.
+        Args:
+            by: Columns that divide the queries, such as `split` and `type`.
+            level: `document`, `section` or another level that was measured.
+
+        Returns:
+            The means. `p50_ms` and `p95_ms` are the median and the 95th percentile of the service time of new queries
+            in milliseconds: the same in all rows of an arm, NaN for an arm that was not timed, absent without timing.
         """
         frame = super().summary(by, level)
         total = self.latency[self.latency["stage"] == "total"].set_index("arm")
@@ -212,13 +233,25 @@ class Results(files.Measurements):
         format: str = "ragbench",
         baseline: str | None = None,
         force: bool = False,
-        cost_open: bool = False,
+        allow_unknown_latency: bool = False,
         include_index: bool = True,
     ) -> Written:
-        """Write an arm for production, as `ragbench export`: a bundle for `ragbench.load`, or another system's file.
+        """Write an arm for production, as `ragbench export`.
 
-        Raises ConfigError for a gain over `baseline` (the first arm) that is not established, unless `force` is given
-        (or `cost_open`, where it is better and only its time is not known).
+        Args:
+            out: The folder or file to write.
+            arm: The name of the arm; by default the one that is adopted.
+            format: `ragbench` for a bundle that `ragbench.load` opens, or the name of another system.
+            baseline: The arm that it must beat; by default the first.
+            force: Export an arm without a significant gain.
+            allow_unknown_latency: Export a better arm whose latency is unknown.
+            include_index: Write the index into the bundle.
+
+        Returns:
+            The path that was written.
+
+        Raises:
+            ConfigError: The gain over `baseline` is not significant.
         """
         from ragbench.export.write import write
 
@@ -232,16 +265,20 @@ class Results(files.Measurements):
                 format=format,
                 baseline=baseline,
                 force=force,
-                cost_open=cost_open,
+                cost_open=allow_unknown_latency,
                 include_index=include_index,
                 progress=progress,
                 say=console.say,
             )
 
     def time(self) -> Results:
-        """Measure the latency of these arms, in a run of its own with the quality that this one measured.
+        """Measure the latency of these arms in a run of its own, with the quality that this run measured.
 
-        Raises ResultsError for an ablation.
+        Returns:
+            The results of the new run.
+
+        Raises:
+            ResultsError: These are the results of an ablation.
         """
         from ragbench.experiment.run import time_again
 
@@ -250,7 +287,14 @@ class Results(files.Measurements):
         return dataclasses.replace(Results.of(timed, self.benchmark), held=self.held)
 
     def to_mlflow(self, uri: str | None = None) -> str | None:
-        """Record the run in MLflow, in the store of its configuration or at `uri`; the id of the run there."""
+        """Record the run in MLflow.
+
+        Args:
+            uri: The address of a tracking store; by default that of the configuration.
+
+        Returns:
+            The id of the run in MLflow, or None if it could not be recorded.
+        """
         from ragbench import tracking
 
         settings = Settings(self.arms[0], self.config(self.arms[0]))
@@ -260,7 +304,14 @@ class Results(files.Measurements):
         return tracking.log(target, self.folder, console.say)
 
     def claims(self, claimed: Mapping[str, float]) -> pd.DataFrame:
-        """Published effects next to the measured ones: `claims({"mine beats baseline": 0.05})`."""
+        """Return published effects next to the measured ones.
+
+        Args:
+            claimed: Differences of the primary measure, by `"ARM beats ARM"`.
+
+        Returns:
+            A row per claim: the claimed and the measured difference, its confidence interval and the verdict.
+        """
         return tables.claims(self.verdicts, self.arms[0], claimed)
 
     def to_markdown(self) -> str:

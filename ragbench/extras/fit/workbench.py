@@ -103,11 +103,22 @@ def tune(
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Tuning:
-    """Search on the training topics, measure the winner once on the test topics, write the files, then MLflow.
+    """Search for better parameters on the train split and measure the winner once on the test split.
 
-    `overrides` are as for the command `ragbench tune`. `starts` are starting points in addition to `tune.starts`, each
-    some overrides separated by spaces. `benchmark` replaces the one that `data` names. Without `progress`, bars are
-    shown in notebooks and terminals. Raises ConfigError for settings that cannot be searched.
+    The files are written first, then MLflow.
+
+    Args:
+        *overrides: As for `ragbench tune`.
+        starts: Starting points in addition to `tune.starts`, each some overrides separated by spaces.
+        benchmark: A benchmark instead of the one that `data` names.
+        progress: Reports progress; by default a bar in notebooks and terminals.
+        say: Prints sentences.
+
+    Returns:
+        The trials, the winner and its evaluation on the test split.
+
+    Raises:
+        ConfigError: The settings cannot be searched.
     """
     if progress is None:
         with console.progress() as bars:

@@ -21,12 +21,22 @@ def load(
     threads: int | None = None,
     models: Models | None = None,
 ) -> LoadedBundle:
-    """Open a bundle, its index and its models; or an engine that `ragbench export` loaded, by its file or address.
+    """Open a bundle with its index and models, or an engine that `ragbench export` loaded.
 
-    A bundle without an index builds it in its folder from the documents that it names. `corpus` is the folder of these
-    documents now; they are compared with those that the bundle serves. `threads` limits the threads of one call of a
-    model (None: all CPUs); `models` shares the models of another bundle. Raises BundleError for a folder that is
-    not a bundle or was made of other documents, IndexError_ and ModelError for parts that do not fit.
+    Args:
+        folder: The folder of a bundle, or the file or address of an engine.
+        corpus: The folder of the documents now; they are compared with those of the bundle. A bundle without an index
+            builds it from them.
+        threads: The most threads of one model call; None uses all CPUs.
+        models: The models of another bundle, to share them.
+
+    Returns:
+        A bundle that answers `search(query, top_n=10)`.
+
+    Raises:
+        BundleError: The folder is not a bundle, or was made of other documents.
+        IndexError_: The index does not fit.
+        ModelError: A model does not fit.
     """
     if (opened := engines(folder)) is not None:
         if corpus is not None:

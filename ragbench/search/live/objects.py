@@ -127,10 +127,25 @@ _HELD: weakref.WeakValueDictionary[tuple[str, int], PythonRetriever] = weakref.W
 
 
 def retriever(function: Any = None, *, name: str | None = None) -> Any:
-    """Register a function or object as a retriever under its name, for `source=python:NAME` and as an arm.
+    """Register a function or an object as a retriever, for `source=python:NAME` and as an arm.
 
-    A function takes a query and optionally `k`; its further parameters have defaults, and are varied by
-    `live.parameters` or `with_`. Raises ConfigError for an object that cannot be asked."""
+    Args:
+        function: Takes a query and optionally `k`, and returns docnos, (docno, score) pairs, dicts or a DataFrame.
+            Further parameters need defaults; `live.parameters` and `with_` vary them.
+        name: The name; the function's own by default.
+
+    Returns:
+        The retriever; without `function`, a decorator.
+
+    Raises:
+        ConfigError: The object is not a retriever.
+
+    Example:
+        >>> import ragbench
+        >>> @ragbench.retriever
+        ... def newest(query, k):
+        ...     return ["changelog"][:k]
+    """
     if function is None:
         return functools.partial(retriever, name=name)
     made = PythonRetriever(name or str(getattr(function, "__name__", type(function).__name__)), function, kept=True)
