@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from ragbench import tracking
 from ragbench.base.errors import ConfigError, TrackingError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
-from ragbench.config import composition
+from ragbench.config import composition, differences
 from ragbench.config.arm_builder import store_of
 from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
@@ -140,6 +141,13 @@ def test_report_and_tables_are_artifacts(client, finished: Measurements) -> None
         files = {file.path for file in store.list_artifacts(each.info.run_id, "arm")}
         assert {"arm/run.trec", "arm/config.yaml", "arm/per_query.parquet"} <= files
     assert "experiment.json" in {each.path for each in store.list_artifacts(alone)}
+
+
+def test_parameters_are_recorded_and_made_again_for_folders_without_them(finished: Measurements) -> None:
+    recorded = lead.parameters(finished)
+    assert recorded == finished.record["parameters"] and set(recorded) == set(finished.arms)
+    older = {key: value for key, value in finished.record.items() if key != "parameters"}
+    assert lead.parameters(replace(finished, record=older)) == recorded
 
 
 def test_a_run_leads_back_to_its_folder(client, arms, finished: Measurements) -> None:
@@ -348,6 +356,7 @@ def test_what_was_half_logged_is_logged_again(single, tmp_path: Path) -> None:
 
 COLD = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from ragbench import tracking
 
@@ -368,4 +377,4 @@ def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(
 
 
 def test_nested_keys_are_dotted() -> None:
-    assert lead.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}
+    assert differences.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.fingerprint import digest
+from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.config import differences
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
@@ -46,6 +47,11 @@ class Plan:
     def shared(self) -> Settings:
         """The settings that decide where and how to measure."""
         return self.settings[0]
+
+    @cached_property
+    def parameters(self) -> dict[str, dict[str, Any]]:
+        """By arm, its choices and values that are not the defaults or in which the arms differ."""
+        return differences.of_arms({each.name: (each.overrides, plain(each.config)) for each in self.settings})
 
     @cached_property
     def queries(self) -> list[Query]:

@@ -252,6 +252,7 @@ def judge(run: Run) -> None:
         "name": run.place.path.name,
         "command": plan.command,
         "arms": list(plan.arms),
+        "parameters": plan.parameters,
         "overrides": {each.name: list(each.overrides) for each in plan.settings},
         "split": shared.split,
         "topics": len(plan.topics),

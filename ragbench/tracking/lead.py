@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
-from ragbench.base.errors import BoundaryError
-from ragbench.boundary.yaml import read_yaml
-from ragbench.config import catalogue
-from ragbench.config.overrides import EXPERIMENT, key_of, section_of
-from ragbench.config.sections import AROUND
+from ragbench.config import differences
 from ragbench.evaluation import open_loop
 from ragbench.evaluation.measures import metric_name
 from ragbench.evidence import policy
@@ -26,7 +22,6 @@ NOTE = "mlflow.note.content"
 
 _SHOWN = 80
 _ROOM = 8000  # characters of a tag
-_ABSENT = object()
 _EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_effect")} | {"latency_ms": "added_p95_ms"}
 """Columns of the verdicts, and the metric that each is."""
 _QUALITY = ("ndcg_at_10", "passage_ndcg_at_10", "mrr", "recall_at_10", "recall_at_100", "precision_at_5")
@@ -146,71 +141,12 @@ def _safe(arm: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
 
 
-def parameters(found: Measurements) -> dict[str, dict[str, Any]]:
-    """By arm, its choices and values that are not the defaults, and every one in which the arms differ.
+def parameters(found: Measurements) -> Mapping[str, Mapping[str, Any]]:
+    """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
 
     config.yaml has the whole configuration.
     """
-    known = catalogue.read()
-    words = {arm: found.record.get("overrides", {}).get(arm, ()) for arm in found.arms}
-    choices = {arm: _choices(known, words[arm]) for arm in found.arms}
-    values = {arm: _measured(flat(found.config(arm))) for arm in found.arms}
-    usual = flat({each.key: _value(each.default) for each in known.parameters})
-    varied = _varied(values) - set(known.defaults)
-    chosen = {
-        group
-        for group, default in _measured(known.defaults).items()
-        if any(of_arm[group] != default for of_arm in choices.values())
-    }
-    shown: dict[str, dict[str, Any]] = {}
-    for arm in found.arms:
-        off = {group for group, option in choices[arm].items() if option == "off"}
-        differing = {
-            key: value
-            for key, value in values[arm].items()
-            if key in varied or (usual.get(key, value) != value and value is not None and section_of(key) not in off)
-        }
-        classes = {key for key in differing if key.endswith("._target_") and section_of(key) in chosen}
-        typed = {word.lstrip("+").partition("=")[0]: word.partition("=")[2] for word in words[arm]}
-        shown[arm] = {group: choices[arm][group] for group in chosen}
-        shown[arm] |= {key: value for key, value in differing.items() if key not in classes}
-        shown[arm] |= _measured(typed)
-    return shown
-
-
-def _measured(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values by key that have a part in what is measured."""
-    return {key: value for key, value in values.items() if section_of(key) not in AROUND}
-
-
-def _varied(values: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The keys that some arm lacks or in which arms have different values."""
-    keys = {key for each in values.values() for key in each}
-    return {key for key in keys if len({repr(each.get(key, _ABSENT)) for each in values.values()}) > 1}
-
-
-def _choices(known: catalogue.Catalogue, words: Iterable[str]) -> dict[str, str]:
-    """The chosen option of every group."""
-    typed = {key_of(word): word.partition("=")[2].strip("\"'") for word in words}
-    preset = typed.get(EXPERIMENT)
-    chosen = known.experiment(preset).choices if preset in known.choices[EXPERIMENT] else {}
-    return {**known.defaults, **chosen, **{key: value for key, value in typed.items() if key in known.defaults}}
-
-
-def _value(text: str) -> Any:
-    try:
-        return read_yaml(text)
-    except BoundaryError:
-        return text
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one level with dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, dict) and value:
-            found |= flat(value, f"{path}.")
-        else:
-            found[path] = value
-    return found
+    if recorded := found.record.get("parameters"):
+        return dict(recorded)
+    words = found.record.get("overrides", {})
+    return differences.of_arms({arm: (words.get(arm, ()), found.config(arm)) for arm in found.arms})

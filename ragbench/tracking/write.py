@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from ragbench.base import files
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
+from ragbench.config import differences
 from ragbench.results import measurements, searches, store, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.tracking import lead
@@ -128,7 +129,7 @@ def _search(folder: Path, into: OpenStore) -> str:
     with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
         confirmed = _confirmation_folder(folder / searches.RECORD)
         into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
-        into.mlflow.log_params(lead.flat(record["tune"]))
+        into.mlflow.log_params(differences.flat(record["tune"]))
         into.mlflow.log_metrics(_search_metrics(record))
         for name in record["files"]:
             into.mlflow.log_artifact(str(folder / name), "search")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ragbench.base.errors import ResultsError
+from ragbench.config.differences import flat
 from ragbench.config.overrides import section_of
 from ragbench.config.sections import AROUND
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -17,7 +18,6 @@ from ragbench.evidence.policy import Policy
 from ragbench.evidence.t_of_mean import Mean
 from ragbench.extras.studio.runs import ArmId, ListedArm, ListedRun, Runs
 from ragbench.results import measured_data
-from ragbench.tracking.lead import flat
 
 MOST_JUDGED = 40
 """The most arms that are judged against a base together: verdicts of a larger family are more cautious."""
