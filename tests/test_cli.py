@@ -231,5 +231,7 @@ def test_an_index_is_built_anew_when_asked(tmp_path: Path, capsys: pytest.Captur
     states = []
     for more in ([], [], ["--rebuild"]):
         assert cli.main([*words, *more]) == 0
-        states.append({row["state"] for row in json.loads(capsys.readouterr().out)})
+        rows = json.loads(capsys.readouterr().out)
+        states.append({row["state"] for row in rows})
+    assert all(row["bytes"] > 0 for row in rows)
     assert states == [{"built now"}, {"ready"}, {"built now"}]

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", "P@5", *ANSWERED, "Judged@10")
 RUNS, WORDS = "Runs", "What the words mean"
+_APPENDIX = {"baseline": "`baseline`", **{f"phase{n}": f"`phase{n}`" for n in (1, 2, 3, 4)}}
+_APPENDIX |= {f"tuned_phase{n}": f"`tuned_phase{n}`" for n in (2, 3, 4)}
+_APPENDIX_MEASURES = {"NDCG@5": "nDCG@5", "NDCG@10": "nDCG@10", "MRR": "RR", "Recall@10": "R@10"}
 _COMMIT = re.compile(r"\| ([0-9a-f]{12})")
 _PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"
 _FORMATS = {
@@ -157,6 +160,25 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> str:
         if any(group.name in set(frame["factor"]) for frame in verdicts.values())
     ]
     return markdown(pd.DataFrame(rows))
+
+
+def appendix(reference: str) -> str:
+    """Return the table of appendix A of seed 000 from the reference tables: baseline and phases, test topics.
+
+    A time that was measured at another commit than the quality of its row has a star.
+    """
+    import pandas as pd
+
+    _, _, rows = _cells(_sections(reference)[1]["Presets by split"])
+    of = {row["arm"]: row for row in rows if row["split"] == TEST}
+    table = []
+    for arm, name in _APPENDIX.items():
+        row = of[arm]
+        later = "" if row.get("timed") == row["measured"] else "*"
+        times = {head: f"{row[f'{head} ms']}{later}" for head in ("p50", "p95") if row.get(f"{head} ms")}
+        quality = {head: f"{float(row[key]):.3f}" for head, key in _APPENDIX_MEASURES.items()}
+        table.append({"phase": name, **quality, **times})
+    return markdown(pd.DataFrame(table).fillna(""))
 
 
 def with_presets(page: str, presets: Measurements) -> str:
@@ -284,6 +306,7 @@ EXAMPLES = """examples:
   python tools/measure_py --out /tmp/REFERENCE.md latency.queries=10
   python tools/measure_py --presets baseline,all --no-ablations
   python tools/measure_py --presets recommended --no-ablations --out REFERENCE.md --update
+  python tools/measure_py --appendix docs/research/systems.md    print and write the table of the phases
   python tools/measure_py --effects docs/optional-features.md --readme docs/findings.md    also write into pages
 """
 
@@ -317,6 +340,11 @@ def _parser() -> argparse.ArgumentParser:
         "--effects", metavar="FILE", help="a page whose mark <!-- effects --> gets the table of measured effects"
     )
     parser.add_argument(
+        "--appendix",
+        metavar="FILE",
+        help="only print the table of the phases from --out, and write it into a page between its marks",
+    )
+    parser.add_argument(
         "--readme", metavar="FILE", help="a page whose mark <!-- presets: baseline all --> gets a table"
     )
     console.add_overrides(parser)
@@ -336,6 +364,11 @@ def main(words: Sequence[str] | None = None) -> int:
 def _measure(arguments: argparse.Namespace) -> int:
     from ragbench.workbench import Experiment
 
+    if arguments.appendix:
+        table = appendix(Path(arguments.out or "results/REFERENCE.md").read_text(encoding="utf-8"))
+        write_between(Path(arguments.appendix), "appendix", f"\n{table}\n")
+        print(table)
+        return 0
     if arguments.effects and (arguments.no_ablations or "<!-- effects -->" not in Path(arguments.effects).read_text()):
         raise ConfigError("--effects needs a page with <!-- effects --> and <!-- end of effects -->, and the ablations")
     readme = Path(arguments.readme).read_text("utf-8") if arguments.readme else ""

@@ -5,6 +5,8 @@ A criterion that honest code does not meet stays here as an expected failure wit
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import numpy as np
@@ -459,6 +461,51 @@ def test_the_phases_turn_on_what_the_seeds_list() -> None:
     assert on(PHASE3) == on(PHASE2) | {"p3", "p7"}
     assert on(PHASE4) == on(PHASE3) | {"p11", "p12", "p13"}
     assert on("+exp=all") == {f"p{n}" for n in range(1, 14)}
+
+
+VALUES_OF_THE_SEEDS = [
+    # preset, key, value
+    ("phase1", "p4.fields", {"title": 3.0, "headers": 2.5, "tags": 2.0}),
+    ("phase1", "p10.threshold", 0.3),
+    ("phase2", "p6.headings", False),
+    ("phase2", "p6.tail", "drop"),
+    ("phase2", "p6.max_length", 512),
+    ("phase3", "p3.signals", "seed"),
+    ("phase3", "p7.route", "always"),
+    ("phase3", "p7.min_match", 0),
+    ("phase4", "p11.scale", "score"),
+    ("phase4", "p8.limit.max_per_doc", 2),
+    ("all", "p5.function_words", True),
+    ("ragdocs", "graph.seeds", 1000),
+    ("ragdocs", "graph.new_only", False),
+    ("ragdocs", "graph.share", 1.0),
+    ("ragdocs", "index.lexical.analyzer", "standard"),
+    ("ragdocs_phase1", "p10.threshold", 0.3),
+    ("ragdocs_phase2", "p6.tail", "drop"),
+    ("ragdocs_phase3", "p7.route", "always"),
+    ("ragdocs_phase4", "p11.scale", "score"),
+    ("ragdocs_full", "community.include_seeds", False),
+    ("ragdocs_full", "dynamic_weights.measure", "variance"),
+    ("ragdocs_full", "dynamic_weights.threshold", 0.1),
+    ("librarian_hybrid", "index.encoder.name", "all-MiniLM-L6-v2"),
+    ("librarian_keyword", "lexical.index.unit", "document"),
+    ("librarian_rerank", "keywords.depth", 50),
+    ("librarian_rerank", "keywords.as_typed", True),
+    ("librarian_hybrid", "modes.rerank.as_typed", True),
+    ("lexical_v3", "cut.top_n", 30),
+]
+
+
+@pytest.mark.parametrize(("preset", "key", "value"), VALUES_OF_THE_SEEDS)
+def test_the_presets_have_the_values_of_the_seeds(preset: str, key: str, value: object) -> None:
+    assert reduce(getitem, key.split("."), composition.compose([f"+exp={preset}"]).config) == value
+
+
+def test_the_limit_per_document_follows_mmr_or_is_its_alternative() -> None:
+    """Seed 003 has both, seed 001 MMR or a limit; equal texts are dropped always in both."""
+    both, either = (dict(composition.compose([f"+exp={preset}"]).pipeline) for preset in ("phase4", "ragdocs_full"))
+    assert list(both).index("p11") < list(both).index("p8.limit") and "p8.limit" not in either
+    assert {"p11", "p8.content_hash"} <= set(both) & set(either)
 
 
 def test_the_real_system_is_the_ground_of_its_phases() -> None:

@@ -46,4 +46,4 @@ def test_a_long_text_is_cut_to_where_the_words_are() -> None:
 
 @given(st.text(), st.text(), st.integers(1, 400))
 def test_a_snippet_never_exceeds_its_length(text: str, query: str, times: int) -> None:
-    assert len(snippet(text * times, highlights(query))) <= LENGTH
+    assert len(snippet(text * times, highlights(query))) <= LENGTH == 200  # seed 004

@@ -17,6 +17,8 @@ BLOCKS = [
     (5, "auth = Auth(); token = auth.get(); auth.token", "py"),
     (6, "raise HTTPResponseError('STR-2031')", ""),
     (7, "token = parse_json_data(raw)  # see Node.js v3.1.2", "Python"),
+    (8, "fn read_config(path: &Path) -> Result<Config> { toml::from_str(&text) }", "rs"),
+    (9, "module.exports.openSocket = () => {};", "js"),
 ]
 
 
@@ -42,6 +44,9 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> CodeIndex:
         ("node.js", 7),
         ("3.1.2", 7),
         ("json", 7),
+        ("readConfig", 8),
+        ("toml::from_str", 8),
+        ("open_socket", 9),
     ],
 )
 def test_the_block_that_holds_the_identifier_comes_first(index: CodeIndex, text: str, best: int) -> None:
@@ -68,7 +73,7 @@ def test_a_mask_restricts_further(index: CodeIndex) -> None:
 
 
 def test_languages_are_counted_under_one_name(index: CodeIndex) -> None:
-    expected = {"python": 3, "typescript": 1, "cpp": 1, "bash": 1, "java": 1, "": 1}
+    expected = {"python": 3, "typescript": 1, "cpp": 1, "bash": 1, "java": 1, "": 1, "rust": 1, "javascript": 1}
     assert dict(index.languages) == expected
     assert [common_name(name) for name in ("C++", "c#", "Shell", "rust", "")] == ["cpp", "csharp", "bash", "rust", ""]
 

@@ -12,7 +12,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.commands import cli
-from ragbench.report.conformance_page import FILE, Requirement, has_evidence, read
+from ragbench.report.conformance_page import AUDITED, FILE, Requirement, audited, has_evidence, read
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = read(locations.configuration())
@@ -78,6 +78,29 @@ def test_a_reason_is_a_figure_or_a_quotation(differs: str, found: bool) -> None:
     assert has_evidence(differs) == found
 
 
+def test_the_top_level_is_that_of_the_task() -> None:
+    wanted = ["pyproject.toml", "ragbench", "notebooks", "conf", "corpus", "qrels", "tests", "results"]
+    assert [name for name in wanted if not (ROOT / name).exists()] == []
+
+
+def test_the_independent_list_is_met() -> None:
+    """No requirement is wrong or missing; of every seed, 95% are done or reasoned and 80% done as written."""
+    for seed, states in audited(ROWS).items():
+        assert {"wrong", "missing"}.isdisjoint(states), seed
+        assert states.count("done") >= 0.8 * len(states), seed
+    numbers = {number for row in ROWS for number in row.covers}
+    assert numbers == set(range(1, 1 + sum(AUDITED.values()))) and all(row.covers for row in ROWS)
+
+
+def test_a_requirement_is_as_good_as_the_rows_that_cover_it() -> None:
+    rows = [
+        Requirement("a", "s", "000", "x", (1, 2)),
+        Requirement("b", "s", "000", "x", (2, 4), differs="By 12 ms."),
+        Requirement("c", "s", "000", "x", (3,), differs="Because it is better."),
+    ]
+    assert audited(rows)["000"][:5] == ["done", "differs", "wrong", "differs", "missing"]
+
+
 def test_every_seed_has_rows() -> None:
     assert {number for row in ROWS for number in re.findall(r"\b00\d\b", row.seed)} == {f"00{n}" for n in range(5)}
 
@@ -94,7 +117,7 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
     [
         ("{id: a, says: b}", "row a: name a test"),
         ("{id: a, says: b, differs: c}", "differs and decision go together"),
-        ("{id: a, says: b, why: c}", "a row has id, says"),
+        ("{id: a, says: b, why: c}", "a row has id, covers, says"),
         ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows with the id a"),
     ],
 )

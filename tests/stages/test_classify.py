@@ -72,6 +72,22 @@ def test_exploratory_by_a_question_or_by_default(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "of_the_seed", "with_more"),
+    [
+        ("GTE-1119", "exploratory", "factual"),  # no error codes, flags, calls or dotted names
+        ("--max-lag ignored", "exploratory", "factual"),
+        ("changes in v1.2.3", "factual", "factual"),
+        ("lamps in the installer", "navigational", "exploratory"),  # "in the X"
+        ("guideline for intersections", "navigational", "exploratory"),  # the pattern is not anchored
+        ("list of guides", "navigational", "navigational"),
+        ("manual of the lamp", "exploratory", "navigational"),  # no such word in the seed
+    ],
+)
+def test_signals_of_the_seed_alone(text: str, of_the_seed: str, with_more: str) -> None:
+    assert (classify(text, seed=True), classify(text)) == (of_the_seed, with_more)
+
+
+@pytest.mark.parametrize(
     ("text", "found", "weights"),
     [
         # seed 001: keyword=1.5, the others 1.0; then semantic=1.3; graph x1.5 from its table

@@ -26,6 +26,12 @@ def test_members_of_the_best_documents_community_count_more(state, index) -> Non
     assert list(found) == [0, 1, 3, 6, 2]
 
 
+def test_only_others_are_boosted_as_in_seed_001(state, index) -> None:
+    given = state(fused=[(0, 0.030), (3, 0.029), (1, 0.028), (6, 0.027), (2, 0.020)])
+    found = scores(BoostCommunity(seeds=1, include_seeds=False), given, index)
+    assert found == pytest.approx({1: 0.0308, 0: 0.030, 3: 0.029, 6: 0.027, 2: 0.022})
+
+
 def test_seeds_are_documents_not_hits(state, handmade, page) -> None:
     index = handmade([page("a", ("x", "y"), links=["b"]), page("b"), page("c", links=["d"]), page("d")])
     given = state(fused=[(0, 0.9), (1, 0.8), (3, 0.7), (4, 0.6)])

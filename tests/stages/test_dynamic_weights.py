@@ -62,6 +62,15 @@ def test_between_the_bounds_the_factor_is_decisiveness_by_threshold() -> None:
     assert after.weights == pytest.approx({"dense": 10 / 7, "lexical": 4 / 7}, rel=1e-5)
 
 
+def test_variance_of_seed_001_by_hand() -> None:
+    """The factor is max(0.5, variance / 0.1), at most 1: of 0.9 and 0.1 the variance is 0.16, of 0.5 and 0.1 0.04."""
+    stage = WeighByDecisiveness(measure="variance", threshold=0.1)
+    (after,) = stage([state(dense=ranking(0.9, 0.1), lexical=ranking(0.5, 0.1))], None)
+    assert after.weights == pytest.approx({"dense": 4 / 3, "lexical": 2 / 3})  # factors 1 and 0.5, the sum kept
+    (after,) = stage([state(dense=ranking(0.9, 0.1), lexical=ranking(0.6, 0.1))], None)
+    assert after.weights == pytest.approx({"dense": 2 / 1.625, "lexical": 1.25 / 1.625})  # 0.0625 / 0.1
+
+
 def test_the_sum_that_is_kept_is_that_of_the_weights_of_fusion() -> None:
     # configured 1.2 and .8: 1.2 * 1 + .8 * .5 = 1.6, so all times 2/1.6: 1.2 * 1.25 + .8 * .625 = 2
     stage = WeighByDecisiveness(weights={"dense": 1.2, "lexical": 0.8})

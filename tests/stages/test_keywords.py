@@ -30,6 +30,18 @@ def test_the_keyword_score(query: str, text: str, score: float) -> None:
     assert RerankByKeywords().score(query, text) == pytest.approx(score)
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "score"),
+    [
+        ("a api", "a api", 0.1),  # a word of one character counts in the divisor alone
+        ("caching?", "caching", 0.0),  # with the punctuation around words
+        ("authentication API", "The API: authentication, api.", 0.3),
+    ],
+)
+def test_words_as_the_seed_takes_them(query: str, text: str, score: float) -> None:
+    assert RerankByKeywords(as_typed=True).score(query, text) == pytest.approx(score)
+
+
 @given(query=st.text(max_size=30), text=st.text(max_size=60))
 @settings(max_examples=60)
 def test_the_keyword_score_lies_between_0_and_1(query: str, text: str) -> None:

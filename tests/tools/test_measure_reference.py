@@ -161,6 +161,24 @@ def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_
     assert OLD not in written and f"| {NEW} | `ragbench run` | this |" in written
 
 
+def test_the_table_of_the_appendix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seed 000, appendix A, from the committed reference; a time of another commit has a star."""
+    arms = ["baseline", *(f"{family}phase{n}" for family, first in (("", 1), ("tuned_", 2)) for n in range(first, 5))]
+    rows = [f"| {arm} | test | 0.5 | 0.6 | 0.7 | 0.{n} | 7.0 | 8.0 | {NEW} | {NEW} |" for n, arm in enumerate(arms)]
+    rows[1] = rows[1].replace(f"{NEW} | {NEW}", f"{NEW} | {OLD}")
+    columns = ("arm", "split", "nDCG@5", "nDCG@10", "RR", "R@10", "p50 ms", "p95 ms", "measured", "timed")
+    table = "\n".join([f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *rows])
+    reference, page = tmp_path / "REFERENCE.md", tmp_path / "page.md"
+    reference.write_text(f"# Reference\n\n## Presets by split\n\n{table}\n", encoding="utf-8")
+    page.write_text("<!-- appendix -->\n<!-- end of appendix -->\n", encoding="utf-8")
+    assert measure_reference.main(["--appendix", str(page), "--out", str(reference)]) == 0
+    printed = capsys.readouterr().out.strip()
+    assert printed.splitlines()[0] == "| phase | NDCG@5 | NDCG@10 | MRR | Recall@10 | p50 | p95 |"
+    assert "| `baseline` | 0.500 | 0.600 | 0.700 | 0.000 | 7.0 | 8.0 |" in printed
+    assert "| `phase1` | 0.500 | 0.600 | 0.700 | 0.100 | 7.0* | 8.0* |" in printed
+    assert printed in page.read_text(encoding="utf-8") and printed.count("phase") == 8
+
+
 def test_an_update_of_other_topics_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"other topics \(made \(9 topics\); now made \(8 topics\)\)"):
         updated(BEFORE, AFTER.replace("9 topics", "8 topics"))

@@ -33,6 +33,7 @@ _FIXED: dict[tuple[str, str], Any] = {
     ("AddNeighbours", "neighbours"): 1,
     ("RerankByKeywords", "weight"): 0.3,
     ("RerankByKeywords", "cap"): 5,
+    ("RerankByKeywords", "as_typed"): True,
     ("RetrieveLexical", "fields"): {"content": 1.0},
     ("RetrieveLexical", "index"): plain(LexicalSpec(unit="document")),
     ("index", "passage.headings"): False,

@@ -29,12 +29,13 @@ class ModeSpec(Checked):
     `sources`: the retrievers that take part, lexical, dense, or all; those of neither kind always do. `without`:
     entries of `order` that take no part. `rerank`: `keywords` orders the hits by 70% of the sources' own scores, such
     as cosines, and 30% of counted words, with the parameters of the pipeline's stage `keywords` where it has one; null
-    leaves that stage out.
+    leaves that stage out. `as_typed` is that parameter where the pipeline has no such stage.
     """
 
     sources: Literal["words", "meaning", "all"] = "all"  # the searches that take part: by words, by meaning, or all
     without: tuple[Name, ...] = ()  # entries of order that do not
     rerank: Literal["keywords"] | None = None  # keywords: by 70% of the sources' own scores and 30% of counted words
+    as_typed: bool = False  # how keywords takes words, if the pipeline does not say
 
 
 def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages:
@@ -48,8 +49,8 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
             missing = "lexical" if kind == "words" else "dense"
             raise ConfigError(f"mode {mode} cannot be used: this pipeline has no {missing} retriever")
     kept = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
-    own = next((each for each in stages if isinstance(each[1], RerankByKeywords)), ("keywords", RerankByKeywords()))
-    return _reranked(kept, own) if spec.rerank else kept
+    own = next((each for each in stages if isinstance(each[1], RerankByKeywords)), None)
+    return _reranked(kept, own or ("keywords", RerankByKeywords(as_typed=spec.as_typed))) if spec.rerank else kept
 
 
 def _kind_of(stage: Stage) -> _Kind | None:

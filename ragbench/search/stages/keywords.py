@@ -27,6 +27,7 @@ class RerankByKeywords(Checked):
     `min_length` characters, without punctuation around it, also inside words and in any letter case, at most `cap` for
     each, divided by `cap` times the number of these words. Hits with a keyword score below `threshold` (0 to 1) are
     dropped, but not guaranteed ones. The text is that of the hit and of the neighbours returned with it.
+    `as_typed` takes words as the seed does: with punctuation around them, short ones counted in the divisor only.
     """
 
     depth: Count = 50
@@ -34,6 +35,7 @@ class RerankByKeywords(Checked):
     threshold: Share = 0.1
     cap: Count = 5  # occurrences of a word that count
     min_length: Count = 2
+    as_typed: bool = False  # words with punctuation around them, short ones only in the divisor, as in seed 004
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
@@ -49,10 +51,11 @@ class RerankByKeywords(Checked):
 
     def score(self, query: str, text: str) -> float:
         """The keyword score of a text, 0 for a query without words."""
-        bare = (word.strip(_AROUND) for word in query.lower().split())
-        words = [word for word in bare if len(word) >= self.min_length]
+        words = query.lower().split()
+        if not self.as_typed:
+            words = [bare for word in words if len(bare := word.strip(_AROUND)) >= self.min_length]
         lowered = text.lower()
-        found = sum(min(lowered.count(word), self.cap) for word in words)
+        found = sum(min(lowered.count(word), self.cap) for word in words if len(word) >= self.min_length)
         return found / (len(words) * self.cap) if words else 0.0
 
     def _reranked(self, state: QueryState, index: Index) -> Ranking:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import logging
@@ -13,6 +14,7 @@ from mcp import Client
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark import search_log as topics_log
+from ragbench.extras.ship.commands import serve
 from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.extras.ship.serving.service import SearchService
@@ -97,3 +99,9 @@ def test_a_log_that_cannot_be_written_is_refused_at_once_and_later_said_once(tmp
         log.log_search("s", "x", ["a"])
         log.log_read("s", "a")
     assert len(caplog.records) == 1
+
+
+def test_nothing_is_logged_unless_it_is_asked_for() -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    assert parser.parse_args(["bundle"]).log is None
