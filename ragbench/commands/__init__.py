@@ -24,6 +24,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Understand a search": {
         "search": "search the collection and see why each hit is there",
         "diagnose": "say at which stage relevant sections or documents were lost, and what could still be gained",
+        "agents": "tokens and calls that a search saves an agent, by simulated policies",
         "advise": "say what is worth trying next on a finished run, with the commands",
         "list": "show experiments, switches, parameters, data and models; a configuration, terms",
     },

@@ -1,0 +1,265 @@
+"""`ragbench agents`: what a search saves an agent, by fixed policies and judged sections, without a language model."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragbench.base import console
+from ragbench.base.errors import BenchmarkError, ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragbench.base.types import Hit
+    from ragbench.benchmark.benchmark import Benchmark
+
+DESCRIPTION = """Simulate agents with fixed policies: tokens and calls until they have read a relevant section.
+
+A section counts once at least half of it was returned. Queries without success count with all tokens they used. The
+policies: grep and read; search and read; search and follow links. 95% confidence intervals over queries."""
+EXAMPLES = """examples:
+  ragbench agents exp=recommended
+  ragbench agents --arm plain="" --arm best="exp=recommended" --max-tokens 1000
+  ragbench agents exp=recommended split=test --json
+"""
+GREP, READ, FOLLOW = "grep and read", "search and read", "search and follow links"
+_DRAWS = 10_000
+
+Call = tuple[int, list[tuple[str, int, int]]]
+"""The tokens of a result, and what it shows: docno, start and end."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arms, the limits of an agent, overrides and output options."""
+    parser.add_argument(
+        "--max-tokens", type=int, default=2000, metavar="N", help="size of one result, in tokens (default: 2000)"
+    )
+    parser.add_argument("--max-calls", type=int, default=10, metavar="N", help="calls per query (default: 10)")
+    console.add_arms(parser)
+    console.add_overrides(parser)
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Simulate the policies and print the table; JSON also has the values of each query."""
+    from ragbench.benchmark.load import load
+    from ragbench.benchmark.split import TRAIN, has_halves
+    from ragbench.config import composition
+    from ragbench.config.arm_builder import ArmBuilder
+    from ragbench.config.overrides import named_arms
+    from ragbench.search.engine.context import DEPTH, check_budget
+    from ragbench.search.engine.executor import execute
+    from ragbench.search.engine.hits import hits
+
+    check_budget(arguments.max_tokens)
+    if not 1 <= arguments.max_calls <= 1000:
+        raise ConfigError(f"--max-calls must be between 1 and 1,000, got {arguments.max_calls}")
+    named = named_arms(arguments.arm)
+    settings = composition.arms(named, arguments.overrides) if named else [composition.compose(arguments.overrides)]
+    benchmark = load(settings[0].config["data"])
+    given = any(word.startswith("split=") for word in arguments.overrides)
+    split = settings[0].split if given or not has_halves(benchmark.topics) else TRAIN
+    vault = Vault.of(benchmark)
+    topics = [topic for topic in benchmark.select(split) if vault.relevant(benchmark, topic.qid)]
+    if not topics:
+        raise BenchmarkError(
+            f"benchmark '{benchmark.name}' has no relevant sections in split '{split}': judge sections"
+        )
+    queries = [topic.query() for topic in topics]
+    parts = [vault.relevant(benchmark, topic.qid) for topic in topics]
+
+    def costs(calls: Sequence[Iterator[Call]]) -> list[Cost]:
+        return [cost(each, part, arguments.max_calls) for each, part in zip(calls, parts, strict=True)]
+
+    found = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
+    with console.progress(arguments.quiet or arguments.json) as progress:
+        arms = ArmBuilder.of(settings[0], benchmark, progress, console.say).arms(settings)
+        final = {outcome.arm: outcome.final for outcome in execute(arms, queries, progress)}
+        for arm in arms:
+            arm.index.prepare({"facets"})
+            shown = [hits(state, arm.index, DEPTH) for state in final[arm.name]]
+            for policy in (READ, FOLLOW):
+                found[policy, arm.name] = costs(
+                    [
+                        vault.search_and_read(query.text, each, arguments.max_tokens, policy == FOLLOW)
+                        for query, each in zip(queries, shown, strict=True)
+                    ]
+                )
+    rows = table(found)
+    if arguments.json:
+        each = [
+            {"policy": policy, "arm": arm, "qid": query.qid, **one._asdict()}
+            for (policy, arm), values in found.items()
+            for query, one in zip(queries, values, strict=True)
+        ]
+        console.print_json({"benchmark": benchmark.name, "split": split, "policies": rows, "queries": each})
+        return 0
+    import pandas as pd
+
+    title = f"Agents on {benchmark.name} ({split} split, {len(topics)} queries), until the first relevant section"
+    columns = {name: [_shown(row[name]) for row in rows] for name in rows[0]}
+    console.print_table(pd.DataFrame(columns), title)
+    print("[low high] = 95% CI of the mean; saved: tokens less than grep and read; less: than the first arm")
+    return 0
+
+
+class Cost(NamedTuple):
+    """Tokens and calls until the first relevant section, or of all calls if none was `useful`."""
+
+    useful: bool
+    tokens: int
+    calls: int
+
+
+def cost(calls: Iterator[Call], relevant: Mapping[tuple[str, int, int], int], max_calls: int) -> Cost:
+    """The cost of calls until at least half of a section of `relevant` (docno, start, end) was shown."""
+    seen = {section: bytearray(section[2] - section[1]) for section in relevant}
+    tokens = number = 0
+    for number, (size, shown) in zip(range(1, max_calls + 1), calls, strict=False):
+        tokens += size
+        for docno, start, end in shown:
+            for (name, first, last), read in seen.items():
+                if name == docno and (length := min(end, last) - max(start, first)) > 0:
+                    read[max(0, start - first) : max(0, start - first) + length] = b"\1" * length
+        if any(2 * sum(read) >= len(read) for read in seen.values()):
+            return Cost(True, tokens, number)
+    return Cost(False, tokens, number)
+
+
+@dataclass(frozen=True)
+class Vault:
+    """The documents as agents read them: their texts, links and lines by word."""
+
+    texts: Mapping[str, str]
+    paths: Mapping[str, str]
+    links: Mapping[str, Sequence[str]]
+    lines: Mapping[str, Sequence[tuple[str, int, int]]]
+    """By word in lower case: docno, start and end of the lines that contain it."""
+    sections: Mapping[str, tuple[str, int, int]]
+
+    @staticmethod
+    def of(benchmark: Benchmark) -> Vault:
+        """The documents of a benchmark."""
+        import re
+
+        from ragbench.corpus.sections import section_id
+
+        word = re.compile(r"[^\W_]+")
+        lines: dict[str, dict[tuple[str, int, int], None]] = defaultdict(dict)
+        for document in benchmark.documents:
+            start = 0
+            for line in document.text.splitlines(keepends=True):
+                for one in set(word.findall(line.lower())):
+                    lines[one][document.docno, start, start + len(line)] = None
+                start += len(line)
+        return Vault(
+            {document.docno: document.text for document in benchmark.documents},
+            {document.docno: document.path for document in benchmark.documents},
+            {d.docno: list(dict.fromkeys(link.target for link in d.links if link.target)) for d in benchmark.documents},
+            {one: list(found) for one, found in lines.items()},
+            {section_id(d, part): (d.docno, part.start, part.end) for d in benchmark.documents for part in d.sections},
+        )
+
+    def relevant(self, benchmark: Benchmark, qid: str) -> dict[tuple[str, int, int], int]:
+        """The grades of a query's relevant sections, by docno, start and end."""
+        grades = benchmark.section_qrels.get(qid, {})
+        return {self.sections[name]: grade for name, grade in grades.items() if grade > 0 and name in self.sections}
+
+    def grep_and_read(self, query: str, max_tokens: int) -> Iterator[Call]:
+        """One grep for all words of the query, then the documents with most different words, from the top.
+
+        grep shows the lines of these documents first, and at most `max_tokens`.
+        """
+        from ragbench.search.engine.context import count_tokens
+        from ragbench.search.engine.snippet import stems
+
+        words: dict[str, set[str]] = defaultdict(set)
+        matches: dict[str, set[tuple[str, int, int]]] = defaultdict(set)
+        for stem in stems(query):
+            for word in [word for word in self.lines if word.startswith(stem)]:
+                for line in self.lines[word]:
+                    words[line[0]].add(stem)
+                    matches[line[0]].add(line)
+        order = sorted(matches, key=lambda docno: (-len(words[docno]), -len(matches[docno]), docno))
+        spent, shown = 0, []
+        for docno, start, end in (line for name in order for line in sorted(matches[name])):
+            spent += count_tokens(f"{self.paths[docno]}:1:") + count_tokens(self.texts[docno][start:end])
+            if spent > max_tokens:
+                spent = max_tokens
+                break
+            shown.append((docno, start, end))
+        yield spent, shown
+        for docno in order:
+            yield from self._pages(docno, max_tokens)
+
+    def search_and_read(self, query: str, hits: Sequence[Hit], max_tokens: int, follow: bool) -> Iterator[Call]:
+        """One search, then its documents from the top, each with `follow` before those that it links to."""
+        from ragbench.search.engine.context import context
+
+        found = context(query, hits, max_tokens)
+        yield found.tokens, [(passage.docno, passage.start, passage.end) for passage in found.passages]
+        order: dict[str, None] = {}
+        for passage in found.passages:
+            order.update(dict.fromkeys([passage.docno, *(self.links.get(passage.docno, ()) if follow else ())]))
+        for docno in order:
+            yield from self._pages(docno, max_tokens)
+
+    def _pages(self, docno: str, max_tokens: int) -> Iterator[Call]:
+        """A document, in as many calls as it has parts of `max_tokens` whole lines."""
+        from ragbench.search.engine.context import count_tokens
+
+        text = self.texts[docno]
+        head = count_tokens(f"{self.paths[docno]}:1-1")
+        start = end = 0
+        spent = head
+        for line in text.splitlines(keepends=True):
+            size = count_tokens(line)
+            if spent + size > max_tokens and end > start:
+                yield spent, [(docno, start, end)]
+                start, spent = end, head
+            spent += size
+            end += len(line)
+        yield spent, [(docno, start, end)]
+
+
+def table(found: Mapping[tuple[str, str], Sequence[Cost]]) -> list[dict[str, object]]:
+    """A row for each policy and arm: the share with success, mean tokens and calls, and the tokens saved."""
+    import numpy as np
+
+    values = {key: np.array(costs, dtype=np.float64) for key, costs in found.items()}
+    first = next((arm for _, arm in values if arm), "")
+    several = len({arm for _, arm in values}) > 2
+    rows: list[dict[str, object]] = []
+    for (policy, arm), rows_of in values.items():
+        row: dict[str, object] = {"policy": policy, "arm": arm or "-", "success": _mean(rows_of[:, 0])}
+        row |= {"tokens": _mean(rows_of[:, 1]), "calls": _mean(rows_of[:, 2])}
+        row["saved"] = _mean(values[GREP, ""][:, 1] - rows_of[:, 1]) if arm else None
+        if several:
+            row["less"] = _mean(values[policy, first][:, 1] - rows_of[:, 1]) if arm not in ("", first) else None
+        rows.append(row)
+    return rows
+
+
+def _mean(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """The mean with its 95% interval by the bootstrap over queries."""
+    import numpy as np
+
+    from ragbench.evidence.chance import resamples
+
+    n = len(values)
+    means = np.concatenate([values @ counts / n for counts in resamples(n, 1, _DRAWS, 0)])
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(values.mean()), float(low), float(high)
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, tuple):
+        return str(value or "")
+    mean, low, high = value
+    digits = 0 if max(abs(mean), abs(high)) >= 100 else 2
+    return f"{mean:.{digits}f} [{low:.{digits}f} {high:.{digits}f}]"
