@@ -11,9 +11,9 @@
 # %% [markdown]
 # # 01 A first run, and what the numbers mean
 #
-# The built-in benchmark is the documentation of an invented product family with graded judgments; version 1 of it is
-# small, and quick. Here two pipelines answer its training topics: the plain baseline, and the baseline with a
-# cross-encoder on top.
+# The built-in benchmark is the documentation of an invented product family with graded relevance judgments; its
+# version 1 is small. This notebook compares two configurations on the training queries: the baseline, and the baseline
+# with a cross-encoder.
 
 # %%
 import plotly.io
@@ -28,8 +28,7 @@ print(f"{topic.qid} ({topic.type}): {topic.text!r}")
 print(f"the need behind it: {topic.need}")
 
 # %% [markdown]
-# An experiment is a value. Nothing is computed yet, but every mistake in a configuration is already found, and the
-# pipelines can be read.
+# An experiment is a value. Nothing is computed yet, but every configuration is checked, and you can read the pipelines.
 
 # %%
 experiment = Experiment.arms(
@@ -42,27 +41,27 @@ experiment = Experiment.arms(
 experiment
 
 # %% [markdown]
-# `run` measures quality first and time afterwards. Quality shares work between the arms: both search once, and only the
-# second re-ranks. Time shares nothing: one query at a time, through no cache.
+# `run` measures quality first and latency afterwards. For quality, the configurations share work: both search once, and
+# only the second re-ranks. Latency is measured one query at a time, without caches.
 
 # %%
 results = experiment.run()
 results
 
 # %% [markdown]
-# * **nDCG@10** is the primary measure: are the best-graded documents at the top? 1 is an ideal order.
-# * **RR** is one over the rank of the first relevant document; **R@10** the share of the relevant ones among ten.
-# * **Judged@10** says how many of the shown hits a judge has seen. Far below 1, a number is a guess.
-# * **Silence** is for topics without an answer: how often the pipeline had the grace to return nothing.
+# * **nDCG@10** is the primary measure: are the most relevant documents at the top? 1 is an ideal ranking.
+# * **RR** is one over the rank of the first relevant document; **R@10** is the share of relevant documents in the top ten.
+# * **Judged@10** is the share of the first ten results that have a judgment. If it is far below 1, do not trust the mean.
+# * **Silence** is the abstention rate: how often a query without an answer gets no result.
 #
-# A mean hides where it comes from:
+# The mean by query type:
 
 # %%
 results.by_type
 
 # %% [markdown]
-# Is the difference more than luck? Every comparison is paired over topics, with an interval, a test and a verdict, and
-# the verdict weighs the time it costs.
+# Is the difference significant? Every comparison is paired over queries, with a confidence interval, a test and a
+# verdict, which also considers latency.
 
 # %%
 verdict = results.verdicts.iloc[0]
@@ -73,7 +72,7 @@ print(f"{verdict['verdict']}: {verdict['reason']}")
 results.plot_pareto()
 
 # %% [markdown]
-# One query, seen through the second pipeline. `found by` names the retrievers and the rank they gave.
+# The results of one query in the second configuration. `found by` names the retrievers and their ranks.
 
 # %%
 experiment.search("how do I rotate an api key", arm="reranked", top=3)

@@ -11,11 +11,11 @@
 # %% [markdown]
 # # 02 An ablation, from question to verdict
 #
-# The question: of the proposals of the seeds' first phase, which earn their place? Headings in embeddings (P2), field
-# weights (P4), deduplication (P8), frontmatter (P9), and a confidence threshold (P10).
+# The question: which optional features of `phase1` improve it? Headings in embeddings (p2), field weights (p4),
+# deduplication (p8), frontmatter (p9), and a confidence threshold (p10).
 #
-# The design is *leave one out*: the full system against the system without each. The complete factorial would answer
-# more and cost 32 arms.
+# The design is *leave one out*: the full system against the system without each feature. A full factorial would show
+# interactions as well, but takes 32 configurations.
 
 # %%
 import plotly.io
@@ -34,7 +34,7 @@ experiment = Experiment.ablate(
 list(experiment.pipelines)
 
 # %% [markdown]
-# What will be computed, and what is shared? Arms whose pipelines begin alike share those stages.
+# What will be computed, and what is shared? Configurations whose pipelines begin alike share those stages.
 
 # %%
 print("\n".join(experiment.plan().splitlines()[:8]))
@@ -44,9 +44,8 @@ results = experiment.run()
 results.verdicts[["factor", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"]].round(3)
 
 # %% [markdown]
-# An effect is what the proposal adds when everything else is on. `p` is corrected for having asked several
-# questions at once. *Inconclusive* is an answer too: then `mde` is the smallest effect this number of topics could have
-# shown.
+# An effect is what the feature adds if everything else is on. `p` is corrected for multiple comparisons. If a verdict is
+# *inconclusive*, `mde` is the minimum effect that this number of queries can detect.
 
 # %%
 for row in results.verdicts.itertuples():
@@ -63,7 +62,7 @@ results.plot_effects()
 results.plot_losses()
 
 # %% [markdown]
-# Alone, a proposal may behave differently than in company. Adding each to the baseline asks the other question:
+# A feature may behave differently alone. This ablation adds each one to the baseline:
 
 # %%
 added = Experiment.ablate(
@@ -77,7 +76,7 @@ both.join(added.verdicts.set_index("factor")["effect"].rename("alone")).round(3)
 # That is why a table of one kind of design is not enough to throw a proposal away.
 
 # %% [markdown]
-# MLflow has both experiments: `ragbench track ui` opens it on the page that compares the arms. The same table here:
+# MLflow has both experiments: `ragbench track ui` opens the page that compares the configurations. The same table here:
 
 # %%
 import mlflow

@@ -24,7 +24,7 @@ results = Experiment.sweep("+exp=baseline,phase1", "split=train", "latency.enabl
 results.summary().round(3)
 
 # %% [markdown]
-# The per-query table is tidy: a row for every arm, topic and measure.
+# The per-query table is tidy: a row for every configuration, query and measure.
 
 # %%
 primary = results.per_query.query("measure == 'nDCG@10' and level == 'document'")
@@ -37,8 +37,8 @@ by_topic.head(5).round(2)
 by_topic.tail(3).round(2)
 
 # %% [markdown]
-# The worst loss, side by side. `section_grade` is what a judge said of the section, 0 to 3. Where a row ends early, that
-# arm returned no more hits.
+# The largest loss, side by side. `section_grade` is the relevance judgment of the section, 0 to 3. If a row ends early,
+# that configuration returned no more results.
 
 # %%
 worst = by_topic.index[0]
@@ -46,7 +46,7 @@ print(f"{worst}: {by_topic.loc[worst, 'text']}")
 results.side_by_side(worst, depth=5)
 
 # %% [markdown]
-# What became of its relevant sections? `outcome` and `stage` tell where each was lost.
+# The outcome of its relevant sections: `outcome` and `stage` show where each was lost.
 
 # %%
 fates = results.fates

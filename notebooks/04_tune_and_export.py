@@ -11,13 +11,13 @@
 # %% [markdown]
 # # 04 Tuning, and taking the winner home
 #
-# A search finds the best of many configurations on the topics it is given, and part of that is luck. So it sees the
-# training topics only; nested cross-validation says how much of the gain is luck; and the winner is measured once on the
-# test topics.
+# A search selects the best of many configurations on its queries, and part of that gain is chance. So it uses the
+# training queries only; nested cross-validation estimates the part that is chance; and the winner is measured once on
+# the held-out test queries.
 #
 # Varied here: the fusion constant, the weight of the lexical ranking, and the confidence below which hits are dropped.
-# `conf/tune/` says between what. Thirty trials are few, and version 1 of the built-in benchmark is small: this is to be
-# quick. The default is 200 trials.
+# `conf/tune.yaml` has their limits. Thirty trials on the small version 1 of the built-in benchmark keep this notebook
+# fast. The default is 200 trials.
 
 # %%
 import tempfile
@@ -50,7 +50,7 @@ tuning.parameters.round(3)
 tuning.folds.round(3)
 
 # %% [markdown]
-# Train minus held-out is the *optimism*: what the search promises too much.
+# Train minus held-out is the *optimism* of the search.
 
 # %%
 print("\n".join(tuning.sentences))
@@ -64,8 +64,8 @@ print("\n".join(f"warning: {sentence}" for sentence in tuning.warnings))
 tuning.results.summary(("split",)).round(3)
 
 # %% [markdown]
-# What pays is exported: as a bundle that runs anywhere ragbench is installed, or as the configuration of another system.
-# A gain that is not established is refused; `force=True` exports it all the same, and the evidence beside it says so.
+# Export the winner as a bundle that runs wherever ragbench is installed, or as the configuration of another system.
+# ragbench rejects a gain that is not significant; `force=True` exports it anyway, and the evidence records that.
 
 # %%
 written = tuning.results.export(place / "bundle", arm="tuned", force=True)
@@ -91,7 +91,7 @@ for check in verify(written.out, latency=False):
     print(f"{check.outcome:12} {check.part:25} {check.said}")
 
 # %% [markdown]
-# The files of two other systems have no place for everything. What is left out is said, here and in the file.
+# The files of two other systems cannot express everything. What is missing is listed here and in the file.
 
 # %%
 for format, name in {"ragdocs": "config.toml", "librarian": "config.json"}.items():

@@ -11,8 +11,8 @@
 # %% [markdown]
 # # 05 Your own notes
 #
-# From a folder of markdown to a verdict: load it, write down questions, see what pipelines return, judge what nobody has
-# judged, run. A folder of six notes stands in for yours.
+# From a folder of markdown to a verdict: load it, write queries, compare configurations, judge unjudged results, run
+# again. A folder of six notes represents yours.
 
 # %%
 import tempfile
@@ -34,8 +34,8 @@ for docno, text in notes.items():
     file.write_text(text)
 
 # %% [markdown]
-# Questions come from needs you really had, before you look at any result. Name the note that answers it where you know
-# it.
+# Write queries from needs that you really had, before you look at any result. Specify the note that answers each one, if
+# you know it.
 
 # %%
 questions = place / "questions.csv"
@@ -68,15 +68,14 @@ for row in results.verdicts.itertuples():
     print(f"{row.factor}: {row.verdict}. {row.reason}")
 
 # %% [markdown]
-# With six questions hardly anything can be shown, and the verdict says so. How many would you need? `mde` is the smallest
-# difference that this number of topics shows four times out of five.
+# Six queries can detect only very large effects, as the verdict states. `mde` is the minimum effect that this number of
+# queries detects with 80% power.
 
 # %%
 results.verdicts[["factor", "effect", "n", "mde"]].round(3)
 
 # %% [markdown]
-# What did the pipelines return that nobody has judged? The pool is a table for a person: it names neither system nor
-# rank.
+# Which results have no judgment yet? The pool is a table for an annotator: it shows neither system nor rank.
 
 # %%
 from ragbench.extras.collect.pool import pool, write_pool

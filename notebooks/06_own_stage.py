@@ -11,8 +11,8 @@
 # %% [markdown]
 # # 06 An idea of your own, in a cell
 #
-# The idea to test: release notes mention every word once, and answer few questions. Hits in changelogs should count
-# less. A function says so: it gets the query and the hits, and gives a score for each.
+# The idea to test: release notes mention every term once and answer few queries, so results in changelogs should count
+# less. A function does that: it receives the query and the hits, and returns a score for each hit.
 
 # %%
 import ragbench
@@ -26,8 +26,8 @@ def changelogs(query, hits, factor: float = 0.5):
 
 
 # %% [markdown]
-# From then on it is a switch like any other: its parameters are in the written configuration, an impossible place is
-# refused, a changed function is measured anew.
+# It is now an option like any other: its parameters are in the saved configuration, an impossible position is rejected,
+# and a changed function is measured again.
 
 # %%
 around = ["split=train", "latency.queries=10", "latency.rounds=1", "latency.cold_start=false"]

@@ -9,10 +9,10 @@
 # ---
 
 # %% [markdown]
-# # 07 The atlas: from effects on collections to what to expect on a new one
+# # 07 The atlas: a meta-analysis of effects on other collections
 #
-# The tables that `ragbench atlas` reads hold an effect and its standard error for every change and collection. This
-# pools them anew, step by step, and compares with what the command says.
+# The tables that `ragbench atlas` reads contain an effect and its standard error for every change and collection. This
+# notebook pools them step by step and compares the result with that of the command.
 
 # %%
 from pathlib import Path

@@ -212,7 +212,10 @@ def html(frame: pd.DataFrame, means: pd.DataFrame, title: str) -> str:
     body = ""
     for row in evidence.rows(main):
         shown = [label(str(row["factor"])), _effect(row, ""), "", f"{row['p']:.3f}"]
-        shown = [escape(each) for each in [*shown, row["quality"], row["cost"], row["verdict"]]]
+        timed = row["latency_ms"] == row["latency_ms"]
+        unknown = row["quality"] == "better" and row["cost"] == "open" and not timed
+        verdict = "better; latency not measured: .time()" if unknown else row["verdict"]
+        shown = [escape(each) for each in [*shown, row["quality"], row["cost"], verdict]]
         shown[2] = _bar(row, reach)
         body += f"<tr title='{escape(str(row['reason']), quote=True)}'>{''.join(f'<td>{e}</td>' for e in shown)}</tr>"
     verdicts = f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{body}</table>" if body else ""

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import ragbench
-from ragbench import Benchmark, Experiment, load_benchmark
+from ragbench import Benchmark, Experiment, Results, load_benchmark
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 
 TEA = Path(__file__).parents[1] / "data" / "tea" / "beir"
@@ -300,3 +300,52 @@ def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, 
     results = Experiment.arms({"theirs": Retriever()}, benchmark, *around, quick=True).run(say=lambda sentence: None)
     for measure, name in (("RR", "mrr"), ("R@10", "recall"), ("nDCG@10", "ndcg")):
         assert results.values("theirs", measure).mean() == pytest.approx(np.mean([each[name] for each in theirs]))
+
+
+NOTEBOOK = """\
+from ragbench import Experiment, load_benchmark
+mine = load_benchmark("beir", folder="beir")
+texts = {page.docno: page.text.lower() for page in mine.documents}
+def counted(query, k):
+    found = {docno: sum(text.count(word) for word in query.lower().split()) for docno, text in texts.items()}
+    return sorted(found.items(), key=lambda pair: -pair[1])[:k]
+arms = {"lexical": "exp=lexical_only", "baseline": "exp=baseline", "counted": counted}
+results = Experiment.arms(arms, mine).run()
+verdicts = results.verdicts[["factor", "effect", "ci_low", "ci_high", "verdict"]]
+figure = results.plot()
+run = results.tracking_run or results.to_mlflow()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
+def test_a_notebook_of_twenty_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A BEIR folder, a function against two presets, verdicts, a figure and an MLflow run, with the default timing."""
+    import json
+
+    folder = tmp_path / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    words = ["apple", "bread", "cider", "dough", "eggs", "flour", "grape", "honey", "icing", "jelly", "kale", "lemon"]
+    pages = [{"_id": f"{each}.md", "title": each, "text": f"How to keep {each} fresh. {each} tart"} for each in words]
+    queries = [{"_id": f"q{each}", "text": f"fresh {each}"} for each in words]
+    for name, rows in (("corpus", pages), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    judged = "".join(f"q{each}\t{each}.md\t1\n" for each in words)
+    (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    monkeypatch.chdir(tmp_path)
+    assert len(NOTEBOOK.splitlines()) <= 20
+    cells: dict[str, Any] = {}
+    exec(compile(NOTEBOOK, "notebook", "exec"), cells)
+    assert list(cells["verdicts"]["factor"]) == ["baseline", "counted"]
+    assert set(cells["results"].latency["arm"]) == {"lexical", "baseline", "counted"}
+    assert cells["figure"].data and len(cells["run"]) == 32
+    run = cells["results"].arm_path("counted") / "run.trec"
+    assert run.read_text().startswith("qapple Q0 apple.md 1 "), "the ids of a BEIR folder stay as they are"
+
+
+def test_a_gain_of_unknown_latency_is_named_in_a_notebook(write_results, tmp_path: Path) -> None:
+    values = {"baseline": [0.4, 0.5] * 15, "better": [0.6, 0.7] * 15}
+    untimed = Results.load(write_results(tmp_path / "untimed", values))._repr_html_()
+    assert "better; latency not measured: .time()" in untimed and "inconclusive</td>" not in untimed
+    timed = write_results(tmp_path / "timed", values, {"baseline": 20.0, "better": 21.0})
+    assert "adopt</td>" in Results.load(timed)._repr_html_()
