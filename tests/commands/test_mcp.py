@@ -37,9 +37,17 @@ def test_an_agent_searches(small_bundle: Path) -> None:
             found = await asyncio.gather(
                 *(client.call_tool("search", {"query": "getUserById", "top_n": 1}) for _ in range(8))
             )
-            return tools, found
+            cited = (await client.call_tool("search", {"query": "getUserById", "max_tokens": 300})).content[0].text
+            read = (await client.call_tool("read", {"path": cited.partition("\n")[0]})).content[0].text
+            refused = [
+                (await client.call_tool("search", {"query": "a", "max_tokens": budget})).content[0].text
+                for budget in (0, -1, 10**9)
+            ]
+            return tools, found, cited, read, refused
 
-    tools, found = asyncio.run(session())
+    tools, found, cited, read, refused = asyncio.run(session())
+    assert cited.startswith("[1] api-reference.md#") and read.startswith("api-reference.md:") and "getUserById" in read
+    assert all(sentence.startswith("max_tokens: input should be") for sentence in refused)
     assert [tool.name for tool in tools.tools] == ["search", "read", "outline", "related", "search_with_hypothesis"]
     assert {result.structured_content["hits"][0]["docno"] for result in found} == {"api-reference"}
     with ragbench.load(small_bundle) as loaded:
