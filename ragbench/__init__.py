@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragbench.workbench import Own as Own
     from ragbench.workbench.bakeoff import bakeoff
     from ragbench.workbench.composed import pipeline
-    from ragbench.workbench.evaluate import evaluate
+    from ragbench.workbench.runs import evaluate
 
 # Libraries report their use to their makers as soon as they are imported or started.
 for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
@@ -52,7 +52,7 @@ HOME = {
     "Tuning": "ragbench.extras.fit.workbench",
     "bakeoff": "ragbench.workbench.bakeoff",
     "encoder": "ragbench.models.functions",
-    "evaluate": "ragbench.workbench.evaluate",
+    "evaluate": "ragbench.workbench.runs",
     "load": "ragbench.extras.ship.opening",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.measures",

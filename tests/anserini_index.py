@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragbench.index import jvm, lucene_jar
+from ragbench.index import jvm
 
 
 def build(records: Sequence[dict[str, str]], folder: Path, *options: str) -> Path:
@@ -17,7 +17,7 @@ def build(records: Sequence[dict[str, str]], folder: Path, *options: str) -> Pat
     docs.mkdir(parents=True)
     (docs / "docs.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
     home, _ = jvm.find_java(os.environ)
-    program = [str(home / "bin" / "java"), "-cp", str(lucene_jar.find()), "io.anserini.index.IndexCollection"]
+    program = [str(home / "bin" / "java"), "-cp", str(jvm.lucene_jar()), "io.anserini.index.IndexCollection"]
     what = ["-collection", "JsonCollection", "-input", str(docs), "-index", str(folder / "index")]
     how = ["-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", *options]
     done = subprocess.run([*program, *what, *how], capture_output=True, text=True, check=False)

@@ -11,7 +11,7 @@ import re
 import zipfile
 from pathlib import Path
 
-from ragbench.index import lucene_jar
+from ragbench.index import jvm
 
 _VERSION = re.compile(r"^META-INF/versions/\d+/")
 _USED = (
@@ -26,7 +26,7 @@ _UNUSED = "org/apache/lucene/analysis/ja/"  # a dictionary of 9 MB
 
 def write(path: Path) -> None:
     """Write the part of the installed jar."""
-    whole = lucene_jar.whole()
+    whole = jvm.whole_jar()
     assert whole is not None, "pyserini is not installed"
     with zipfile.ZipFile(whole) as jar, zipfile.ZipFile(path, "w") as part:
         for name in sorted({*jar.namelist()}):
@@ -48,4 +48,4 @@ def _without_unused(services: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    write(lucene_jar.PART)
+    write(jvm.LUCENE_PART)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +14,6 @@ from typing import Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.lines import read_rows
-from ragbench.benchmark.personal import personal
 from ragbench.benchmark.quotes import entries
 from ragbench.boundary.json import read_json
 
@@ -27,8 +27,11 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "versions": ("versions",),
     "count": ("count", "frequency", "searches", "impressions", "total"),
 }
+
 FIRST, CANARY = "a", "b"
+
 """The teams of two bundles that answered together."""
+
 _TYPING_S = 10.0  # a query that the next one of its session continues within this time was not finished
 
 
@@ -183,3 +186,33 @@ def _count(cell: Any, where: str) -> int:
     if count < 1:
         raise BenchmarkError(f"{where}: the count must be a whole number of at least 1, got '{str(cell)[:40]}'")
     return count
+
+
+_FORMS = {
+    "a mail address": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w"),
+    "a token": re.compile(
+        r"\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|hf|xox[abpr])[-_][\w-]{12,}|\bA(?:KI|SI)A[0-9A-Z]{12,}"
+        r"|\beyJ[\w-]{8,}\.[\w-]+|\bbearer\s+[\w.~+/-]{12,}"
+        r"|\b(?:password|passwd|pwd|secret|api[-_ ]?key|token)\s*[=:]\s*\S{4,}"
+        r"|-----BEGIN [A-Z ]*PRIVATE KEY|://[^\s/:@]+:[^\s/@]+@",
+        re.IGNORECASE,
+    ),
+    "an IP address": re.compile(r"(?<![\d.])(?!127\.|0\.|10\.|192\.168\.)(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"),
+    "a long number": re.compile(r"(?<![\w.])\+?(?:\d[ ()-]{0,2}){10,}(?![\w:.])"),  # telephone, account, card
+}
+
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{24,}")
+
+
+def personal(text: str) -> str:
+    """The kind of personal data in a text (`a mail address`, `a token` ...), empty when none is recognised."""
+    for name, form in _FORMS.items():
+        if form.search(text):
+            return name
+    return "a token" if any(_random(run) for run in _RUN.findall(text)) else ""
+
+
+def _random(run: str) -> bool:
+    """Whether a long run of characters looks random: digits between its letters in many places."""
+    changes = sum(one.isdigit() != other.isdigit() for one, other in pairwise(run))
+    return changes >= len(run) / 6

@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
     from ragbench.config import composition
     from ragbench.report import advice, screen
-    from ragbench.results import measurements, predictions
+    from ragbench.results import measurements, verdicts
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, most=1)
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:
-        said = [asdict(each) for each in predictions.of_run(loaded)]
+        said = [asdict(each) for each in verdicts.predictions_of_run(loaded)]
         found = [asdict(lever) for lever in levers]
         console.print_json({"run": str(folder), "arm": arm, "levers": found, "expected": said})
     else:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import RagbenchError
+from ragbench.base.numbers import counted
 from ragbench.base.progress import Step, in_words, report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder
@@ -26,27 +28,38 @@ from ragbench.models.bundled import DRAFT
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
 from ragbench.results import store
-from ragbench.search.engine.tree import explain as explain_tree
-from ragbench.search.engine.tree import tree
+from ragbench.search.engine.executor import Arm, prefix_keys, stage_key
+from ragbench.search.stages.stage import Retriever, Stage
 
 if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.evaluation.latency import LatencySpec
+    from ragbench.index.index import Index
     from ragbench.models import Encoder
     from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
-    from ragbench.search.engine.executor import Arm
 
 _CALIBRATION = 1.5
+
 """Seconds of a quiet machine for which a model is tried."""
+
 _FIRST = 8
+
 """Passages that show how many can be tried, and pairs that are tried."""
+
 _LONGEST = 2_000
+
 """Characters of a passage that count: encoders cut longer ones."""
+
 _SMALL, _SMALL_EACH = 64, 0.02
+
 """Passages for which trying a model is not worth it, and the seconds that one is taken to need."""
+
 _QUERY, _COLD_START, _REST = 0.02, 4.0, 8.0
+
 """Seconds that a query takes without a cross-encoder, a fresh process, and reading, verdicts and the report."""
+
 _BUSY = 1.3
+
 """The pace from which the time at the current load is shown, too."""
 
 
@@ -231,7 +244,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm_key(arm))]
     remaining = [arm for arm in arms if arm.name not in finished]
     queries = len(planned.topics)
-    lines = [explain_tree(tree(remaining), queries)] if remaining else []
+    lines = [explain_tree(prefix_tree(remaining), queries)] if remaining else []
     if finished:
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
@@ -268,3 +281,72 @@ def _artefacts(arms: Sequence[Arm]) -> list[str]:
         who = "all arms" if len(names) == len(arms) else ", ".join(names)
         lines.append(f"  {key[0]} {key[1]}: {'to build' if missing[key] else 'found'}, for {who}")
     return lines
+
+
+@dataclass
+class _Node:
+    """A stage in the prefix tree. `key` names the stage, all stages before it and the artefacts they read."""
+
+    key: str
+    name: str
+    stage: Stage
+    index: Index
+    arms: list[str] = field(default_factory=list)
+    children: dict[str, _Node] = field(default_factory=dict)
+
+
+def prefix_tree(arms: Sequence[Arm]) -> dict[str, _Node]:
+    """The roots of the tree by key. Builds only the artefacts that the names of other artefacts depend on."""
+    roots: dict[str, _Node] = {}
+    for arm in arms:
+        level = roots
+        for key, (name, stage) in zip(prefix_keys(arm), arm.pipeline, strict=True):
+            node = level.setdefault(key, _Node(key, name, stage, arm.index))
+            node.arms.append(arm.name)
+            level = node.children
+    return roots
+
+
+def count_stages(level: Mapping[str, _Node]) -> int:
+    """How many stages a tree runs."""
+    return sum(1 + count_stages(node.children) for node in level.values())
+
+
+def explain_tree(roots: Mapping[str, _Node], queries: int) -> str:
+    """The tree in words: what is computed once and for which arms, what is reused, why equal stages are not shared."""
+    asked: set[str] = set()
+    arms = sorted({arm for node in roots.values() for arm in node.arms})
+    alone = sum(_count_alone(node) for node in roots.values())
+    runs = count_stages(roots)
+    shared = f" instead of {alone}, because configurations share stages" if runs < alone else ""
+    lines = [f"{counted(len(arms), 'arm')}, {counted(queries, 'query')}: {counted(runs, 'stage run')}{shared}"]
+
+    def show(node: _Node, indent: int, twins: int) -> None:
+        facts = [f"once for {len(node.arms)} arms"] if len(node.arms) > 1 else []
+        if twins > 1:
+            facts.append("not shared: it reads " + _artefacts_read(node))
+        if isinstance(node.stage, Retriever):
+            key = stage_key(node.stage, node.index)
+            facts += ["asks only new questions"] if key in asked else []
+            asked.add(key)
+        ends = [arm for arm in node.arms if not any(arm in child.arms for child in node.children.values())]
+        tail = f"  -> {', '.join(ends)}" if ends else ""
+        why = f"  ({'; '.join(facts)})" if facts else ""
+        lines.append(f"{'  ' * indent}{node.name}: {node.stage.describe()}{why}{tail}")
+        show_level(node.children, indent + (len(node.children) > 1))
+
+    def show_level(level: Mapping[str, _Node], indent: int) -> None:
+        twins = Counter((node.name, node.stage.describe()) for node in level.values())
+        for node in level.values():
+            show(node, indent, twins[node.name, node.stage.describe()])
+
+    show_level(roots, 1)
+    return "\n".join(lines)
+
+
+def _artefacts_read(node: _Node) -> str:
+    return ", ".join(f"{need} {name[:8]}" for need, name in node.index.fingerprints(node.stage.needs).items())
+
+
+def _count_alone(node: _Node) -> int:
+    return len(node.arms) + sum(_count_alone(child) for child in node.children.values())

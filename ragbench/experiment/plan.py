@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.evaluation.latency import Timing
-    from ragbench.index.artefact import Artefact
+    from ragbench.index.artefacts import Artefact
     from ragbench.search.engine.executor import Arm
 
 

@@ -13,7 +13,7 @@ from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms
 from ragbench.results import measured_data, measurements, store
 from ragbench.results.measurements import Measurements
-from ragbench.results.predictions import SURE, Prediction
+from ragbench.results.verdicts import SURE, Prediction
 
 _Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
 

@@ -13,8 +13,8 @@ from ragbench.export import measured_arm
 from ragbench.export.file_format import BUNDLE, Context, Format, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS
-from ragbench.results import predictions
-from ragbench.results.predictions import Prediction
+from ragbench.results import verdicts
+from ragbench.results.verdicts import Prediction
 
 _ALIASES = {"bundle": BUNDLE}
 
@@ -70,7 +70,7 @@ def write(
 
 def _advice(found: MeasuredArm, evidence: Evidence) -> Prediction:
     """What to expect of the arm. Raises ConfigError where the atlas does not know it."""
-    advised = predictions.of_run(found.results, [found.name], evidence.baseline)
+    advised = verdicts.predictions_of_run(found.results, [found.name], evidence.baseline)
     if not advised:
         raise ConfigError(
             f"too little is known elsewhere of {found.name} next to {evidence.baseline} to export it on expectation: "

@@ -2,13 +2,13 @@ r"""Turns text into terms: four Lucene analyzers of English and code, and Lucene
 
 | name        | for                    | `C++ agents' getUserById`                    | stems | stop words |
 |-------------|------------------------|----------------------------------------------|-------|------------|
-| `_english`   | prose                  | `c agent getuserbyid`                        | yes   | yes        |
-| `_standard`  | prose, as in seed 001  | `c agents getuserbyid`                       | no    | yes        |
-| `_technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
+| `english`   | prose                  | `c agent getuserbyid`                        | yes   | yes        |
+| `standard`  | prose, as in seed 001  | `c agents getuserbyid`                       | no    | yes        |
+| `technical` | prose about software   | `c++ agent getuserbyid get user id`          | yes   | yes        |
 | `code`      | source code (P7)       | `c++ agents getuserbyid get user by id`      | no    | no         |
 
 A language has the name of its analyzer in Lucene, with its stems and stop words: `german`, `french`, `cjk`, ...
-(`LANGUAGES`). `_technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031,
+(`LANGUAGES`). `technical` and `code` keep what punctuation distinguishes (C++, C#, Node.js, std::vector, STR-2031,
 --max-lag, v3.1.2) and put its parts at the same position, those of camelCase too, so that `node` finds Node.js but `c`
 does not find C++.
 Both drop tokens of more than 255 characters: queries do not hold them, and Lucene refuses very long ones.

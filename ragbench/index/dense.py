@@ -1,13 +1,25 @@
 """The dense artefact: unit vectors of the chunks, searched by inner product with FAISS.
 
-The vectors stay on disk and are mapped into memory; `ragbench.index.neighbours` has the structures to search them.
+The vectors stay on disk and are mapped into memory; they are searched by one of these structures:
+
+| kind      | is                                                    | answers    | next to the vectors         |
+|-----------|-------------------------------------------------------|------------|----------------------------|
+| `flat`    | every vector compared                                 | exactly    | nothing                    |
+| `hnsw`    | a graph of near vectors, walked from the top          | nearly all | a copy and `m` links each  |
+| `ivf_sq8` | cells of near vectors, each component in one byte     | nearly all | a quarter                  |
+
+Malkov and Yashunin 2018 (HNSW); Jegou et al. 2011 (inverted files); Douze et al. 2024 (FAISS). Everything is built
+with one thread and fixed seeds: the same vectors give the same bytes (a graph would depend on the threads' timing).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,13 +28,143 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Count
-from ragbench.base.errors import ModelError
+from ragbench.base.errors import IndexError_, ModelError
 from ragbench.base.types import Ranking
-from ragbench.index import neighbours
+from ragbench.index.chunks import ChunkTable
+
+_Kind = Literal["flat", "hnsw", "ivf_sq8"]
+
+# Up to the first number an exact search stays under 3 ms and needs no building; above the second a graph takes hours
+# of one thread to build. Measured in docs/research/scaling.md.
+FLAT_UP_TO, HNSW_UP_TO = 50_000, 200_000
+
+_FAR = 2**31 - 1
+
+_PER_LIST = 50  # vectors of the sample for every cell; FAISS warns below 39
+
+_ITERATIONS = 10
+
+_SEED = 13
+
+_AT_ONCE = 50_000  # vectors read from the file at a time
+
+
+def kind_for(n_vectors: int) -> _Kind:
+    """The structure that `index.dense.kind=auto` chooses for a number of vectors."""
+    if n_vectors <= FLAT_UP_TO:
+        return "flat"
+    return "hnsw" if n_vectors <= HNSW_UP_TO else "ivf_sq8"
+
+
+def _lists_for(n_vectors: int) -> int:
+    """The default number of cells of `ivf_sq8`: 4 sqrt(n), at most one per vector."""
+    return max(1, min(n_vectors, round(4 * math.sqrt(n_vectors))))
+
+
+def probes_for(lists: int) -> int:
+    """The default number of cells that `ivf_sq8` searches.
+
+    On a million synthetic vectors 256 of 4,000 find 94.5% of the ten nearest in 7 ms, 400 find 96.8% in 11 ms.
+    """
+    return max(256, lists // 10)
+
+
+def build_hnsw(path: Path, vectors: NDArray[np.float32], m: int, ef_construction: int) -> None:
+    """Write the graph of the vectors, float32 (n, dim), to `path`."""
+    faiss = library()
+    index = faiss.IndexHNSWFlat(vectors.shape[1], m, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = ef_construction
+    for start in range(0, len(vectors), _AT_ONCE):
+        index.add(np.ascontiguousarray(vectors[start : start + _AT_ONCE]))
+    faiss.write_index(index, str(path))
+
+
+def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> None:
+    """Write cells around the centres of a seeded sample to `path`, each vector component in one byte."""
+    faiss = library()
+    n, dim = vectors.shape
+    lists = min(lists or _lists_for(n), n)
+    index = faiss.IndexIVFScalarQuantizer(
+        faiss.IndexFlatIP(dim), dim, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
+    )
+    index.cp.niter, index.cp.seed = _ITERATIONS, _SEED
+    index.cp.min_points_per_centroid = 1  # no warning for a collection of few vectors
+    size = min(n, lists * _PER_LIST)
+    sample = np.sort(np.random.default_rng(_SEED).choice(n, size, replace=False))
+    with _matrix_products(faiss):
+        index.train(np.ascontiguousarray(vectors[sample]))
+        for start in range(0, n, _AT_ONCE):
+            index.add(np.ascontiguousarray(vectors[start : start + _AT_ONCE]))
+    faiss.write_index(index, str(path))
+
+
+def open_structure(path: Path) -> Any:
+    """Open a structure, mapped into memory: processes share its pages, and only the pages used are read."""
+    faiss = library()
+    return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+
+
+@cache
+def has_library() -> bool:
+    """Whether FAISS is installed; a small installation does without, as long as every vector is compared."""
+    return find_spec("faiss") is not None
+
+
+class Compared:
+    """What `IndexFlatIP` of FAISS does, by numpy: the same but for rounding, in about three times the time."""
+
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        self._vectors = vectors
+
+    def search(
+        self, queries: NDArray[np.float32], wanted: int, params: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scores and numbers of the `wanted` nearest vectors of each query that `params` allows; -1 where none is."""
+        scores = np.full((len(queries), wanted), -np.inf, dtype=np.float32)
+        numbers = np.full((len(queries), wanted), -1, dtype=np.int64)
+        for row, query in enumerate(queries):  # each alone, so that a score does not depend on the other queries
+            found = self._vectors @ query
+            allowed = np.arange(len(found)) if params is None else np.flatnonzero(params[: len(found)])
+            if wanted < len(allowed):
+                allowed = allowed[np.argpartition(-found[allowed], wanted - 1)[:wanted]]
+            allowed = allowed[np.argsort(-found[allowed], kind="stable")]
+            scores[row, : len(allowed)], numbers[row, : len(allowed)] = found[allowed], allowed
+        return scores, numbers
+
+
+def library() -> Any:
+    """FAISS, set up so that results do not depend on the number of queries in a call or on threads.
+
+    Call it before every use: the number of threads is a setting of the calling thread. Above a number of queries FAISS
+    changes to matrix products, whose rounding differs from that of single queries; here the threshold is never reached
+    (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix product). One thread, because the
+    threads of FAISS wait for one another: a single query takes 46 ms instead of 1.4 ms on two busy CPUs.
+    """
+    if not has_library():
+        raise IndexError_("this index is searched by FAISS, which is not installed: run pip install faiss-cpu")
+    import faiss
+
+    faiss.cvar.distance_compute_blas_threshold = _FAR
+    faiss.omp_set_num_threads(1)
+    return faiss
+
+
+@contextmanager
+def _matrix_products(faiss: Any) -> Iterator[None]:
+    """Allow matrix products while building, where they are ten times as fast and results are not compared."""
+    faiss.cvar.distance_compute_blas_threshold = 20
+    try:
+        yield
+    finally:
+        faiss.cvar.distance_compute_blas_threshold = _FAR
+
 
 VERSION = 1
+
 VECTORS = "vectors.npy"
+
 _INDEX = "index.faiss"
+
 # Candidates of compressed vectors, times the depth, that are scored again by the vectors themselves.
 _RESCORED = 2
 
@@ -47,7 +189,7 @@ class DenseSpec(Checked):
 
     def with_kind_for(self, n_vectors: int) -> DenseSpec:
         """The same settings with `auto` replaced by the kind for a number of vectors."""
-        return replace(self, kind=neighbours.kind_for(n_vectors)) if self.kind == "auto" else self
+        return replace(self, kind=kind_for(n_vectors)) if self.kind == "auto" else self
 
 
 def build_dense(folder: Path, spec: DenseSpec, vectors: NDArray[np.float32]) -> None:
@@ -61,9 +203,9 @@ def build_neighbours(folder: Path, spec: DenseSpec) -> None:
     vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
     kind = spec.with_kind_for(len(vectors)).kind
     if kind == "hnsw":
-        neighbours.build_hnsw(folder / _INDEX, vectors, spec.m, spec.ef_construction)
+        build_hnsw(folder / _INDEX, vectors, spec.m, spec.ef_construction)
     elif kind == "ivf_sq8" and len(vectors):
-        neighbours.build_ivf(folder / _INDEX, vectors, spec.lists)
+        build_ivf(folder / _INDEX, vectors, spec.lists)
 
 
 class DenseIndex:
@@ -81,10 +223,10 @@ class DenseIndex:
     @cached_property
     def _index(self) -> Any:
         if self.spec.kind != "flat":
-            return neighbours.open_structure(self._folder / _INDEX)
-        if not neighbours.has_library():
-            return neighbours.Compared(self.vectors)
-        index = neighbours.library().IndexFlatIP(self.vectors.shape[1])
+            return open_structure(self._folder / _INDEX)
+        if not has_library():
+            return Compared(self.vectors)
+        index = library().IndexFlatIP(self.vectors.shape[1])
         index.add(np.ascontiguousarray(self.vectors))
         return index
 
@@ -130,15 +272,15 @@ class DenseIndex:
         return Ranking.of(chunks, self.vectors[chunks] @ query, depth)
 
     def _parameters(self, allowed: NDArray[np.bool_] | None) -> Any:
-        if isinstance(self._index, neighbours.Compared):
+        if isinstance(self._index, Compared):
             return allowed
-        faiss, selector = neighbours.library(), None
+        faiss, selector = library(), None
         if allowed is not None:
             selector = faiss.IDSelectorBatch(np.flatnonzero(allowed[: len(self)]).astype(np.int64))
         if self.spec.kind == "hnsw":
             return faiss.SearchParametersHNSW(sel=selector, efSearch=self.spec.ef_search)
         if self.spec.kind == "ivf_sq8":
-            probes = self.spec.probes or neighbours.probes_for(self._index.nlist)
+            probes = self.spec.probes or probes_for(self._index.nlist)
             return faiss.SearchParametersIVF(sel=selector, nprobe=probes)
         return None if selector is None else faiss.SearchParameters(sel=selector)
 
@@ -146,3 +288,45 @@ class DenseIndex:
         """Cosine similarity of chunks to each other, float32 (n, n)."""
         rows = np.asarray(self.vectors[np.asarray(chunks)], dtype=np.float32)
         return rows @ rows.T
+
+
+CENTROIDS_VERSION = 1
+
+_CENTROIDS = "centroids.npy"
+
+
+def build_centroids(folder: Path, table: ChunkTable, vectors: NDArray[np.float32]) -> None:
+    """Write the mean of the unit vectors of every document's chunks, scaled to length 1 (0 without chunks)."""
+    sums = np.zeros((table.n_documents, vectors.shape[1] if vectors.ndim == 2 else 0), dtype=np.float64)
+    np.add.at(sums, table.document[: table.n_retrievable], vectors)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    np.save(folder / _CENTROIDS, (sums / np.where(lengths, lengths, 1.0)).astype(np.float32), allow_pickle=False)
+
+
+class Centroids:
+    """Mean vectors by document row, next to the vectors of the chunks."""
+
+    def __init__(self, folder: Path, table: ChunkTable, dense: DenseIndex) -> None:
+        """Open the artefact in `folder`."""
+        self.vectors: NDArray[np.float32] = np.load(folder / _CENTROIDS, mmap_mode="r", allow_pickle=False)
+        self._table, self._dense = table, dense
+
+    def search(
+        self, query: NDArray[np.float32], found: Ranking, share: float, depth: int, allowed: NDArray[np.bool_] | None
+    ) -> Ranking:
+        """The best `depth` chunks by (1 - share) * cosine with the chunk + share * cosine with its document's mean.
+
+        Candidates are the chunks `found` by their own vectors and all chunks of the `depth` documents nearest by mean.
+        """
+        means = self.vectors @ query
+        nearest = np.lexsort((np.arange(len(means)), -means))[:depth]
+        chunks = np.unique(np.concatenate([found.chunks, self._table.chunks_of_each(nearest)[0]]))
+        if allowed is not None:
+            chunks = chunks[allowed[chunks]]
+        return Ranking.of(chunks, self.scores(query, chunks, share), depth)
+
+    def scores(self, query: NDArray[np.float32], chunks: NDArray[np.int32], share: float) -> NDArray[np.float32]:
+        """(1 - share) * cosine with the chunk + share * cosine with its document's mean, shape (n,)."""
+        means = self.vectors[self._table.document[chunks]] @ query
+        cosines = self._dense.vectors[chunks] @ query
+        return np.asarray((1 - share) * cosines + share * means, dtype=np.float32)

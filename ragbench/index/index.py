@@ -20,10 +20,8 @@ from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_memory import QueryMemory
-from ragbench.index.artefact import Artefact
-from ragbench.index.artefacts import ArtefactStore, fingerprint_of
-from ragbench.index.building import Building, Progress
-from ragbench.index.shards import Sharding, Shards
+from ragbench.index.artefacts import Artefact, ArtefactStore, fingerprint_of
+from ragbench.index.shards import Building, Progress, Sharding, Shards
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec

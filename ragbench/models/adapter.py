@@ -20,7 +20,7 @@ from ragbench.base import named_text
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.boundary.json import read_json
-from ragbench.models.wrapped import WrappedEncoder
+from ragbench.models.cache import WrappedEncoder
 
 if TYPE_CHECKING:
     from ragbench.models import Encoder

@@ -9,8 +9,7 @@ from typing import Literal
 
 from ragbench.base import locations
 from ragbench.base.errors import ModelError
-from ragbench.models.folder import Backend, ModelFolder
-from ragbench.models.settings import Settings
+from ragbench.models.folder import Backend, ModelFolder, Settings
 
 Kind = Literal["encoder", "cross-encoder"]
 DRAFT = "draft"

@@ -17,16 +17,74 @@ from numpy.typing import NDArray
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.store import Recorded, Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
-from ragbench.models.wrapped import WrappedEncoder
 
 if TYPE_CHECKING:
     from ragbench.models.shipped import ShippedVectors
 
+
+class WrappedEncoder:
+    """An encoder that gives what `encoder` gives; subclasses change a part of it."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
+    @property
+    def name(self) -> str:
+        """As `encoder`."""
+        return self.encoder.name
+
+    @property
+    def digest(self) -> str:
+        """As `encoder`."""
+        return self.encoder.digest
+
+    @property
+    def passage_digest(self) -> str:
+        """As `encoder`."""
+        return self.encoder.passage_digest
+
+    @property
+    def weights(self) -> Mapping[str, str]:
+        """As `encoder`."""
+        return self.encoder.weights
+
+    @property
+    def numerics(self) -> str:
+        """How it rounds on this machine, empty if that is the same everywhere (`ragbench.models.onnx`)."""
+        return getattr(self.encoder, "numerics", "")
+
+    @property
+    def dim(self) -> int:
+        """As `encoder`."""
+        return self.encoder.dim
+
+    @property
+    def max_tokens(self) -> int:
+        """As `encoder`."""
+        return self.encoder.max_tokens
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, without markers and uncut."""
+        return self.encoder.count_tokens(text)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit vectors of queries, shape (n, dim)."""
+        return self.encoder.encode_queries(texts)
+
+    def encode_passages(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """Unit vectors of passages, shape (n, dim)."""
+        return self.encoder.encode_passages(texts, progress)
+
+
 TABLES = ("embeddings", "scores", "answers")
+
 """The caches; each is a file of this name in the folder of the caches."""
 
 # Vectors computed between two writes: a killed run loses at most these.
 _BETWEEN_WRITES = 256
+
 # Texts whose tokens are counted once: the arms of a run return mostly the same passages.
 _COUNTS_KEPT = 1 << 14
 

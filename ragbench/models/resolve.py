@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
 
 from annotated_types import Ge
 
@@ -13,16 +14,18 @@ from ragbench.base import extensions
 from ragbench.base.bounds import Checked, Holds
 from ragbench.base.errors import ModelError
 from ragbench.boundary.capabilities import Capability, Needs
-from ragbench.models import CrossEncoder, Encoder, bundled, hub
+from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
-from ragbench.models.folder import ModelFolder, find_model
+from ragbench.models.folder import ModelFolder, Settings, find_model, read_settings
 from ragbench.models.functions import FunctionCrossEncoder, FunctionEncoder, endpoint, is_endpoint
 from ragbench.models.parallel import threads_for
-from ragbench.models.prefixes import prefixes
-from ragbench.models.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from ragbench.models.chat import ChatModel, ChatSpec
+
+_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+_SECONDS = 10
 
 _NOT_A_HUB_NAME = "not on the hub, whose names have the form owner/model"
 
@@ -31,9 +34,9 @@ def _need(name: str) -> Capability | None:
     """A model behind an endpoint gets the texts, one of the hub is asked for; one in a folder or a cache is read."""
     if is_endpoint(name):
         return Capability.SENDS
-    if Path(name).exists() or not hub.is_hub_name(name):
+    if Path(name).exists() or not is_hub_name(name):
         return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
-    root = hub.cached(name)
+    root = hub_cached(name)
     return Capability.READS if root and find_model(root) else Capability.SENDS
 
 
@@ -51,7 +54,7 @@ class EncoderSpec(Checked):
     """An encoder by name: a folder, a bundled model, `draft` or `owner/model` on the hub.
 
     The prefixes are put before every query or passage. None takes those of the model's family
-    (`ragbench.models.prefixes`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
+    (`ragbench.models.resolve`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
     least 3), or after the limit of the model if that is lower. `adapter` moves the vectors of queries
     (`ragbench.models.adapter`). `numerics`: `exact` computes an int8 ONNX model in float32 (`ragbench.models.onnx`).
     """
@@ -166,7 +169,7 @@ def check_name(name: str, kind: Kind) -> None:
         if kind == "cross-encoder":
             endpoint("address", name)(name)
         return
-    if hub.is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
+    if is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
         return
     if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
         return
@@ -222,19 +225,128 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> _Found:
 
 
 def _from_hub(name: str, tried: list[str]) -> _Found:
-    if not hub.is_hub_name(name):
+    if not is_hub_name(name):
         tried.append(_NOT_A_HUB_NAME)
         return
-    root = hub.cached(name)
+    root = hub_cached(name)
     folder = find_model(root) if root else None
     if folder is not None:
         yield name, folder, None
     tried.append("the hub cache holds an incomplete copy" if root else "the hub cache does not hold it")
     try:
-        folder = find_model(hub.download(name))
+        folder = find_model(hub_download(name))
     except Exception as reason:  # the hub's client raises errors of several libraries; all end up in one message
         tried.append(f"the hub answered {type(reason).__name__}: {' '.join(str(reason).split())[:160].rstrip('.')}")
         return
     if folder is not None:
         yield name, folder, None
     tried.append("the hub's copy holds no model that can be run")
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """The texts before queries and passages, from the model cards, and whether the model needs them.
+
+    Where `needed` is false the card calls the prefix optional: bge v1.5 is as good without it in many collections, so
+    it is added only with `EncoderSpec.instruction`.
+    """
+
+    query: str = ""
+    passage: str = ""
+    needed: bool = True
+
+
+_SEARCHING = "Represent this sentence for searching relevant passages: "
+
+_TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
+
+_FAMILIES: tuple[tuple[str, str, Prefixes], ...] = (
+    ("bge, English", r"bge-(small|base|large|micro)-en", Prefixes(_SEARCHING, needed=False)),
+    (
+        "bge, Chinese",
+        r"bge-(small|base|large)-zh",
+        Prefixes("为这个句子生成表示以用于检索相关文章\uff1a", needed=False),
+    ),
+    ("e5 with instructions", r"e5-.*instruct", Prefixes(_TASK)),
+    ("e5", r"(^|-)e5-", Prefixes("query: ", "passage: ")),
+    ("gte with instructions", r"gte-qwen.*instruct", Prefixes(_TASK)),
+    ("nomic", r"nomic-embed-text|modernbert-embed", Prefixes("search_query: ", "search_document: ")),
+    ("arctic v2", r"arctic-embed-.*v2", Prefixes("query: ")),
+    ("arctic", r"arctic-embed", Prefixes(_SEARCHING)),
+    ("mxbai", r"mxbai-embed", Prefixes(_SEARCHING)),
+    ("uae", r"uae-large", Prefixes(_SEARCHING)),
+    ("qwen3", r"qwen3-embedding", Prefixes(_TASK)),
+    ("gemma", r"embeddinggemma", Prefixes("task: search result | query: ", "title: none | text: ")),
+)
+
+"""(family, pattern of the model's name in lower case without the owner, prefixes); the first match counts. gte, bge-m3,
+MiniLM and mpnet need no prefixes."""
+
+
+def prefix_family(name: str) -> tuple[str, Prefixes]:
+    """The family of a model and its prefixes, by its name without the owner; `("", none)` for an unknown one."""
+    model = name.rstrip("/").rpartition("/")[2].casefold()
+    return next(((known, found) for known, pattern, found in _FAMILIES if re.search(pattern, model)), ("", Prefixes()))
+
+
+def prefixes(name: str, instruction: bool) -> tuple[str, str]:
+    """The texts before queries and passages; `instruction` adds optional ones, too."""
+    found = prefix_family(name)[1]
+    return (found.query, found.passage) if found.needed or instruction else ("", "")
+
+
+class _Wanted(NamedTuple):
+    """Patterns of the files to take from a repository, and of those to exclude."""
+
+    take: list[str]
+    leave: list[str]
+
+
+_TORCH = _Wanted(["*.json", "*.txt", "*.model", "*.safetensors"], ["onnx/*", "openvino/*"])
+
+_PICKLED = _Wanted(["*.json", "*.txt", "*.model", "*pytorch_model*.bin"], ["onnx/*", "openvino/*"])
+
+_ONNX = _Wanted(["*.json", "model.onnx*", "onnx/model.onnx*"], ["openvino/*"])
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether a name has the form `owner/model`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def hub_cached(name: str) -> Path | None:
+    """The folder of a downloaded model that holds all files one back end needs; None when there is none."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    for wanted in (_TORCH, _PICKLED, _ONNX):
+        try:
+            return Path(
+                snapshot_download(name, allow_patterns=wanted.take, ignore_patterns=wanted.leave, local_files_only=True)
+            )
+        except LocalEntryNotFoundError:
+            continue
+    return None
+
+
+def hub_download(name: str) -> Path:
+    """Download the files of a model that one back end reads, PyTorch weights before ONNX ones.
+
+    Raises the errors of the hub's client (no connection, no such model, no access, a full disk), and LookupError when
+    the repository holds no weights in a form that can be run.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+
+    # Ask first, with a short time limit: without a network the download itself would try again and again.
+    files = [file.rfilename for file in HfApi().model_info(name, timeout=_SECONDS).siblings or []]
+    if any(file.endswith(".safetensors") for file in files):
+        wanted = _TORCH
+    elif any(Path(file).match("pytorch_model*.bin") for file in files):
+        wanted = _PICKLED
+    elif "model.onnx" in files or "onnx/model.onnx" in files:
+        wanted = _ONNX
+    else:
+        raise LookupError("the repository holds neither safetensors, pytorch_model.bin nor model.onnx")
+    return Path(
+        snapshot_download(name, allow_patterns=wanted.take, ignore_patterns=wanted.leave, etag_timeout=_SECONDS)
+    )

@@ -15,19 +15,22 @@ Nothing is rounded: the exponents of one dimension resemble each other, and defl
 from __future__ import annotations
 
 import logging
+import zipfile
+import zlib
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import locations
 from ragbench.base.errors import BoundaryError
-from ragbench.boundary.arrays import read_arrays
 from ragbench.models.store import embedding_key
 
 KEY_BYTES = 16
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -104,3 +107,12 @@ def unpacked(planes: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _short_key(digest: str, text: str) -> bytes:
     return embedding_key(digest, text)[:KEY_BYTES]
+
+
+def read_arrays(path: Path, *names: str) -> list[NDArray[Any]]:
+    """Arrays of an archive by name. Raises BoundaryError where one is missing, damaged or holds objects."""
+    try:
+        with path.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as archive:
+            return [np.asarray(archive[name]) for name in names]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BoundaryError(f"{path} cannot be read ({' '.join(str(error).split())[:120]})") from None

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ModelError
 from ragbench.models.folder import ModelFolder
-from ragbench.models.texts import one_line
+from ragbench.models.texts import minor_version, one_line
 from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
-from ragbench.models.vectors import minor_version
 
 if TYPE_CHECKING:
     import sentence_transformers

@@ -15,8 +15,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.progress import ticks
 from ragbench.models.folder import ModelFolder
 from ragbench.models.parallel import map_in_threads
-from ragbench.models.texts import check_texts
-from ragbench.models.vectors import check_finite, unit_vector
+from ragbench.models.texts import check_finite, check_texts, unit_vector
 
 
 class _FolderModel(ABC):

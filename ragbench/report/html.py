@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,24 +22,32 @@ from ragbench.base import progress
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
+from ragbench.config.overrides import changes, section_of
+from ragbench.corpus.words import readable
 from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence import areas, halves
 from ragbench.evidence import field as field_
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, explorer, figures, methods, page, page_tables, pareto, references, screen
-from ragbench.report.cells import Table
-from ragbench.report.methods import Methods
+from ragbench.report import evidence, figures, methods, page_tables, pareto, references, screen
+from ragbench.report.cells import MARKS, Cell, Table, join_names
+from ragbench.report.figures import fate, main_effects
+from ragbench.report.methods import Methods, start_time
 from ragbench.results import measurements, verdicts
+from ragbench.search.engine.snippet import stems
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragbench.results.measurements import Measurements
 
 FILE = "report.html"
+
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
+
 STYLE = _TEMPLATES / "report.css"
 
-
 _CAN_FAIL = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, RagbenchError)
+
 """What a part of the page can raise on an unforeseen run; the rest of the page is made without it."""
 
 
@@ -94,7 +102,7 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
     nothing = {"arms": results.arms, "measures": [evidence.primary(results)], "queries": [], "texts": 0}
     shown = _contents(results, parts)
     plots = _figures(results, parts)
-    explored = parts.make("query by query", lambda: explorer.explorer(results), nothing)
+    explored = parts.make("query by query", lambda: explorer(results), nothing)
     return templates.get_template("report.html.j2").render(
         **shown,
         missing=list(parts.missing.values()),
@@ -121,14 +129,14 @@ def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
 
 
 def _headline(results: Measurements) -> dict[str, Any]:
-    return {**page.headline(results), "design": evidence.design(results), "exploratory": results.exploratory}
+    return {**headline(results), "design": evidence.design(results), "exploratory": results.exploratory}
 
 
 def _verdicts(results: Measurements) -> dict[str, Any]:
     effects = figures.main_effects(results) if len(results.arms) > 1 else None
     if effects is None or not len(effects):
-        return {"answers": [] if effects is None else page.answers(effects), "verdicts": None}
-    return {"answers": page.answers(effects), "verdicts": page_tables.verdicts(results)}
+        return {"answers": [] if effects is None else answers(effects), "verdicts": None}
+    return {"answers": answers(effects), "verdicts": page_tables.verdicts(results)}
 
 
 def _field(results: Measurements) -> dict[str, Any]:
@@ -183,10 +191,11 @@ _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, A
     "headroom": (lambda results: {"headroom": page_tables.headroom(results)}, {"headroom": None}),
     "query types": (_types, {"types": None, "few": ""}),
     "areas": (_by_area, {"by_area": None, "few_of_area": ""}),
-    "recipes": (lambda results: {"recipes": page.recipes(results)}, {"recipes": None}),
-    "environment": (lambda results: {"environment": page.environment(results)}, {"environment": []}),
+    "recipes": (lambda results: {"recipes": recipes(results)}, {"recipes": None}),
+    "environment": (lambda results: {"environment": environment(results)}, {"environment": []}),
     "methods": (_methods, {"methods": Methods((), ()), "bibtex": ""}),
 }
+
 """What the template prints, by part: how it is made, and what is printed where that fails."""
 
 
@@ -232,3 +241,198 @@ def _policy(scripts: list[str]) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+_Row = Mapping[str, Any]
+
+_MOST_TEXTS = 400
+
+"""The most topics whose hits are embedded: with more, the file would open slowly."""
+
+
+def explorer(results: Measurements, most: int = _MOST_TEXTS) -> dict[str, Any]:
+    """The data as values for JSON.
+
+    `arms`; `measures` (names, the primary first); `queries`: qid, text, need, type, stems, `values` by measure and arm
+    (None where the query has no value) and, for those that keep texts, `passages` ([docno, title, headings, snippet,
+    document grade, section grade]), `hits` by arm ([passage, score]) and `lost` ([section, grade, fate by arm]).
+    """
+    arms, measures, values = _values(results)
+    hits_of, fates_of = _by_query(evidence.top_hits(results)), _by_query(evidence.fates(results))
+    topics = results.topics
+    telling = sorted(topics["qid"], key=lambda qid: (-_spread(values.get(qid, [[]])[0]), qid))
+    kept = set([qid for qid in telling if qid in hits_of][:most])
+    queries = []
+    for topic in evidence.rows(topics):
+        qid = topic["qid"]
+        query = {
+            "qid": qid,
+            "text": topic["text"] or qid,
+            "need": topic["need"] or "",
+            "type": topic["type"] or "",
+            "stems": stems(topic["text"]),
+            "values": values.get(qid, [[None] * len(arms) for _ in measures]),
+        }
+        if qid in kept:
+            query |= _passages(hits_of[qid], arms)
+        if qid in fates_of:
+            query["lost"] = _losses_by_text(fates_of[qid], arms)
+        queries.append(query)
+    return {"arms": arms, "measures": measures, "queries": queries, "texts": len(kept)}
+
+
+def _by_query(frame: pd.DataFrame) -> dict[str, list[_Row]]:
+    found: dict[str, list[_Row]] = {}
+    for row in evidence.rows(frame):
+        found.setdefault(row["qid"], []).append(row)
+    return found
+
+
+def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
+    """Arms, measures, and by qid the values of shape (measures, arms)."""
+    frame = results.per_query
+    levels = {level: "" if level == "document" else f"{level} " for level in frame["level"].unique()}
+    named = (frame["level"].map(levels) + frame["measure"]).tolist()
+    primary = evidence.primary(results)
+    measures = sorted(set(named), key=lambda name: (name != primary, name.startswith("section "), name))
+    arms = results.arms
+    place = {name: n for n, name in enumerate(measures)}
+    column = {arm: n for n, arm in enumerate(arms)}
+    values: dict[str, list[list[float | None]]] = {}
+    columns = (frame[name].tolist() for name in ("qid", "arm", "value"))
+    for name, qid, arm, value in zip(named, *columns, strict=True):
+        cells = values.setdefault(qid, [[None] * len(arms) for _ in measures])
+        cells[place[name]][column[arm]] = round(value, 4)
+    return arms, measures, values
+
+
+def _spread(values: list[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if known else 0.0
+
+
+def _passages(rows: list[_Row], arms: list[str]) -> dict[str, Any]:
+    numbers: dict[tuple[str, str], int] = {}
+    passages: list[list[Any]] = []
+    hits: dict[str, list[list[Any]]] = {arm: [] for arm in arms}
+    for row in rows:
+        # Arms may chunk differently, so a passage is identified by its id and its words.
+        number = numbers.setdefault((row["chunk_id"], row["snippet"]), len(passages))
+        if number == len(passages):
+            grades = (_grade(row[f"{level}_grade"]) for level in ("document", "section"))
+            shown = [readable(str(row["docno"])), *(row[name] for name in ("title", "header_path", "snippet"))]
+            passages.append([*shown, *grades])
+        hits[row["arm"]].append([number, float(f"{row['score']:.4g}")])
+    return {"passages": passages, "hits": list(hits.values())}
+
+
+def _grade(value: Any) -> int | None:
+    import pandas as pd
+
+    return None if pd.isna(value) else int(value)
+
+
+def _losses_by_text(rows: list[_Row], arms: list[str]) -> list[list[Any]]:
+    """[section, grade, its fate in every arm] for every relevant section, best grade first."""
+    found: dict[str, list[Any]] = {}
+    place = {arm: n for n, arm in enumerate(arms)}
+    for row in rows:
+        entry = found.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
+        rank = f" at {row['rank']}" if row["rank"] else ""
+        entry[2][place[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank
+    return sorted(found.values(), key=lambda entry: (-entry[1], entry[0]))
+
+
+_NAMED = 5  # arms or factors that a title names one by one
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A verdict and the names of the proposals that have it."""
+
+    verdict: str
+    names: tuple[str, ...]
+
+
+def headline(results: Measurements) -> dict[str, str]:
+    """Title and the facts under it."""
+    record = results.record
+    benchmark = record["benchmark"]
+    arms = f"{len(results.arms)} configurations" if len(results.arms) > 1 else "one configuration"
+    return {
+        "name": str(record["name"]),
+        "title": _question(results),
+        "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
+        f"documents, {record['topics']} topics of the split '{record['split']}'"
+        f"{f' ({results.topics_origin})' if results.topics_origin else ''}.",
+        "started": start_time(results),
+    }
+
+
+def _question(results: Measurements) -> str:
+    """The title: the question of the run in words."""
+    names = results.arms
+    if evidence.design(results):
+        factors = [str(name) for name in main_effects(results)["factor"]]
+        return (
+            f"Which of {join_names(sorted(factors, key=_natural))} pay for themselves?"
+            if len(factors) <= _NAMED
+            else f"Which of {len(factors)} proposals pay for themselves?"
+        )
+    if len(names) == 1:
+        return f"'{names[0]}' measured on {results.record['benchmark']['name']}"
+    return f"{join_names(names)} compared" if len(names) <= _NAMED else f"{len(names)} configurations compared"
+
+
+def _natural(name: str) -> tuple[str, int]:
+    head = name.rstrip("0123456789")
+    return head, int(name[len(head) :] or 0)
+
+
+def answers(effects: pd.DataFrame) -> list[_Answer]:
+    """The verdicts with their proposals, ordered from acceptance to rejection."""
+    by_verdict = {verdict: effects[effects["verdict"] == verdict]["factor"] for verdict in MARKS}
+    return [_Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
+
+
+def recipes(results: Measurements) -> Table:
+    """How every arm was configured, what its pipeline does, and what differs from the first, also in the index."""
+    words = {arm: _shareable(results.record["overrides"][arm]) for arm in results.arms}
+    base = results.arms[0]
+    rows = []
+    for arm in results.arms:
+        changed = changes(words[base], words[arm])
+        sentences = [evidence.pipeline(results, arm), f"Differs from {base} in: {changed}." if changed else ""]
+        code = Cell(" ".join(words[arm]) or "(defaults)", "", "code")
+        rows.append((Cell(arm), code, Cell(" ".join(filter(None, sentences)), "", "prose")))
+    return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
+
+
+def environment(results: Measurements) -> list[tuple[str, str]]:
+    """What the numbers depend on in addition to their inputs, as (name, value)."""
+    record, described = results.record, results.record["environment"]
+    git = described["git"]
+    models = sorted({(name, digest) for each in record["models"].values() for name, digest in each.items()})
+    return [
+        ("Run", f"{record['name']}, {start_time(results)}, {record['seconds']:.0f} s"),
+        ("Benchmark", f"{record['benchmark']['name']}, digest {record['benchmark']['digest']}"),
+        (
+            "ragbench",
+            described["ragbench"] + (f", commit {git['commit']}{' (changed)' if git['dirty'] else ''}" if git else ""),
+        ),
+        ("Python", described["python"]),
+        ("Packages", ", ".join(f"{name} {version}" for name, version in sorted(described["packages"].items()))),
+        *[("Model", f"{name}, SHA-256 {digest}") for name, digest in models],
+        ("Processor", f"{described['processor']}, {described['cpus']} cores"),
+        (
+            "Memory",
+            f"{described['memory_bytes'] / 2**30:.0f} GiB, peak use {record['peak_memory_bytes'] / 2**20:.0f} MiB",
+        ),
+        ("System", described["platform"]),
+        ("Hash seed", str(described["hash_seed"])),
+    ]
+
+
+def _shareable(overrides: Iterable[str]) -> list[str]:
+    """Overrides without those that name folders of one machine."""
+    return [each for each in overrides if section_of(each) not in ("paths", "tracking")]

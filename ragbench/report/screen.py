@@ -16,7 +16,7 @@ from ragbench.evidence import arms, t_of_mean
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
 from ragbench.report import evidence
-from ragbench.results import predictions
+from ragbench.results import verdicts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -67,7 +67,7 @@ def pair(results: Measurements) -> list[str]:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(each.effect, each.low, each.high)} from other collections, "
             f"P(gain) = {each.better:.2f}"
-            for each in predictions.of_run(results, [arm])
+            for each in verdicts.predictions_of_run(results, [arm])
         ]
     return lines
 
@@ -183,7 +183,7 @@ def expected_sentences(results: Measurements) -> list[str]:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
-    advice = predictions.of_run(results, unsure)
+    advice = verdicts.predictions_of_run(results, unsure)
     return [
         each.sentence + ("; to export it anyway: ragbench export --accept-predicted" if each.sure else "")
         for each in advice

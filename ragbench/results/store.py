@@ -38,9 +38,13 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 FORMAT = 2
+
 RECORD, PLAN, DONE = "experiment.json", "plan.json", "done.json"
+
 _ARMS, _LOCK, _RUNNING = "arms", ".lock", "running.json"
+
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._=+,-]{0,47}")
+
 _READABLE = 40
 
 _Say = Callable[[str], None]
@@ -413,3 +417,18 @@ def errors_as_results_error(path: Path) -> Iterator[None]:
         ) from None
     except Damaged as damage:
         raise ResultsError(f"results in {path} were changed while they were written ({damage}): run again") from None
+
+
+SEARCH_RECORD = "report.json"
+
+
+def read_search(folder: Path) -> dict[str, Any]:
+    """The record of a finished search. ResultsError where it or a file of the report is missing or has changed."""
+    try:
+        record = read_sealed(folder / SEARCH_RECORD)
+        files.check_digests(folder, record["files"])
+    except FileNotFoundError:
+        raise ResultsError(f"{folder} holds no search ({SEARCH_RECORD} is missing): run ragbench tune again") from None
+    except Damaged as damage:
+        raise ResultsError(f"the search in {folder} is damaged ({damage}): run ragbench tune again") from None
+    return record

@@ -1,7 +1,6 @@
 """MLflow: written from finished results. No other package imports it."""
 
-from ragbench.tracking.metrics import mlflow_metrics
 from ragbench.tracking.store import Target, check, folder_of, target_of
-from ragbench.tracking.write import log, log_missing, pages, prepare
+from ragbench.tracking.write import log, log_missing, mlflow_metrics, pages, prepare
 
 __all__ = ["Target", "check", "folder_of", "log", "log_missing", "mlflow_metrics", "pages", "prepare", "target_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -13,14 +13,18 @@ from ragbench.base import files
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
 from ragbench.config import differences
-from ragbench.results import measurements, searches, store, verdicts
+from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
+from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
 from ragbench.tracking import lead
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
 
 _PARAMETER_LIMIT = 6000
+
 _PARENT = "mlflow.parentRunId"
+
 _SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD, measurements.HALVES)
+
 _MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
 
 
@@ -35,7 +39,7 @@ def log(target: Target, folder: Path, say: Say) -> str | None:
         with open_store(target, say) as into:
             if into.renewed:
                 _log_missing(into, target.results, say, besides=folder)
-            return _search(folder, into) if (folder / searches.RECORD).is_file() else _experiment(folder, into)
+            return _search(folder, into) if (folder / store.SEARCH_RECORD).is_file() else _experiment(folder, into)
     except TrackingError as error:
         say(f"{error}; all results are in {folder}, and ragbench track --all writes what is missing")
         return None
@@ -74,7 +78,7 @@ def pages(target: Target) -> dict[str, str]:
 def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
     """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
     logged = _logged_records(into, root)
-    tuned = sorted(root.glob(f"tune/*/{searches.RECORD}"), key=lambda path: path.stat().st_mtime)
+    tuned = sorted(root.glob(f"tune/*/{store.SEARCH_RECORD}"), key=lambda path: path.stat().st_mtime)
     below = {folder for path in tuned if (folder := _confirmation_folder(path)) is not None}
     experiments = sorted(root.glob(f"runs/*/{store.RECORD}"), key=lambda path: path.stat().st_mtime)
     written = []
@@ -82,7 +86,7 @@ def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = N
         if path.parent in (*below, besides) or files.digest(path) in logged:
             continue
         try:
-            (_search if path.name == searches.RECORD else _experiment)(path.parent, into)
+            (_search if path.name == store.SEARCH_RECORD else _experiment)(path.parent, into)
         except (ResultsError, files.Damaged) as error:
             say(f"warning: {path.parent} was not logged: {error}")
             continue
@@ -125,9 +129,9 @@ def _experiment(folder: Path, into: OpenStore) -> str:
 
 
 def _search(folder: Path, into: OpenStore) -> str:
-    record = searches.read(folder)
+    record = store.read_search(folder)
     with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
-        confirmed = _confirmation_folder(folder / searches.RECORD)
+        confirmed = _confirmation_folder(folder / store.SEARCH_RECORD)
         into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
         into.mlflow.log_params(differences.flat(record["tune"]))
         into.mlflow.log_metrics(_search_metrics(record))
@@ -138,7 +142,7 @@ def _search(folder: Path, into: OpenStore) -> str:
             _log_files(into.mlflow, found)
             _log_arms(into.mlflow, found)
         _log_trials(into, folder, record["objectives"], run.info)
-    return _mark_complete(into, run, folder / searches.RECORD)
+    return _mark_complete(into, run, folder / store.SEARCH_RECORD)
 
 
 def _mark_complete(into: OpenStore, run: Any, record: Path) -> str:
@@ -150,7 +154,7 @@ def _mark_complete(into: OpenStore, run: Any, record: Path) -> str:
 def _confirmation_folder(record: Path) -> Path | None:
     """The folder of the experiment that confirmed a search, None if there is none."""
     try:
-        test = searches.read(record.parent)["test"]
+        test = store.read_search(record.parent)["test"]
     except (ResultsError, KeyError):
         return None
     folder = Path(test["folder"]) if test else None
@@ -235,3 +239,51 @@ def _tags(found: Measurements) -> dict[str, str]:
         "mlflow.source.git.commit": str(git.get("commit", "")),
         "ragbench.dirty": str(git.get("dirty", "")),
     }
+
+
+def mlflow_metrics(measures: Sequence[Any] = ("nDCG@10", "nDCG@5", "RR", "R@100")) -> list[Any]:
+    """Return metrics for `mlflow.models.evaluate(..., model_type="retriever", extra_metrics=...)`.
+
+    Predictions are lists of ids, best first; targets are lists of relevant ids, or mappings from id to grade.
+
+    Args:
+        measures: Names of ir_measures, trec_eval or PyTerrier.
+
+    Returns:
+        A metric of MLflow per measure, with the values of ir_measures.
+
+    Raises:
+        ConfigError: A measure is unknown.
+
+    Example:
+        >>> import ragbench
+        >>> len(ragbench.mlflow_metrics(["nDCG@10", "RR"]))
+        2
+    """
+    from mlflow.metrics import make_metric
+
+    names = list(map(own_name, measures))
+    check(names)
+    make: Any = make_metric
+    return [make(eval_fn=_scorer(name), greater_is_better=True, name=metric_name(name)) for name in names]
+
+
+def _scorer(measure: str) -> Any:
+    def scores(predictions: Any, targets: Any, metrics: Any) -> Any:
+        from mlflow.metrics import MetricValue
+
+        qids = [str(number) for number in range(len(predictions))]
+        ranked = [[(str(docno), 0.0) for docno in dict.fromkeys(hits)] for hits in predictions]
+        run = {qid: decreasing(hits) for qid, hits in zip(qids, ranked, strict=True)}
+        qrels = {qid: _grades(judged) for qid, judged in zip(qids, targets, strict=True)}
+        frame = evaluate(run, qrels, [measure])
+        known: dict[str, float] = dict(frame.loc[frame["measure"] == measure, ["qid", "value"]].itertuples(index=False))
+        values = [float(known.get(qid, 0.0)) for qid in qids]
+        return MetricValue(scores=values, aggregate_results={"mean": sum(values) / max(1, len(values))})
+
+    return scores
+
+
+def _grades(judged: Any) -> dict[str, int]:
+    pairs = judged.items() if isinstance(judged, Mapping) else ((each, 1) for each in judged)
+    return {str(docno): int(grade) for docno, grade in pairs}

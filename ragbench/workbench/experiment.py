@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,36 +14,44 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragbench.base import console, fewest
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
+from ragbench.base.files import write_text
+from ragbench.base.fingerprint import text_digest
 from ragbench.benchmark.benchmark import Benchmark
+from ragbench.benchmark.frames import is_run, read_run_table
+from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
-from ragbench.config import catalogue, composition
+from ragbench.config import catalogue, composition, project
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.benchmark import load, recorder
-from ragbench.config.overrides import changes, key_of, named_arms, words
+from ragbench.config.overrides import changes, key_of, named_arms, section_of, word, words
 from ragbench.config.own_stage import FunctionStage
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
+from ragbench.evaluation.measures import decreasing
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
 from ragbench.results import comparisons, verdicts
 from ragbench.results import measurements as files
 from ragbench.results.measured_data import names_data
+from ragbench.results.measurements import trec
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
-from ragbench.workbench import objects, where
-from ragbench.workbench.composed import compose
-from ragbench.workbench.own_stage import Own
+from ragbench.search.live.objects import PythonRetriever, hold, is_retriever
+from ragbench.workbench.composed import Composed, Own, compose
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
     from ragbench.experiment.forecast import Forecast
 
 Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
+
 Split = Literal["train", "test", "all"]
 
 _QUICK = ("latency.enabled=false", "tracking.enabled=false")
+
 _WARNINGS = 10
+
 """The most warnings about the data that a run prints."""
 
 
@@ -184,7 +194,7 @@ class Experiment:
         if quick:
             shared = [*(each for each in _QUICK if key_of(each) not in map(key_of, shared)), *shared]
         held: list[object] = []
-        settings = tuple(compose([*shared, *objects.parts(name, arm, shared, held)]) for name, arm in arms.items())
+        settings = tuple(compose([*shared, *parts_of(name, arm, shared, held)]) for name, arm in arms.items())
         return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(held), quick=quick)
 
     @classmethod
@@ -297,7 +307,7 @@ class Experiment:
         if shared.config["tracking"]["enabled"]:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
-        for sentence in where.sentences(shared, given=self.given is not None):
+        for sentence in first_lines(shared, given=self.given is not None):
             say(sentence)
         for note in self.ablation.notes if self.ablation else ():
             say(note)
@@ -411,3 +421,78 @@ def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
 def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     """Overrides as words, and values by key after them."""
     return [*overrides, *words(values, catalogue.read())] if values else list(overrides)
+
+
+Part = str | Own | FunctionStage
+
+
+def parts_of(name: str, given: Any, shared: Sequence[str], held: list[object]) -> list[Part]:
+    """An arm as overrides and stages, after those it shares; retrievers are added to `held`, which keeps them alive.
+
+    Raises ConfigError for a value that is not an arm, BenchmarkError for results that cannot be read.
+    """
+    given = list(given.parts) if isinstance(given, Composed) else given
+    several = isinstance(given, (list, tuple))
+    made = [part for each in (given if several else [given]) for part in _part(name, each, shared, held, several)]
+    return [*made, word("name", name)]
+
+
+def _part(name: str, given: Any, shared: Sequence[str], held: list[object], several: bool) -> list[Part]:
+    if isinstance(given, (str, os.PathLike)):
+        text = os.fspath(given)
+        if "=" not in text and not Path(text).expanduser().is_file():
+            raise ConfigError(f"arm '{name}' is '{text}', which is neither a file of results nor key=value")
+        if "=" not in text:
+            return ["live=trec", word("live.path", text)]
+        return [text] if several else list(shlex.split(text))
+    if isinstance(given, (Own, FunctionStage)):
+        return [given]
+    if is_run(given):
+        return ["live=trec", word("live.path", str(_file_of(name, given, shared)))]
+    if not is_retriever(given):
+        raise ConfigError(
+            f"arm '{name}' is a {type(given).__name__}: give overrides, a function of (query, k), a retriever of "
+            "LangChain, LlamaIndex, Haystack, PyTerrier or BM25S, a run file or a DataFrame"
+        )
+    made = given if isinstance(given, PythonRetriever) else hold(name, given)
+    held.append(made)
+    words = ["live=python", word("live.retriever", made.name)]
+    words += [word("live.number", made.number)] if made.number else []
+    return [*words, *([word("live.parameters", dict(made.parameters))] if made.parameters else [])]
+
+
+def _file_of(name: str, table: Any, shared: Sequence[str]) -> Path:
+    """The results as a run file in the results folder, so that others can measure them again."""
+    found = {qid: decreasing(trec_eval_order(hits)) for qid, hits in read_run_table(table, f"arm '{name}'").items()}
+    text = trec(found, "ragbench")
+    path = composition.compose(shared).results / "given" / f"{text_digest(text, 16)}.trec"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+    return path.absolute()
+
+
+_NOTES = ("notes", "docs", "content", "wiki")
+
+"""Names that folders of notes often have."""
+
+
+def first_lines(settings: Settings, given: bool = False) -> list[str]:
+    """The first lines of a run; `given` is a benchmark that a script hands over."""
+    said = [f"results go to {_shown(settings.results)}"]
+    typed = {section_of(word) for word in settings.overrides}
+    if not given and "data" not in typed and project.find() is None:
+        notes = next((name for name in _NOTES if Path(name).is_dir()), "FOLDER")
+        said.append(
+            f"no {project.FILE} here or above: this measures the built-in benchmark, documentation of an invented "
+            f"product; for your own notes, type ragbench init {notes}"
+        )
+    return said
+
+
+def _shown(results: Path) -> str:
+    """The folder, and whose it is."""
+    found = project.find()
+    if found is not None and results.is_relative_to(found.file.parent):
+        return f"{results.relative_to(found.file.parent)} next to {console.short_path(found.file)}"
+    return f"{console.short_path(results)} in this folder" if results.is_relative_to(Path.cwd()) else str(results)

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from ragbench.experiment.forecast import count_stages, explain_tree, prefix_tree
 from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.engine.tree import count, explain, tree
 from ragbench.search.stages.calibrate import Calibrate
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.dense import RetrieveDense
@@ -39,10 +39,10 @@ def test_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
 
 
 def test_each_distinct_prefix_runs_once(arms: list[Arm]) -> None:
-    roots = tree(arms)
+    roots = prefix_tree(arms)
     # dense, lexical, two fusions, two cuts, calibration, cut; and lexical, fuse of the last arm
-    assert count(roots) == 10
-    assert "10 stage runs instead of 18" in explain(roots, 5)
+    assert count_stages(roots) == 10
+    assert "10 stage runs instead of 18" in explain_tree(roots, 5)
 
 
 def test_arms_with_a_common_prefix_follow_each_other(arms: list[Arm], benchmark_small) -> None:

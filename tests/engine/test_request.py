@@ -14,10 +14,9 @@ from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.stages.rank_v3 import RankCandidates
 from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.index.index import Index
-from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.answer import Answer, answer, in_xml
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
-from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.diverse import KeepDiverse
 

@@ -31,7 +31,7 @@ from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.files import digest
 from ragbench.extras.ship import bundle
 from ragbench.index.artefacts import ArtefactStore
-from ragbench.results import measurements, searches, store
+from ragbench.results import measurements, store
 from tests.faults import bad_inputs
 
 SEED = 13
@@ -305,8 +305,8 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 def trials(root: Path) -> list[list[Any]]:
     """The trials of the only search below a folder: numbers, values, objectives."""
-    (folder,) = [path.parent for path in root.glob(f"tune/*/{searches.RECORD}")]
-    searches.read(folder)
+    (folder,) = [path.parent for path in root.glob(f"tune/*/{store.SEARCH_RECORD}")]
+    store.read_search(folder)
     frame = pd.read_csv(folder / "trials.csv")
     return json.loads(
         frame[[name for name in frame.columns if name != "seconds" and "ms" not in name]].to_json(orient="values")

@@ -59,7 +59,7 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec
 from ragbench.models.folder import ModelFolder
-from ragbench.search.live import run_file
+from ragbench.search.live import places
 from tests import anserini_index
 from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
 from tests.export.scores import by_chunk
@@ -262,7 +262,7 @@ class Doors:
                 for suffix, each in lance_files.items()
             },
             "run file": Door(
-                run_texts(RUN, chance), of_file(run, lambda: _plain_run(run_file.read(str(run)))), _in_run
+                run_texts(RUN, chance), of_file(run, lambda: _plain_run(places.read_run_file(str(run)))), _in_run
             ),
             "document of Lucene": Door(json_texts(RECORD, chance), _of_lucene, _in_record),
             **{

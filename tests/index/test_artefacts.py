@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.index import artefact
+from ragbench.index import artefacts
 from ragbench.index.artefacts import ArtefactStore
 
 
@@ -114,8 +114,8 @@ def test_two_processes_build_once(tmp_path: Path) -> None:
 
 
 def test_large_files_are_sampled_when_opened_and_read_in_full_when_checked(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(artefact, "_BLOCK_BYTES", 10)
-    monkeypatch.setattr(artefact, "_BLOCKS_READ", 8)
+    monkeypatch.setattr(artefacts, "_BLOCK_BYTES", 10)
+    monkeypatch.setattr(artefacts, "_BLOCKS_READ", 8)
 
     def build(folder: Path) -> None:
         (folder / "large.bin").write_bytes(bytes(range(200)) * 5)  # 100 blocks

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError, IndexError_, ModelError
-from ragbench.index import neighbours
-from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
-from ragbench.index.neighbours import probes_for
+from ragbench.index import dense
+from ragbench.index.dense import DenseIndex, DenseSpec, build_dense, probes_for
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -169,12 +168,12 @@ def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, de
     allowed = None if share is None else chance.random(500) < share
     build_dense(tmp_path, DenseSpec(), vectors)
     expected = DenseIndex(tmp_path, DenseSpec()).search(queries, depth, allowed)
-    monkeypatch.setattr(neighbours, "has_library", lambda: False)
+    monkeypatch.setattr(dense, "has_library", lambda: False)
     for one, other in zip(expected, DenseIndex(tmp_path, DenseSpec()).search(queries, depth, allowed), strict=True):
         assert one.chunks.tolist() == other.chunks.tolist()
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
     with pytest.raises(IndexError_, match="pip install faiss-cpu"):
-        neighbours.open_structure(tmp_path / "index.faiss")
+        dense.open_structure(tmp_path / "index.faiss")
 
 
 def test_queries_of_another_length_are_refused_in_a_sentence(index: DenseIndex, vectors: np.ndarray) -> None:

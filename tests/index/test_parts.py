@@ -14,8 +14,8 @@ from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
-from ragbench.index.building import Building
 from ragbench.index.index import Part, StoredPart, find, register
+from ragbench.index.shards import Building
 
 NAMES = [each.name for package in (parts, of_systems) for each in pkgutil.iter_modules(package.__path__)]
 

@@ -13,7 +13,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.results import store
-from ragbench.workbench import Experiment, where
+from ragbench.workbench import Experiment, experiment
 from tests.test_docs import BLOCK, ROOT, Block, overrides, parsed
 
 QUICK = ("latency.queries=2", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false")
@@ -62,22 +62,22 @@ def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path
     monkeypatch.chdir(empty / "notes" / "deep")
     settings = composition.compose([])
     assert settings.results == empty / "results"
-    assert where.sentences(settings) == [f"results go to results next to {empty / 'ragbench.yaml'}"]
+    assert experiment.first_lines(settings) == [f"results go to results next to {empty / 'ragbench.yaml'}"]
     monkeypatch.chdir(empty)
-    assert where.sentences(composition.compose([])) == ["results go to results next to ragbench.yaml"]
-    assert where.sentences(composition.compose(["paths.results=/else/where"])) == ["results go to /else/where"]
+    assert experiment.first_lines(composition.compose([])) == ["results go to results next to ragbench.yaml"]
+    assert experiment.first_lines(composition.compose(["paths.results=/else/where"])) == ["results go to /else/where"]
 
 
 def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchmark_small) -> None:
-    first, said = where.sentences(composition.compose([]))
+    first, said = experiment.first_lines(composition.compose([]))
     assert first == "results go to results in this folder"
     assert said == (
         "no ragbench.yaml here or above: this measures the built-in benchmark, documentation of an invented product; "
         "for your own notes, type ragbench init FOLDER"
     )
     (empty / "docs").mkdir()
-    assert where.sentences(composition.compose([]))[1].endswith("type ragbench init docs")
-    assert where.sentences(composition.compose(["data=builtin_v1"])) == [first]
+    assert experiment.first_lines(composition.compose([]))[1].endswith("type ragbench init docs")
+    assert experiment.first_lines(composition.compose(["data=builtin_v1"])) == [first]
     lines: list[str] = []
     quick = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
     Experiment.single(*quick, benchmark=benchmark_small).run(lambda *_: None, lines.append)
@@ -90,7 +90,7 @@ def test_results_in_the_checkout_change_nothing_elsewhere(empty: Path, monkeypat
     (checkout / "results" / "runs").mkdir(parents=True)
     monkeypatch.setattr(locations, "checkout", lambda: checkout)
     monkeypatch.setattr(locations, "configuration", lambda: ROOT / "conf")
-    assert len(where.sentences(composition.compose([]))) == 2
+    assert len(experiment.first_lines(composition.compose([]))) == 2
     with pytest.raises(ResultsError, match=r"no results below .*: run an experiment first$"):
         store.latest(empty / "results")
 

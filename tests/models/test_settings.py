@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ModelError
-from ragbench.models.folder import ModelFolder
-from ragbench.models.settings import Settings, read_settings
+from ragbench.models.folder import ModelFolder, Settings, read_settings
 
 
 def settings(root: Path, **files: object) -> Settings:

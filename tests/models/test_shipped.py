@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis.extra import numpy as arrays
 
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.boundary.arrays import read_arrays
 from ragbench.config import composition
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
@@ -19,7 +18,7 @@ from ragbench.models import Encoder
 from ragbench.models import shipped as module
 from ragbench.models.access import Models
 from ragbench.models.cache import CachedEncoder, EmbeddingCache
-from ragbench.models.shipped import ShippedVectors, packed, shipped, unpacked
+from ragbench.models.shipped import ShippedVectors, packed, read_arrays, shipped, unpacked
 from tests.models.test_cache import Counting
 from tests.shipped import ARMS, Group, groups, write
 

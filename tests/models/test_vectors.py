@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ModelError
-from ragbench.models.vectors import minor_version, unit_vector
+from ragbench.models.texts import minor_version, unit_vector
 
 
 def test_unit_by_hand() -> None:

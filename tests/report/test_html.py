@@ -79,7 +79,7 @@ def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -
 
 
 def test_the_pipeline_of_an_arm_says_what_differs_from_the_first(parsed: Page, ablation: Measurements) -> None:
-    sentences = {arm.text: pipeline.text for arm, _, pipeline in html.page.recipes(ablation).rows}
+    sentences = {arm.text: pipeline.text for arm, _, pipeline in html.recipes(ablation).rows}
     assert sentences["none"] == evidence.pipeline(ablation, "none")
     assert sentences["p4"] == evidence.pipeline(ablation, "p4") + " Differs from none in: p4=on."
     assert sentences["p4"] in parsed.text
@@ -211,18 +211,18 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         raise KeyError("today")
 
     places = {
-        "title": (html.page, "headline"),
+        "title": (html, "headline"),
         "verdicts": (html.page_tables, "verdicts"),
         "configurations": (html.page_tables, "arms"),
         "time by stage": (html.page_tables, "latency"),
         "interactions": (html.page_tables, "interactions"),
         "losses": (html.page_tables, "losses"),
         "headroom": (html.page_tables, "headroom"),
-        "recipes": (html.page, "recipes"),
-        "environment": (html.page, "environment"),
+        "recipes": (html, "recipes"),
+        "environment": (html, "environment"),
         "methods": (html.methods, "methods"),
         "figure of pareto": (html.pareto, "plot_pareto"),
-        "query by query": (html.explorer, "explorer"),
+        "query by query": (html, "explorer"),
     }
     drawn = html._figures(ablation, html.Parts())
     for name, (module, function) in places.items():

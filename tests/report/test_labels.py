@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.report.labels import Box, positions
+from ragbench.report.pareto import Box, positions
 
 FRAME = Box(0, 0, 1000, 330)
 

@@ -15,7 +15,7 @@ from ragbench.evidence import t_of_mean
 from ragbench.report import screen
 from ragbench.results import measurements, verdicts
 from ragbench.results.measurements import Measurements
-from ragbench.results.predictions import Prediction
+from ragbench.results.verdicts import Prediction
 
 LOW, HIGH = [0.4, 0.5] * 15, [0.6, 0.7] * 15
 LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"
@@ -158,7 +158,7 @@ def test_what_other_collections_predict_is_one_line(
     write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Prediction("new", "base", 30, 0.071, 0.032, 0.109, 0.996, "10 other collections")
-    monkeypatch.setattr(screen.predictions, "of_run", lambda results, arms: [known])
+    monkeypatch.setattr(screen.verdicts, "predictions_of_run", lambda results, arms: [known])
     found = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
     assert rows(found, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain) = 1.00"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.index.centroids import Centroids, build_centroids
+from ragbench.index.dense import Centroids, build_centroids
 from ragbench.index.spec import VectorsSpec
 from ragbench.search.stages.dense import RetrieveDense
 

@@ -25,7 +25,7 @@ from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import confirm, report, search
 from ragbench.extras.fit.tuning.confirm import Confirmation
 from ragbench.extras.fit.tuning.outcome import Tuned
-from ragbench.workbench import where
+from ragbench.workbench import experiment
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def tune(
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
     seen, held_out = searchable(whole)
-    for sentence in where.sentences(base, given=benchmark is not None):
+    for sentence in experiment.first_lines(base, given=benchmark is not None):
         say(sentence)
     if held_out:
         confirm.check(base, whole)

@@ -28,7 +28,7 @@ from ragbench.base.errors import ConfigError, IndexError_, redacted
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.json import read_json, read_json_file
 from ragbench.extras.remote import segments
-from ragbench.index.artefact import MANIFEST, Artefact, damage_of
+from ragbench.index.artefacts import MANIFEST, Artefact, damage_of
 from ragbench.models.cache import TABLES
 from ragbench.models.store import Store
 

@@ -39,7 +39,7 @@ from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export.file_format import Context, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.extras.ship.licences import licence_of
-from ragbench.index.artefact import MANIFEST
+from ragbench.index.artefacts import MANIFEST
 from ragbench.models import adapter, bundled
 from ragbench.models.draft import SOURCE
 from ragbench.models.functions import is_endpoint

@@ -25,8 +25,7 @@ from ragbench.config.settings import Settings
 from ragbench.extras.ship import bundle, documents
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.generation import Generation
-from ragbench.index.artefact import Artefact
-from ragbench.index.artefacts import ArtefactStore, Build
+from ragbench.index.artefacts import Artefact, ArtefactStore, Build
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.answer import Answer, answer

@@ -30,8 +30,7 @@ from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Change, Drift, Generation
 from ragbench.extras.ship.loaded_bundle import SealedStore, settings_of
-from ragbench.index.artefact import damage_of
-from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.artefacts import ArtefactStore, damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.models.access import Models

@@ -24,7 +24,7 @@ from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Generation
 from ragbench.extras.ship.loaded_bundle import LoadedBundle, documents_of, load_folder, settings_of
 from ragbench.extras.ship.refresh import differences, digests_of
-from ragbench.index.artefact import damage_of
+from ragbench.index.artefacts import damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 from ragbench.results import environment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragbench.index.centroids import VERSION, Centroids, build_centroids
+from ragbench.index.dense import CENTROIDS_VERSION, Centroids, build_centroids
 from ragbench.index.index import StoredPart
 
 
@@ -11,7 +11,7 @@ def of_source(source: str) -> StoredPart[Centroids]:
     suffix = f":{source}" if source else ""
     return StoredPart(
         f"centroids{suffix}",
-        inputs=lambda index: [index.fingerprint(f"dense{suffix}"), VERSION],
+        inputs=lambda index: [index.fingerprint(f"dense{suffix}"), CENTROIDS_VERSION],
         build=lambda building, index: build_centroids(
             building.folder, index.chunks, index.part(f"dense{suffix}").vectors
         ),

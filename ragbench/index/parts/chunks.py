@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ragbench.index import sharded
-from ragbench.index.building import Building
 from ragbench.index.chunks import VERSION, ChunkTable, build_chunks
 from ragbench.index.index import Index, StoredPart
+from ragbench.index.shards import Building
 
 
 def _build(building: Building, index: Index) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ragbench.index.building import Building
 from ragbench.index.code import VERSION, CodeIndex, build_code
 from ragbench.index.index import Index, StoredPart
+from ragbench.index.shards import Building
 
 
 def _build(building: Building, index: Index) -> None:

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 from ragbench.index import sharded
-from ragbench.index.building import Building
 from ragbench.index.dense import VERSION, DenseIndex, build_dense
 from ragbench.index.index import Index, StoredPart
+from ragbench.index.shards import Building
 
 
 def of_source(source: str) -> StoredPart[DenseIndex]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ragbench.index import sharded
-from ragbench.index.building import Building
 from ragbench.index.index import Index, StoredPart
 from ragbench.index.lexical import VERSION, LexicalIndex, build_lexical
+from ragbench.index.shards import Building
 from ragbench.index.texts import lexical_rows
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragbench.index.building import Building
 from ragbench.index.index import Index, StoredPart
+from ragbench.index.shards import Building
 from ragbench.index.vocabulary import VERSION, Vocabulary, build_vocabulary, frequent_terms
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 from ragbench.base.errors import ConfigError
-from ragbench.base.types import CompressionStats, Hit, Query, QueryState
+from ragbench.base.types import CompressionStats, Explanation, Hit, Place, Query, QueryState, Ranking
 from ragbench.corpus.words import readable
 from ragbench.search.engine.context import Context, context
-from ragbench.search.engine.explanation import explanation
-from ragbench.search.engine.hits import first_hits, hits
+from ragbench.search.engine.hits import first_hits, hits, with_children
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.snippet import highlights, snippet
-from ragbench.search.engine.xml_context import in_xml
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.stage import FAILURES, Fact, FallsBack
 
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def xml(self) -> str:
-        """The hits as one text for a language model (`ragbench.search.engine.xml_context`)."""
+        """The hits as one text for a language model (`ragbench.search.engine.answer`)."""
         return in_xml(self.hits, self.filter_results)
 
     def context(self, max_tokens: int) -> Context:
@@ -213,3 +213,90 @@ def _values_in_line(values: Mapping[str, Any]) -> str:
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
     return "; ".join(f"{name} {in_words(value)}" for name, value in values.items() if value != "")
+
+
+def explanation(
+    chunk: int, score: float, pipeline: Pipeline, passed: Sequence[QueryState], index: Index
+) -> Explanation:
+    """The explanation of a hit; `passed` are the states before every stage and after the last."""
+    members, final = with_children(chunk, index.chunks), passed[-1]
+    names = [name for name, _ in pipeline]
+    after = [(name, state.fused) for name, state in zip(names, passed[1:], strict=True) if state.fused is not None]
+    return Explanation(
+        sources=_places(sorted(final.rankings.items()), members),
+        stages=_places(after, members),
+        reasons=_reasons(chunk, score, members, pipeline, passed, index),
+    )
+
+
+def _reasons(
+    chunk: int,
+    score: float,
+    members: Sequence[int],
+    pipeline: Pipeline,
+    passed: Sequence[QueryState],
+    index: Index,
+) -> dict[str, Any]:
+    lexical = [state.rankings["lexical"] for state in passed if "lexical" in state.rankings]
+    rankings = [*lexical, *(each for state in passed for each in _rankings(state))]
+    found = (place.score for ranking in rankings if (place := _place(ranking, members)))
+    reasons: dict[str, Any] = {"base_score": next(found, score), "final_score": score}
+    for (_, stage), before in zip(pipeline, passed, strict=False):
+        if hasattr(stage, "explain"):
+            reasons |= stage.explain(before, index, members[-1])
+    if chunk in passed[-1].guaranteed:
+        reasons["source"] = passed[-1].guaranteed[chunk]
+    return reasons
+
+
+def _rankings(state: QueryState) -> list[Ranking]:
+    return [*state.rankings.values(), *([] if state.fused is None else [state.fused])]
+
+
+def _places(rankings: Sequence[tuple[str, Ranking]], members: Sequence[int]) -> dict[str, Place]:
+    return {name: place for name, ranking in rankings if (place := _place(ranking, members))}
+
+
+def _place(ranking: Ranking, members: Sequence[int]) -> Place | None:
+    """The place of the first of these chunks."""
+    for rank, (chunk, score) in enumerate(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True), start=1):
+        if chunk in members:
+            return Place(rank, score)
+    return None
+
+
+_NOT_IN_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def in_xml(hits: Sequence[Hit], filter_results: int) -> str:
+    """`<filterResults>` with the first `filter_results` hits and `<searchResults>` with the others; ids count through.
+
+    A named note has the way it was named as `matchType`, a hit of the search the date of its file as `modified`. A part
+    without hits is excluded; without any hit there is an empty `<searchResults>`.
+    """
+    named, ranked = hits[:filter_results], hits[filter_results:]
+    parts = []
+    if named:
+        parts.append(_part("filterResults", (_document(hit, "matchType", hit.matches[0]) for hit in named)))
+    if ranked or not named:
+        documents = (_document(hit, "modified", hit.metadata.last_modified) for hit in ranked)
+        parts.append(_part("searchResults", documents))
+    return "\n".join(parts)
+
+
+def _part(name: str, documents: Iterable[str]) -> str:
+    return "\n".join((f"<{name}>", *documents, f"</{name}>"))
+
+
+def _document(hit: Hit, name: str, value: str) -> str:
+    fields = {"id": hit.rank, "title": hit.title, "path": hit.path, name: value}
+    heading = " > ".join(hit.header_path)
+    fields |= {"heading": heading} if heading else {}
+    fields |= {"content": hit.passage}
+    inside = "\n".join(f"<{key}>{escape(_printable(str(text)))}</{key}>" for key, text in fields.items())
+    return f"<document>\n{inside}\n</document>"
+
+
+def _printable(text: str) -> str:
+    """The text without characters that XML cannot hold."""
+    return _NOT_IN_XML.sub("", text)

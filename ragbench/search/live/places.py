@@ -7,11 +7,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from ragbench.base.errors import BenchmarkError, LiveError
+from ragbench.base.files import sha256, why_unreadable
 from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.runs import read_run, trec_eval_order
 from ragbench.corpus.masking import words
 from ragbench.corpus.sections import slug
 
@@ -19,9 +23,13 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
 _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$")
+
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
+
 _ADDRESSES = ("url", "slug", "permalink", "aliases")
+
 SHINGLE, ENOUGH = 4, 0.5
+
 """A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
 
 
@@ -185,3 +193,33 @@ def _winner(votes: Mapping[int, int], n_shingles: int) -> int | None:
     """The chunk with most votes, the first of equals; None when those are fewer than half of the shingles."""
     best = min(votes, key=lambda chunk: (-votes[chunk], chunk), default=None)
     return best if best is not None and votes[best] >= max(1, ENOUGH * n_shingles) else None
+
+
+_Hits = Sequence[tuple[str, float]]
+
+
+def read_run_file(path: str) -> Mapping[str, _Hits]:
+    """By qid, (id, score) in the order of trec_eval. Raises LiveError for a file that is not a run."""
+    return _read(path, _state(path))
+
+
+def run_file_digest(path: str) -> str:
+    """The digest of the file's bytes. Raises LiveError where there is none."""
+    _state(path)
+    return sha256(Path(path).expanduser())
+
+
+def _state(path: str) -> tuple[int, int]:
+    try:
+        facts = Path(path).expanduser().stat()
+    except OSError as error:
+        raise LiveError(f"the run file {path} cannot be read ({why_unreadable(error)})") from None
+    return facts.st_mtime_ns, facts.st_size
+
+
+@lru_cache(maxsize=16)
+def _read(path: str, state: tuple[int, int]) -> Mapping[str, _Hits]:
+    try:
+        return {qid: trec_eval_order(hits) for qid, hits in read_run(Path(path).expanduser()).items()}
+    except BenchmarkError as error:
+        raise LiveError(f"{error}; a run file has lines such as: q1 Q0 doc7 1 12.5 name") from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class WeighByDecisiveness(Checked):
     """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
 
-    Seed 001, "Score-Aware Fusion", with `measure` `_variance` as there: the variance of a source's scores instead of
+    Seed 001, "Score-Aware Fusion", with `measure` `variance` as there: the variance of a source's scores instead of
     decisiveness, at a `threshold` of 0.1. Variances cannot be compared with one threshold, because cosines run from 0.5
     to 0.9 and BM25 scores from 0 to 30; scaled to [0, 1] first, a list with one outstanding hit has the smallest
     variance. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are the

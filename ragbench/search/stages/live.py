@@ -19,8 +19,8 @@ from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
 from ragbench.boundary.capabilities import Capability, Needs
-from ragbench.search.live import objects, run_file
-from ragbench.search.live.places import LiveHit, Places
+from ragbench.search.live import objects
+from ragbench.search.live.places import LiveHit, Places, read_run_file, run_file_digest
 from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
@@ -106,11 +106,11 @@ class LiveRun(Elsewhere):
     @property
     def content(self) -> str:
         """A digest of the file: another run under its name is another arm."""
-        return run_file.content(self.path)
+        return run_file_digest(self.path)
 
     def require_topics(self, qids: Sequence[str]) -> None:
         """Raise LiveError for a run of none of the topics, or a file that is not a run."""
-        run = run_file.read(self.path)
+        run = read_run_file(self.path)
         if not any(qid in run for qid in qids):
             theirs, ours = (", ".join(list(names)[:2]) for names in (run, qids))
             raise LiveError(
@@ -119,12 +119,12 @@ class LiveRun(Elsewhere):
 
     def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
         """The hits of the topic, in the order of trec_eval; none where the run has no such topic."""
-        found = run_file.read(self.path).get(query.qid, ())
+        found = read_run_file(self.path).get(query.qid, ())
         return [LiveHit(name, score=score) for name, score in found[: self.depth]]
 
     def sample(self, places: Places) -> Sequence[LiveHit] | None:
         """The best hits of its topics."""
-        return [LiveHit(name) for hits in run_file.read(self.path).values() for name, _ in hits[:10]]
+        return [LiveHit(name) for hits in read_run_file(self.path).values() for name, _ in hits[:10]]
 
     def describe(self) -> str:
         """The file."""

@@ -15,8 +15,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.extras.remote.artefact_store import POINTER, RemoteStore
-from ragbench.index.artefact import Artefact
-from ragbench.index.artefacts import ArtefactStore
+from ragbench.index.artefacts import Artefact, ArtefactStore
 
 
 def filling(text: str, calls: list[str] | None = None) -> Callable[[Path], None]:

@@ -22,7 +22,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import _cautions
-from ragbench.index.artefact import MANIFEST, manifest_entry
+from ragbench.index.artefacts import MANIFEST, manifest_entry
 from ragbench.results import store
 from ragbench.results.measurements import Measurements
 

@@ -193,7 +193,7 @@ def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
 
 def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ragbench.boundary.capabilities import Capability, needs_below
-    from ragbench.models import hub
+    from ragbench.models import resolve
     from ragbench.models.resolve import EncoderSpec
 
     names = ("own/cached", "own/incomplete", "owner/model")
@@ -201,7 +201,7 @@ def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkey
         (tmp_path / name).mkdir(parents=True)
         for file in files:
             (tmp_path / name / file).touch()
-    monkeypatch.setattr(hub, "cached", lambda name: tmp_path / name if (tmp_path / name).is_dir() else None)
+    monkeypatch.setattr(resolve, "cached", lambda name: tmp_path / name if (tmp_path / name).is_dir() else None)
     needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in names}
     assert needs == {names[0]: Capability.READS, names[1]: Capability.SENDS, names[2]: Capability.SENDS}
 

@@ -23,7 +23,7 @@ from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.opening import load
 from ragbench.extras.ship.verify import same_ranking, verify
-from ragbench.index.artefact import MANIFEST, manifest_entry
+from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 
 def outcomes(folder: Path, **options) -> dict[str, tuple[str, str]]:

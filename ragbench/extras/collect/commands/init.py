@@ -206,9 +206,11 @@ def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
 
 def _known(given: bool, suited: Mapping[str, str]) -> list[str]:
     """What other collections let expect of the arms, in a sentence; nothing where the atlas knows too few of them."""
-    from ragbench.results import predictions
+    from ragbench.results import verdicts
 
-    advice = None if suited else predictions.of_change("recommended", "baseline", "people" if given else "derived")
+    advice = (
+        None if suited else verdicts.prediction_of_change("recommended", "baseline", "people" if given else "derived")
+    )
     return [f"{advice.sentence}; your own queries decide"] if advice else []
 
 

@@ -21,7 +21,7 @@ from ragbench.base.bounds import Checked, Count, Factor, Share
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.benchmark import Topic
-from ragbench.benchmark.personal import personal
+from ragbench.benchmark.search_log import personal
 from ragbench.boundary.json import read_json, read_json_lines, read_text
 
 if TYPE_CHECKING:

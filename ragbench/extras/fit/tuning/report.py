@@ -25,12 +25,12 @@ from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.outcome import PRESET, Tuned
 from ragbench.extras.fit.tuning.space import Parameter, Values, overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
-from ragbench.results.searches import RECORD
+from ragbench.results.store import SEARCH_RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", RECORD)
+FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", SEARCH_RECORD)
 
 
 def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
@@ -244,7 +244,7 @@ def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
 
 def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     """Write the files into the folder of the search."""
-    (tuned.folder / RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
+    (tuned.folder / SEARCH_RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
     frames = {"trials": trials(tuned), "front": front(tuned), "parameters": parameters(tuned)}
     if tuned.folds:
         frames["folds"] = folds(tuned)
@@ -258,7 +258,7 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
     about = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
     about["files"] = {name: files.digest(tuned.folder / name) for name in names}
-    write_sealed(tuned.folder / RECORD, about)
+    write_sealed(tuned.folder / SEARCH_RECORD, about)
 
 
 def _row(trial: Trial, tuned: Tuned) -> dict[str, Any]:

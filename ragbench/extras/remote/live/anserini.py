@@ -23,7 +23,7 @@ from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.suggestions import nearest
 from ragbench.boundary.capabilities import Capability
 from ragbench.boundary.json import read_json
-from ragbench.index import lucene_jar
+from ragbench.index import jvm
 from ragbench.index.jvm import LOCK, java, java_errors, start_jvm
 from ragbench.search.live.places import LiveHit
 
@@ -154,7 +154,7 @@ def _text(document: Any) -> str:
 
 
 def _require_pyserini() -> None:
-    if lucene_jar.whole() is None:
+    if jvm.whole_jar() is None:
         raise LiveError(
             "live=pyserini needs the package pyserini: run `pip install --no-deps pyserini==1.6.0`; without "
             "--no-deps it also installs PyTorch"
