@@ -56,7 +56,7 @@ def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) ->
         (["pols"], "did you mean data pool?"),
         (["calibrat"], "did you mean"),
         (["encoders"], "did you mean compare encoders?"),
-        (["fit"], "takes one of adapter, calibration, weights, order as its first word, got none"),
+        (["fit"], "takes one of adapter, calibration, weights, ranker as its first word, got none"),
         (["fit", "everything"], "got everything"),
     ],
 )

@@ -190,7 +190,7 @@ def with_presets(page: str, presets: Measurements) -> str:
     def replace_mark(mark: re.Match[str]) -> str:
         names = mark[1].split()
         benchmark, n = presets.record["benchmark"], len(presets.values(names[0], PRIMARY, TEST))
-        about = f"{benchmark['name']}: {benchmark['documents']} documents, {n} test topics with an answer."
+        about = f"{benchmark['name']}: {benchmark['documents']} documents and {n} answerable test queries."
         table = markdown(_preset_table(presets, names))
         return f"<!-- presets: {mark[1]} -->\n\n{about}\n\n{table}\n\n<!-- end of presets -->"
 
@@ -216,15 +216,15 @@ def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
             "search": f"`{name}`: {known.experiment(name).description.split(':')[-1].strip().rstrip('.')}",
             "documents": f"{documents:.3f}",
             "passages": f"{passages:.3f}",
-            "documents against the first": "",
-            "passages against the first": "",
+            "change in documents [95% CI]": "",
+            "change in passages [95% CI]": "",
             "verdict": "",
             ARMS["p95"].title: "" if p95 is None else f"{p95:.0f}",
         }
         if name != names[0]:
             of = judged[name]
-            row["documents against the first"] = _change(of, "")
-            row["passages against the first"] = _change(of, "passage_")
+            row["change in documents [95% CI]"] = _change(of, "")
+            row["change in passages [95% CI]"] = _change(of, "passage_")
             row["verdict"] = str(of["verdict"])
         rows.append(row)
     return pd.DataFrame(rows)

@@ -36,20 +36,20 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 
 def add_arms(parser: argparse.ArgumentParser) -> None:
     """`--arm`, any number of times; `ragbench.config.overrides.named_arms` reads them."""
-    words = 'NAME="WORDS"'
+    words = 'NAME="SETTINGS"'
     parser.add_argument(
         "--arm",
         action="append",
         default=[],
         metavar=words,
-        help='an arm by name, such as mine="rerank=on" (repeatable)',
+        help='an arm: a name and its settings, such as mine="rerank=on" (repeatable)',
     )
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
     """What the commands that run arms share: plan, arms, overrides, width, output."""
     parser.add_argument(
-        "--explain-plan", action="store_true", help="say what would be computed and what reused, and stop"
+        "--explain-plan", action="store_true", help="print the steps that would be computed or reused, and exit"
     )
     add_arms(parser)
     add_overrides(parser)
@@ -71,13 +71,13 @@ def add_model(parser: argparse.ArgumentParser, what: str) -> None:
     model.add_argument(
         "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
     )
-    model.add_argument("--model", metavar="NAME", help="its model")
-    model.add_argument("--key-variable", metavar="NAME", help="the environment variable that holds its key")
+    model.add_argument("--model", metavar="NAME", help="name of the model")
+    model.add_argument("--key-variable", metavar="NAME", help="environment variable with its API key")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """`--json` and `--quiet`."""
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON to standard output")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
 
 

@@ -12,44 +12,44 @@ from dataclasses import dataclass
 from ragbench.base import plugins
 
 _GROUPS: Mapping[str, Mapping[str, str]] = {
-    "Find out which ideas help": {
-        "init": "look at a folder of notes and write ragbench.yaml, which later commands read",
-        "run": "measure one configuration, or a sweep of them, on a benchmark",
-        "ablate": "run the arms of a design and judge every proposal",
-        "compare": "compare finished runs, also of other systems; encoders; ways to fuse",
-        "atlas": "what is known of every change from other collections, and what to expect on yours",
+    "Measure and compare": {
+        "init": "inspect a folder of notes and write ragbench.yaml for later commands",
+        "run": "measure one or several configurations on a benchmark",
+        "ablate": "measure the effect of each option with an ablation design",
+        "compare": "compare finished runs, run files of other systems, encoders, or fusion methods",
+        "atlas": "show the effect of each change on other collections, and predict it on yours",
         "report": "write a finished run as one HTML file that opens offline",
-        "studio": "open the workbench in a browser: runs, queries, judgments, searches, experiments",
+        "studio": "open a browser view of runs, queries, judgments, searches and experiments",
     },
     "Understand a search": {
-        "search": "search the collection and see why each hit is there",
-        "diagnose": "say at which stage relevant sections or documents were lost, and what could still be gained",
-        "agents": "tokens and calls that a search saves an agent, by simulated policies",
-        "advise": "say what is worth trying next on a finished run, with the commands",
-        "list": "show experiments, switches, parameters, data and models; a configuration, terms",
+        "search": "search the collection and explain each result",
+        "diagnose": "show at which stage relevant sections or documents were lost, and the possible gain",
+        "agents": "measure the tokens and calls that a search saves simulated agents",
+        "advise": "suggest the next changes for a finished run, with their commands",
+        "list": "list presets, options, parameters, data and models; print a configuration or terms",
     },
     "Improve it": {
         "tune": "search for better parameters on the training queries, confirm them once on the test queries",
-        "fit": "learn from judged topics: calibration, the weights of fusion, an order of the hits",
+        "fit": "train a calibration, fusion weights, a ranker or an adapter on judged queries",
     },
     "Ship it": {
         "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
         "refresh": "re-index changed files in a bundle and report drift",
-        "rollback": "make a bundle answer again as before its latest refresh",
-        "verify": "check on this machine that a bundle still does what was measured",
-        "gate": "compare two runs and fail when the newer one is worse",
-        "serve": "answer searches from a bundle: over HTTP, to editors and agents over MCP",
+        "rollback": "restore the previous index of a refreshed bundle",
+        "verify": "check that a bundle returns the measured results on this machine",
+        "gate": "compare a run with a reference, and fail if it is worse",
+        "serve": "serve a bundle over HTTP, or to editors and agents over MCP",
     },
-    "Topics and judgments": {
-        "data": "check a benchmark, split it, compare two judges, pool what is not judged",
-        "topics": "derive topics from the documents, and show which kinds are short",
+    "Queries and judgments": {
+        "data": "check or split a benchmark, compare two annotators, or pool unjudged results",
+        "topics": "generate queries from documents or logs, and count them by type",
         "judge": "grade a pool and merge the grades",
     },
-    "Keep house": {
+    "Maintain the installation": {
         "index": "build the index artefacts and inspect them",
-        "track": "write finished runs to MLflow from their folders, and open it",
+        "track": "write finished runs to MLflow, and open MLflow",
         "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
-        "completion": "make the shell complete commands, options and overrides",
+        "completion": "print shell code that completes commands, options and settings",
     },
 }
 
@@ -67,15 +67,15 @@ SUMMARY: Mapping[str, str] = {name: line for group in GROUPS.values() for name, 
 
 WORDS: Mapping[str, Mapping[str, str]] = {
     "compare": {
-        "encoders": "several encoders in the same search: quality, time to index and to ask, bytes",
-        "fusions": "ways to fuse the sources of a finished run",
+        "encoders": "several encoders in the same search: quality, indexing time, latency, size",
+        "fusions": "fusion methods on the result lists of a finished run",
         "canary": "two bundles by user searches, from the log of ragbench serve --canary",
     },
-    "data": {"pool": "write the unjudged pairs of runs as a table to fill"},
+    "data": {"pool": "write the unjudged results of runs as a table to fill in"},
     "fit": {
-        "adapter": "a map of the vectors of queries, kept only where questions gain",
+        "adapter": "a query-embedding adapter, saved only if question-style queries improve",
         "calibration": "isotonic calibration on the training queries",
-        "weights": "the weights of fusion on the training queries",
+        "weights": "fusion weights on the training queries",
         "ranker": "a ranker, from your own judged queries or for collections without judgments",
     },
     "list": {
@@ -83,7 +83,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "terms": "the terms of the collection that are nearest to a text (P1)",
     },
     "serve": {"mcp": "answer searches of editors and agents over MCP from a bundle"},
-    "track": {"ui": "open MLflow on the store the runs were written to"},
+    "track": {"ui": "open MLflow with the store that the runs were written to"},
 }
 """The sub-commands of a command, each with one line."""
 

@@ -7,16 +7,16 @@ from dataclasses import asdict
 
 from ragbench.base import console
 
-DESCRIPTION = "Read a finished run and print on one screen what to try next, with the commands."
+DESCRIPTION = "Read a finished run and print the next changes to try, with their commands."
 EXAMPLES = """examples:
   ragbench advise                            the newest run, its best arm
-  ragbench advise @2 --arm baseline          an arm of the run before it
+  ragbench advise @2 --arm baseline          an arm of the previous run
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run and arm."""
-    parser.add_argument("--arm", metavar="ARM", help="an arm of it (default: the best one)")
+    parser.add_argument("--arm", metavar="ARM", help="arm of the run (default: the best arm)")
     console.add_runs(parser, "?")
     console.add_output(parser)
 

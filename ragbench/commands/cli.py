@@ -122,7 +122,9 @@ def _refuse_package(error: ModuleNotFoundError) -> int:
 
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options that every command takes."""
-    parser.add_argument("--verbose", "-v", action="store_true", help="what libraries log, and where an error came from")
+    parser.add_argument(
+        "--verbose", "-v", action="store_true", help="print library logs, and the traceback of an error"
+    )
     parser.add_argument(
         "--trust", action="store_true", help="let ragbench.yaml and the bundle specify servers, programs and classes"
     )
@@ -189,7 +191,7 @@ def _aligned(lines: Mapping[str, str]) -> list[str]:
 def _words_of(command: str) -> str:
     """The sub-commands of a command, for its help."""
     words = WORDS.get(command, {})
-    lines = ["sub-commands:", *_aligned(words), f"ragbench {command} WORD --help explains one", ""]
+    lines = ["sub-commands:", *_aligned(words), f"ragbench {command} SUBCOMMAND --help explains a sub-command", ""]
     return "\n".join(lines) if words else ""
 
 
@@ -204,6 +206,6 @@ def _overview() -> str:
             "",
             "ragbench COMMAND --help explains a command with examples. First run: ragbench run",
             "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
-            "3 too little is known for gate to say, 130 interrupted.",
+            "3 gate is inconclusive (too few queries), 130 interrupted.",
         ]
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
     from ragbench.results.compare import GatheredArms
 
-DESCRIPTION = "Compare finished runs, also run files of other systems, on the benchmark's judgments."
+DESCRIPTION = "Compare finished runs, or run files of other systems, on the benchmark's judgments."
 EXAMPLES = """examples:
   ragbench compare @1                                    the arms of the newest run
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
@@ -28,14 +28,19 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Sources, what to compare, how to print it."""
     console.add_runs(parser, "*")
-    parser.add_argument("--baseline", metavar="ARM", help="the arm to compare with (default: the first)")
-    parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the first run)")
-    parser.add_argument("--split", choices=("train", "test", "all"), help="the topics (default: the first run's)")
-    parser.add_argument("--effects", action="store_true", help="the effects of runs over several collections")
+    parser.add_argument("--baseline", metavar="ARM", help="baseline (default: the first arm)")
+    parser.add_argument(
+        "--measure", metavar="NAME", help="measure to compare at document level (default: the first run's)"
+    )
+    parser.add_argument("--split", choices=("train", "test", "all"), help="query split (default: the first run's)")
+    parser.add_argument("--effects", action="store_true", help="compare the effects of runs on several collections")
     parser.add_argument("--model-grades", metavar="FILE", help="a pool that a model graded (ragbench judge --model)")
     parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the human-graded sample")
     parser.add_argument(
-        "--format", choices=("table", "markdown", "latex", "csv"), default="table", help="of the table that is printed"
+        "--format",
+        choices=("table", "markdown", "latex", "csv"),
+        default="table",
+        help="output format (default: table)",
     )
     console.add_output(parser)
 

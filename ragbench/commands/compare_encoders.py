@@ -8,11 +8,11 @@ from ragbench.base import console
 from ragbench.base.errors import BoundaryError, ConfigError
 from ragbench.boundary.yaml import read_yaml
 
-DESCRIPTION = """Put several encoders into the same search: quality, time to index and to ask, and verdicts.
+DESCRIPTION = """Compare encoders in the same search: quality, indexing time, latency, and verdicts.
 
 An encoder is a folder, a bundled model, draft, owner/model of the hub, or an endpoint (openai:MODEL, ollama:MODEL);
 without one, all bundled models and draft are compared. The search is exp=recommended unless another one is named.
-Prefixes follow from the names of models."""
+The query and passage prefixes of known models are set automatically."""
 EXAMPLES = """examples:
   ragbench compare encoders
   ragbench compare encoders bge-small-en-v1.5 all-MiniLM-L6-v2 data=vault data.corpus=notes data.queries=queries.csv

@@ -13,7 +13,7 @@ from functools import partial
 
 from ragbench.commands import SUMMARY, WORDS, call
 
-DESCRIPTION = "Print the lines that make a shell complete commands, options, experiments and keys."
+DESCRIPTION = "Print the shell code that completes commands, options, presets and keys."
 EXAMPLES = """examples:
   source <(ragbench completion bash)        in this shell; put the line into ~/.bashrc to keep it
   source <(ragbench completion zsh)         the same for zsh, after compinit

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _DECISIONS = 5  # of an arm
-DESCRIPTION = """Say at which stage relevant sections were lost, for all queries of a finished run or for one of them.
+DESCRIPTION = """Show at which stage relevant sections were lost, for all queries of a finished run or for one query.
 
-Documents replace sections where few topics have judged sections. The
-headroom is the gain that an oracle ranking or retrieval would bring to each arm."""
+If few queries have judged sections, it shows lost documents instead. The headroom is the nDCG@10 that each arm would
+gain from a perfect ranking, or from perfect retrieval."""
 EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
-  ragbench diagnose @2 --arms baseline,all              the run before it
+  ragbench diagnose @2 --arms baseline,all              the previous run
   ragbench diagnose --query gate-07 --arms baseline,all
 """
 
@@ -28,7 +28,9 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, arms and query."""
     parser.add_argument("--arms", metavar="ARM,ARM", help="comma-separated arms (default: all of the run)")
-    parser.add_argument("--query", metavar="QID", help="one query, one relevant section or document a row")
+    parser.add_argument(
+        "--query", metavar="QID", help="show one query, with one row for each relevant section or document"
+    )
     console.add_runs(parser, "?")
     console.add_output(parser)
 

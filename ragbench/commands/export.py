@@ -11,12 +11,12 @@ from typing import Any
 from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch (without --load,
-the last three get a file of requests that make them search like this).
+ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch. Without
+--load, the output for the last three is a file of requests that create the same search.
 
-What a format cannot express is listed in the file and here. What the other system will run is measured on the run's
-topics: a loss of more than --max-loss needs --force. A configuration whose gain over the run's first arm (or
---baseline) is not established needs --force, and the export reports it."""
+The file and the output of this command list settings that the format cannot express. ragbench measures the translated
+configuration on the queries of the run: a loss of more than --max-loss needs --force. So does a configuration that is
+not significantly better than the baseline."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
@@ -25,7 +25,7 @@ EXAMPLES = """examples:
   ragbench export @1 --format qdrant --load qdrant://localhost:6333/notes
   ragbench export @1 --format lancedb --load lancedb:///srv/notes
   ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'
-  ragbench export --without-index                     built again where it is used
+  ragbench export --without-index                     the index is rebuilt when the bundle is first used
 then: ragbench verify bundle
 """
 
@@ -42,33 +42,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         metavar="ADDRESS",
-        help="load the search into this server, or folder of LanceDB; env:NAME or file:PATH name what holds an address "
-        "with a password",
+        help="load the search into this server, or LanceDB folder; use env:NAME or file:PATH if the address contains a "
+        "password and is in an environment variable or a file",
     )
-    parser.add_argument("--version", metavar="VERSION", help="of ragdocs: 2026-01 or 2026-08")
-    parser.add_argument("--out", metavar="PATH", type=Path, help="where to write (default: below the run)")
-    parser.add_argument("--baseline", metavar="ARM", help="the arm that it must be better than (default: the first)")
-    parser.add_argument("--force", action="store_true", help="export although its gain is not established")
+    parser.add_argument("--version", metavar="VERSION", help="ragdocs version: 2026-01 or 2026-08")
     parser.add_argument(
-        "--accept-predicted", action="store_true", help="export although its gain is open, if the atlas expects one"
+        "--out", metavar="PATH", type=Path, help="output file or folder (default: in the folder of the run)"
+    )
+    parser.add_argument("--baseline", metavar="ARM", help="arm that it must be better than (default: the first)")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="export an arm whose gain is not significant, or a translation above --max-loss",
+    )
+    parser.add_argument(
+        "--accept-predicted",
+        action="store_true",
+        help="export an arm whose gain is not significant, if other collections predict one",
     )
     parser.add_argument(
         "--max-loss",
         type=float,
         default=0.005,
         metavar="X",
-        help="nDCG@10 that a translation may lose without --force (default 0.005)",
+        help="maximum nDCG@10 loss of a translation without --force (default 0.005)",
     )
     parser.add_argument("--on-expectation", action="store_true", dest="accept_predicted", help=argparse.SUPPRESS)
     parser.add_argument(
-        "--allow-unknown-latency", action="store_true", help="export a significantly better arm of unknown latency"
+        "--allow-unknown-latency",
+        action="store_true",
+        help="export a significantly better arm whose latency is unknown",
     )
     parser.add_argument("--cost-open", action="store_true", dest="allow_unknown_latency", help=argparse.SUPPRESS)
-    parser.add_argument("--without-index", action="store_true", help="leave the index out of a bundle")
+    parser.add_argument("--without-index", action="store_true", help="write a bundle without its index")
     parser.add_argument(
         "--self-contained",
         action="store_true",
-        help="with weights and Lucene, for an install of requirements-serve.txt",
+        help="include model weights and Lucene: the bundle then needs only the packages in requirements-serve.txt",
     )
     console.add_output(parser)
 

@@ -8,11 +8,11 @@ from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError, ResultsError
 
-DESCRIPTION = """Compare a run with a pinned one; exit code 1 when it is worse, 3 when too little is known.
+DESCRIPTION = """Compare a run with a pinned reference: exit code 1 if it is worse, 3 if the result is inconclusive.
 
-It passes when documents and passages are both shown to lose less than the margin, and p95 stays within the budget. It
-fails when one is significantly worse. With too few queries to show either, it prints how many more are needed. The
-reference is pinned in the project, because small losses against the run before would add up."""
+It passes if documents and passages both lose less than the margin, and p95 stays within the budget. It fails if one is
+significantly worse. With too few queries for either, it prints how many more are needed. The reference is pinned in the
+project, because small losses against the previous run would add up."""
 EXAMPLES = """examples:
   ragbench gate --pin @3/recommended                    later runs are compared with this arm
   ragbench gate                                         the newest run's arm of the same name against it
@@ -30,15 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the run to compare with (default: the pinned one) and the one that must not be worse (default: @1), "
         "each a folder, a part of its name, @2 or @2/ARM; settings",
     )
-    parser.add_argument("--pin", metavar="RUN", help="keep this run or arm in the project as the one to compare with")
+    parser.add_argument(
+        "--pin", metavar="RUN", help="store this run or arm in the project as the reference of later gates"
+    )
     for name in ("--baseline", "--candidate"):  # their old names
         parser.add_argument(name, metavar="RUN", help=argparse.SUPPRESS)
-    parser.add_argument("--measure", metavar="NAME", help="the measure of documents (default: that of the baseline)")
+    parser.add_argument("--measure", metavar="NAME", help="measure at document level (default: that of the reference)")
     parser.add_argument(
         "--margin",
         type=float,
         metavar="X",
-        help="the loss that must be ruled out (default: half of statistics.smallest_effect; 0: no significant loss)",
+        help="largest nDCG@10 loss that passes (default: half of statistics.smallest_effect). With 0, only a "
+        "significant loss fails",
     )
     parser.add_argument("--drop", type=float, dest="margin", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
@@ -48,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how much higher p95 may be, as a share (default: the recorded budget in milliseconds)",
     )
     parser.add_argument(
-        "--confidence", metavar="SHARE", type=float, help="confidence level of the test (default: that of the baseline)"
+        "--confidence",
+        metavar="SHARE",
+        type=float,
+        help="confidence level of the test (default: that of the reference)",
     )
     parser.add_argument(
         "--changed-data", action="store_true", help="compare although documents, queries or judgments changed"

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 DESCRIPTION = "Build the index artefacts that a configuration needs, or list or check the artefacts on disk."
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
-  ragbench index exp=all              the same for an experiment
-  ragbench index execution=ray        a large collection by the machines of a Ray cluster
-  ragbench index --rebuild             rebuild it, whatever is there
+  ragbench index exp=all              the same for a preset
+  ragbench index execution=ray        build on the machines of a Ray cluster
+  ragbench index --rebuild             rebuild the artefacts, even if they exist
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
-  ragbench index --check               read every artefact in full; exit code 1 when one is damaged
+  ragbench index --check               read every artefact in full; exit code 1 if one is corrupted
 """
 
 

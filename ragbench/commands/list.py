@@ -13,17 +13,17 @@ from ragbench.base.extensions import Kind
 from ragbench.base.files import Damaged
 from ragbench.config.catalogue import Catalogue, label
 
-DESCRIPTION = "Show what there is: experiments, switches, parameters with their defaults, data, models, plug-ins, runs."
+DESCRIPTION = "List presets, options, parameters with their defaults, data, models, plug-ins and runs."
 EXAMPLES = """examples:
-  ragbench list                      experiments, switches, data and models
+  ragbench list                      presets, options, data and models
   ragbench list switches
   ragbench list parameters p6        every key that begins with p6
   ragbench list experiments --json
   ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
-  ragbench list runs                 finished and interrupted runs, and the command that continues those
+  ragbench list runs                 finished and interrupted runs, with the command that resumes each
   ragbench list --markdown           all of it as one page, docs/configuration.md
   ragbench list switches --markdown  the table of docs/optional-features.md
-  ragbench list --conformance        the requirements of the seeds and what shows them, docs/research/conformance.md
+  ragbench list --conformance        the page docs/research/conformance.md
 """
 
 _KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")
@@ -33,10 +33,14 @@ _Rows = list[dict[str, Any]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
-    parser.add_argument("kind", nargs="?", choices=_KINDS, help=f"what to show (default: {', '.join(_UNASKED)})")
-    parser.add_argument("prefix", nargs="?", default="", help="only what begins with this, such as p6 or index.")
-    parser.add_argument("--markdown", action="store_true", help="print the reference page, or the table of switches")
-    parser.add_argument("--conformance", action="store_true", help="print what the seeds require, and what shows it")
+    parser.add_argument("kind", nargs="?", choices=_KINDS, help=f"objects to list (default: {', '.join(_UNASKED)})")
+    parser.add_argument("prefix", nargs="?", default="", help="show only names with this prefix, such as p6 or index.")
+    parser.add_argument("--markdown", action="store_true", help="print the reference page, or the table of options")
+    parser.add_argument(
+        "--conformance",
+        action="store_true",
+        help="print the requirements of the source documents, and the evidence for each",
+    )
     console.add_output(parser)
 
 

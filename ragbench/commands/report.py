@@ -12,20 +12,18 @@ from ragbench.base.files import write_text
 DESCRIPTION = "Write a finished run as one HTML file that opens offline: verdicts, figures, every query, methods text."
 EXAMPLES = """examples:
   ragbench report                                     the newest run, as report.html in its folder
-  ragbench report @2 --out report-A.html              the run before it, another place
+  ragbench report @2 --out report-A.html              the previous run, into another file
   ragbench report 3f2a...                             an MLflow run by its id
-  ragbench report --picture pareto.svg                also quality against time as a picture
+  ragbench report --picture pareto.svg                also a plot of quality against latency
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run, and where to write."""
     console.add_runs(parser, "?")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="output file (default: report.html in the folder)")
     parser.add_argument(
-        "--out", metavar="FILE", type=Path, help="the file to write (default: report.html in the folder)"
-    )
-    parser.add_argument(
-        "--picture", metavar="FILE", type=Path, help="also draw quality against time as SVG into this file"
+        "--picture", metavar="FILE", type=Path, help="also write a plot of quality against latency to this SVG file"
     )
     console.add_output(parser)
 

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Measure one configuration on a benchmark, or with -m every combination of a sweep, side by side.
 
-Without an experiment or a switch it compares the baseline with the recommended search and reports if the gain is real;
-inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
+Without a preset or an option it compares the baseline with the recommended search and reports whether the gain is
+significant; inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
 
-Without split=, both forms use the test topics. -m explores on the train topics, or on all topics where there are fewer
-than 100. The first comparison on queries can adopt; later ones are exploratory, and --confirm tests what you
-choose on queries not used before."""
+Without split=, both forms use the test queries; -m uses the training queries, or all if there are fewer than 100. Only
+the first comparison on a set of queries can end in adopt. Later comparisons on them are exploratory: use --confirm to
+test the arm that you choose on unused queries."""
 EXAMPLES = """examples:
   ragbench run                                   is the recommended search better than the baseline?
   ragbench run data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
-  ragbench run exp=phase3                       an experiment
+  ragbench run exp=phase3                       a preset
   ragbench run exp=phase3 p6=off dense.depth=50  the same with changes
-  ragbench run -m exp=baseline,phase1,all       arms that share work, with verdicts against the first
+  ragbench run -m exp=baseline,phase1,all       arms that share work, with verdicts against the first one, the baseline
   ragbench run -m p6=on,off fuse.k=20,60         every combination
-  ragbench run -m exp=baseline,phase1 split=test   confirm on the test topics
-  ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     arms by name; words outside are shared by all
-  ragbench run latency.enabled=false split=train  baseline and recommended: quality only, on the training topics
+  ragbench run -m exp=baseline,phase1 split=test   on the test queries
+  ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     two arms; settings outside --arm apply to both
+  ragbench run latency.enabled=false split=train  baseline and recommended: quality only, on the training queries
   ragbench run --remeasure-latency @1            re-measure the latency of the newest run, on a quieter machine
-  ragbench run --confirm @1/recommended          one arm against the first, on queries not compared on before
-  ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also the response time when queries queue
+  ragbench run --confirm @1/recommended          one arm against the baseline, on unused queries
+  ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also measure response time under load
 """
 
 
@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remeasure-latency", metavar="RUN", help="re-measure the latency of a finished run")
     parser.add_argument("--time-again", dest="remeasure_latency", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
-        "--confirm", metavar="RUN/ARM", help="compare this arm with the first of its run on queries not used before"
+        "--confirm",
+        metavar="RUN/ARM",
+        help="compare this arm with its run's baseline, on queries that have not been compared on before",
     )
     console.add_experiment(parser)
 

@@ -16,7 +16,7 @@ EXAMPLES = """examples:
   ragbench search "rotate keys" exp=lexical_v3 --phrasing "renew credentials" --term "#security"
   ragbench search "what changed" exp=lexical_v3 --after 2026-01-01
   ragbench search "clock skew" exp=librarian_hybrid --mode rerank
-  ragbench search "notes about [[clocks]]" exp=lexical_v3 --xml     as one text for a language model
+  ragbench search "notes about [[clocks]]" exp=lexical_v3 --xml     as XML for a language model
   ragbench search "rotate a key" --max-tokens 2000                  cited passages within a token budget
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
@@ -26,23 +26,24 @@ _MODES = ("keyword", "semantic", "hybrid", "rerank")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The query, overrides and output options."""
-    parser.add_argument("query", help="what to search for")
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="how many hits (default 10)")
+    parser.add_argument("query", help="text to search for")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="number of results (default 10)")
     parser.add_argument("--hypothesis", metavar="TEXT", help="hypothetical document to embed (HyDE)")
     parser.add_argument(
         "--phrasing", action="append", metavar="TEXT", help="another phrasing of the query (repeatable)"
     )
     parser.add_argument("--term", action="append", metavar="WORD", help="a salient word or #tag (repeatable)")
-    parser.add_argument("--after", metavar="DATE", help="answer with the notes from this date on")
-    parser.add_argument("--before", metavar="DATE", help="answer with the notes before this date")
+    parser.add_argument("--after", metavar="DATE", help="return only documents from this date on")
+    parser.add_argument("--before", metavar="DATE", help="return only documents before this date")
     parser.add_argument(
         "--mode",
         choices=_MODES,
-        help="lexical, dense, hybrid, or dense re-ranked by keywords (default: SEARCH_MODE, else the pipeline)",
+        help="lexical, dense or hybrid retrieval, or dense re-ranked by keywords (default: the variable "
+        "SEARCH_MODE, or the pipeline)",
     )
-    parser.add_argument("--all", action="store_true", help="return everything that is found, up to 100 hits")
+    parser.add_argument("--all", action="store_true", help="return all results, up to 100")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
-    parser.add_argument("--xml", action="store_true", help="print the hits as one text for a language model")
+    parser.add_argument("--xml", action="store_true", help="print the results as XML for a language model")
     parser.add_argument(
         "--max-tokens", type=int, metavar="N", help="print the passages that fit into N tokens, as cited markdown"
     )

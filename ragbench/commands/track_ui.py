@@ -12,9 +12,9 @@ import time
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, TrackingError, redacted
 
-DESCRIPTION = """Open MLflow on the store that the runs were written to, on this machine only.
+DESCRIPTION = """Open MLflow with the store that the runs were written to, on this machine only.
 
-Of every arm it has the parameters, the measures, the files and the data; arms are compared side by side."""
+MLflow shows the parameters, measures, files and data of each arm, and compares arms side by side."""
 EXAMPLES = """examples:
   ragbench track ui
   ragbench track ui --port 5005 paths.results=/data/results

@@ -98,7 +98,7 @@ def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> No
     ("line", "offered"),
     [
         ("ragbench voc", set()),  # an old name is offered no longer
-        ("ragbench fit ", {"adapter", "calibration", "weights", "order"}),
+        ("ragbench fit ", {"adapter", "calibration", "weights", "ranker"}),
         ("ragbench list te", {"terms"}),
         ("ragbench list p", {"parameters", "plugins"}),
         ("ragbench fit ranker --coll", {"--collections"}),

@@ -85,7 +85,7 @@ def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
     written = with_presets(page, results)
     assert "old" not in written and written.endswith("<!-- end of presets -->\n\nMore.\n")
     assert "| `baseline`: Content-only BM25, plain dense retrieval, reciprocal rank fusion |" in written
-    assert "\n\nphases: 19 documents, 2 test topics with an answer.\n\n| search |" in written
+    assert "\n\nphases: 19 documents and 2 answerable test queries.\n\n| search |" in written
     assert written.count("inconclusive") == 1, "the first is compared with nothing"
     assert with_presets(written, results) == written, "a second time changes nothing"
 

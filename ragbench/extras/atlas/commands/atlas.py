@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from ragbench.extras.atlas.tables import Atlas
 
-DESCRIPTION = """What is known of every change from other collections, and what it lets you expect on yours.
+DESCRIPTION = """Show the measured effect of each change on other collections, and predict its effect on yours.
 
-Without an action it prints one screen. It prints predictions from other collections: your own queries decide."""
+Without an action it prints one screen. A prediction is not a verdict: measure on your own queries to decide."""
 EXAMPLES = """examples:
-  ragbench atlas                             every change: where it helped, what to expect on a new collection
+  ragbench atlas                             every change: its effects, and the prediction for a new collection
   ragbench atlas --questions people          by real user questions only
   ragbench atlas --base baseline             presets against the baseline
-  ragbench atlas show recommended            a change by collection, and what its effect varies with
+  ragbench atlas show recommended            effects of one change by collection, and their moderators
   ragbench atlas add @1                      add your run: later predictions use it
   ragbench atlas fetch --out collections     documentation from published packages, pinned and checked
   ragbench atlas measure collections/collections.yaml --groups switches recommended
@@ -34,11 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The action, what it takes, and options."""
     parser.add_argument("action", nargs="?", default="screen", metavar="ACTION", help=f"{', '.join(_ACTIONS)}")
     parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, runs, names, files")
-    parser.add_argument("--questions", choices=("people", "authors", "derived"), help="only topics of this kind")
+    parser.add_argument("--questions", choices=("people", "authors", "derived"), help="only queries of this kind")
     parser.add_argument("--base", metavar="PRESET", help="plain_hybrid (default), baseline or recommended")
-    parser.add_argument("--groups", nargs="+", metavar="GROUP", default=(), help="of measure: only these groups")
-    parser.add_argument("--kind", metavar="KIND", default="documentation", help="of add: the kind of documents")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="of fetch, measure and page: where to write")
+    parser.add_argument(
+        "--groups", nargs="+", metavar="GROUP", default=(), help="measure: only these groups of changes"
+    )
+    parser.add_argument(
+        "--kind", metavar="KIND", default="documentation", help="add: kind of the documents (default: documentation)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="fetch, measure, page: output folder")
     console.add_output(parser)
 
 

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
 
 DESCRIPTION = (
-    "Look after a benchmark: check it for what makes numbers wrong, split its topics, compare two judges, see what is "
-    "not judged."
+    "Check a benchmark for errors that distort results, split its queries, compare two annotators, or show how many "
+    "results are not judged."
 )
 EXAMPLES = """examples:
-  ragbench data check                                lint; exit code 1 when there are errors
+  ragbench data check                                exit code 1 if there are errors
   ragbench data check data=native data.corpus=notes data.qrels=my-qrels
-  ragbench data split --write                        new train and test halves into topics.jsonl
+  ragbench data split --write                        new train and test splits into topics.jsonl
   ragbench data agreement --second other.qrels       Krippendorff's alpha and Cohen's kappa
   ragbench data describe                             counts by type, split and area
-  ragbench data power                                the smallest difference each split can show
-  ragbench data judged @1                            Judged@10 of every arm, and what share of the relevant is judged
+  ragbench data power                                the minimum detectable effect of each split
+  ragbench data judged @1                            Judged@10 of each arm, and the judged share of relevant sections
   ragbench data judged --systems lexical_only,dense_only
-  ragbench data comparisons                          which arms were compared on these queries, and what is unused
+  ragbench data comparisons                          earlier comparisons, and the unused queries
 """
 
 
@@ -46,19 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--write", action="store_true", help="split: write the splits into topics.jsonl")
     parser.add_argument("--seed", metavar="N", type=int, default=13, help="split: seed (default 13)")
-    parser.add_argument("--second", metavar="FILE", help="agreement: the second judge's qrels")
+    parser.add_argument("--second", metavar="FILE", help="agreement: the second annotator's qrels")
     parser.add_argument("--run", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--systems", metavar="ARM,ARM", help="judged: arms to estimate completeness from (default: all)"
     )
     parser.add_argument(
-        "--depth", metavar="N", type=int, default=10, help="judged: how many hits of each to look at (default 10)"
+        "--depth", metavar="N", type=int, default=10, help="judged: number of results of each arm (default 10)"
     )
     parser.add_argument(
         "words",
         nargs="*",
         metavar="run|key=value",
-        help="power, judged: the run to look at (default: @1, the newest); settings",
+        help="power, judged: a run (default: @1, the newest); settings",
     )
     console.add_output(parser)
 

@@ -10,9 +10,7 @@ from ragbench.base import console
 from ragbench.base.files import write_text
 from ragbench.base.numbers import counted
 
-DESCRIPTION = (
-    "Write the pairs of query and section that runs return and that have no judgment, best first, as a CSV to fill."
-)
+DESCRIPTION = "Write the results of runs that have no judgment, best first, as a CSV file to fill in."
 EXAMPLES = """examples:
   ragbench data pool results/runs/A                       every arm of a run, 20 deep, into pool.csv
   ragbench data pool results/runs/A other.trec --depth 10 --out todo.csv
@@ -24,11 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Runs, depth and where to write."""
     console.add_runs(parser, "*")
     parser.add_argument(
-        "--depth", metavar="N", type=int, default=20, help="how deep to look into each run (default 20)"
+        "--depth", metavar="N", type=int, default=20, help="number of results of each query and arm (default 20)"
     )
-    parser.add_argument("--out", default="pool.csv", metavar="FILE", help="the file to write (default pool.csv)")
-    parser.add_argument("--replace", action="store_true", help="write over grades in an existing file")
-    parser.add_argument("--by-topic", action="store_true", help="keep the pairs of a topic together")
+    parser.add_argument("--out", default="pool.csv", metavar="FILE", help="output file (default pool.csv)")
+    parser.add_argument("--replace", action="store_true", help="overwrite an existing file and its grades")
+    parser.add_argument("--by-topic", action="store_true", help="group the pairs by query")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Inspect a folder of notes and its queries, print a summary, and write ragbench.yaml for later commands.
 
-It holds the data, the arms that `ragbench run` measures, the budget and where results go. Notes without queries get
-known-item topics from their own texts (topics: derived). With --live, the search that runs today is the first arm: it
-is asked one query, and where its answer has the hits is proposed."""
+The file specifies the data, the arms that `ragbench run` measures, the latency budget and the results folder. For notes
+without queries, synthetic queries are generated from their texts (topics: derived). With --live, your current search is
+the baseline: ragbench sends it one query, and proposes which part of the response contains the results."""
 EXAMPLES = """examples:
   ragbench init notes             asks at most three questions
   ragbench init notes --yes       asks nothing
@@ -39,14 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The folder, answers given as options, output options."""
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the folder of notes (default: this one)")
     parser.add_argument("--queries", type=Path, metavar="FILE", help="CSV or JSONL with the column text")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="a search log, of which queries are made")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="search log to sample queries from")
     parser.add_argument(
         "--live",
         metavar="URL",
-        help="the search of today, with {query} where the query belongs: it becomes the first arm",
+        help="URL of your current search, with the placeholder {query}: it becomes the baseline",
     )
-    parser.add_argument("--yes", "-y", action="store_true", help="ask nothing, take what is proposed")
-    parser.add_argument("--replace", action="store_true", help="write over an existing ragbench.yaml")
+    parser.add_argument("--yes", "-y", action="store_true", help="accept all suggestions without asking")
+    parser.add_argument("--replace", action="store_true", help="overwrite an existing ragbench.yaml")
     console.add_output(parser)
 
 

@@ -16,10 +16,12 @@ from ragbench.base.numbers import counted
 if TYPE_CHECKING:
     from ragbench.base.types import Document
 
-DESCRIPTION = "Grade a pool with the keys 0 to 3, stop and go on at any time, and merge the grades into the judgments."
+DESCRIPTION = (
+    "Grade a pool with the keys 0 to 3, which you can stop and resume, or merge the grades into the judgments."
+)
 EXAMPLES = """examples:
   ragbench judge pool.csv                    keys: 0 1 2 3 grade, s skip, u undo, q quit
-  ragbench judge pool.csv --endpoint http://localhost:11434/v1 --model NAME    a model grades, and a sample is yours
+  ragbench judge pool.csv --endpoint http://localhost:11434/v1 --model NAME   a model grades it, you grade a sample
   ragbench judge pool.csv --merge data=vault data.corpus=notes data.queries=queries.csv data.qrels=my-qrels
   ragbench judge pool.csv --merge data=native data.corpus=notes data.qrels=my-qrels
 """
@@ -30,9 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pool", help="a CSV that `ragbench data pool` wrote")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
-    parser.add_argument("--sample", type=int, default=20, metavar="N", help="queries for an annotator (default: 20)")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=20,
+        metavar="N",
+        help="number of queries that a human also grades, to check the model (default: 20)",
+    )
     parser.add_argument("--seed", metavar="N", type=int, default=13, help="seed of the sample (default 13)")
-    parser.add_argument("--replace", action="store_true", help="write over the grades of a model")
+    parser.add_argument("--replace", action="store_true", help="overwrite the grades of a model")
     parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
     parser.add_argument(
         "--into-builtin", action="store_true", help="with data=builtin: change the judgments that come with ragbench"

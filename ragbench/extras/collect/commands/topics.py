@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 HUMAN, DERIVED = "human", "derived"
 VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
 """The arms of `validate` where none are named."""
-DESCRIPTION = "Show the topics of a collection and which kinds are short, or make topics."
+DESCRIPTION = "Show which query types of a collection have too few queries (topics), or generate queries."
 EXAMPLES = """examples:
-  ragbench topics                                      how many there are of each kind, and how many are missing
-  ragbench topics derive data=vault data.corpus=notes  known-item topics from the documents, into topics.jsonl
+  ragbench topics                                      number of queries of each type, and how many are missing
+  ragbench topics derive data=vault data.corpus=notes  synthetic queries from the documents, into topics.jsonl
   ragbench topics derive data=vault data.corpus=notes topics.limit=100 topics.kinds=[description,link]
   ragbench topics from-log searches.jsonl data=vault data.corpus=notes   user queries, sampled by frequency
   ragbench topics from-log export.csv --limit 200 --tail 0.3 --least-sessions 3
@@ -37,9 +37,9 @@ EXAMPLES = """examples:
                                                        questions of an issue tracker, judged by the pages linked there
   ragbench topics draft --endpoint http://localhost:11434/v1 --model NAME data=vault data.corpus=notes
   ragbench topics find-evidence                       possible answers, found by lexical search and links
-  ragbench topics validate --against human             do derived topics lead to the same conclusions as yours?
+  ragbench topics validate --against human             do synthetic queries lead to the same conclusions as yours?
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
-  ragbench topics perturb --kinds typos,keywords      what arms lose on variants of the same queries
+  ragbench topics perturb --kinds typos,keywords      loss of each arm on variants of the same queries
 then: ragbench run -m exp=baseline,phase1 data=vault data.corpus=notes topics=derived
 or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
 """
@@ -52,30 +52,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence); threads: the folder"
     )
-    parser.add_argument("--replace", action="store_true", help="write over an existing file")
-    parser.add_argument("--limit", type=int, metavar="N", help="topics to make (default 100; derive: topics.limit)")
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of what is drawn (default 13)")
+    parser.add_argument("--replace", action="store_true", help="overwrite an existing file")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="number of queries to generate (default 100; derive: topics.limit)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed for sampling (default 13)")
     parser.add_argument(
         "--against",
         default=HUMAN,
         metavar="human|RUN",
         help="validate: the topics that the data comes with (default), or a run on human-written queries",
     )
-    parser.add_argument("--depth", type=int, default=5, metavar="N", help="find-evidence: sections of a topic (5)")
+    parser.add_argument(
+        "--depth", type=int, default=5, metavar="N", help="find-evidence: number of sections for each query (default 5)"
+    )
     parser.add_argument(
         "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
     )
     console.add_model(parser, "draft: the language model; sections of the documents are sent to it")
     threads = parser.add_argument_group("threads")
     threads.add_argument(
-        "--site", metavar="URL", help="where the documents are published; links below it are judgments"
+        "--site", metavar="URL", help="base URL of the published documents; links to it become judgments"
     )
     threads.add_argument("--redirects", metavar="FILE", help="lines `OLD NEW` of paths that have moved")
-    threads.add_argument("--per-page", type=int, default=5, metavar="N", help="topics of one page at most (default 5)")
+    threads.add_argument(
+        "--per-page", type=int, default=5, metavar="N", help="maximum number of queries for each page (default 5)"
+    )
     log = parser.add_argument_group("from-log")
-    log.add_argument("--tail", type=float, default=0.25, metavar="SHARE", help="of queries asked once (default 0.25)")
-    log.add_argument("--least-sessions", type=int, default=1, metavar="N", help="that asked a query (default 1)")
-    log.add_argument("--least-clicks", type=int, default=2, metavar="N", help="on a relevant document (default 2)")
+    log.add_argument(
+        "--tail",
+        type=float,
+        default=0.25,
+        metavar="SHARE",
+        help="share of the sample for queries that were sent only once (default 0.25)",
+    )
+    log.add_argument(
+        "--least-sessions", type=int, default=1, metavar="N", help="minimum number of sessions with a query (default 1)"
+    )
+    log.add_argument(
+        "--least-clicks",
+        type=int,
+        default=2,
+        metavar="N",
+        help="minimum number of clicks on a relevant document (default 2)",
+    )
     console.add_output(parser)
 
 

@@ -6,21 +6,27 @@ import argparse
 
 from ragbench.base import console
 
-DESCRIPTION = """Compare ways to fuse the sources of a finished run, over what they found: nothing is searched again.
+DESCRIPTION = """Compare fusion methods on the result lists of a finished run, without searching again.
 
-Those of the stage `fuse` can be turned on; those of ranx, where it is installed (pip install "ragbench[fusion]"), are
-the methods of the literature; with --fitted also those that learn. Over the training topics of the run."""
+It uses the training queries of the run. The methods are those of the stage `fuse`, which you can turn on, and those of
+ranx if it is installed (pip install "ragbench[fusion]"). With --fitted, trained methods are included."""
 EXAMPLES = """examples:
   ragbench run exp=recommended split=train && ragbench compare fusions
-  ragbench compare fusions @2 --arm recommended                 the run before the newest
+  ragbench compare fusions @2 --arm recommended                 the previous run
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run and arm, how many folds."""
-    parser.add_argument("--arm", metavar="ARM", help="the arm whose sources are fused (default: the last)")
-    parser.add_argument("--fitted", action="store_true", help="also what learns on other folds: minutes, not seconds")
-    parser.add_argument("--folds", type=int, default=5, metavar="N", help="folds for what is fitted (default 5)")
+    parser.add_argument("--arm", metavar="ARM", help="arm whose retrievers are fused (default: the last)")
+    parser.add_argument(
+        "--fitted",
+        action="store_true",
+        help="also compare trained methods, by cross-validation (takes minutes instead of seconds)",
+    )
+    parser.add_argument(
+        "--folds", type=int, default=5, metavar="N", help="number of cross-validation folds for --fitted (default 5)"
+    )
     console.add_runs(parser, "?")
     console.add_output(parser)
 

@@ -9,9 +9,9 @@ from ragbench.commands import WORDS
 
 _WORDS = ", ".join(WORDS["fit"])
 
-DESCRIPTION = """Learn from judged topics, and report the gain on held-out queries.
+DESCRIPTION = """Train part of a search on judged queries, and report the gain on held-out queries.
 
-What is learned becomes an option of the configuration with --write, or overrides to type."""
+With --write, the result is saved as an option of the configuration. Otherwise the settings that use it are printed."""
 EXAMPLES = """examples:
   ragbench fit adapter exp=recommended --write mine
   ragbench fit calibration --write mine              for calibration=mine
@@ -22,7 +22,9 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to fit."""
-    parser.add_argument("words", nargs="*", metavar="what|key=value", help=f"one of {_WORDS}, then its words")
+    parser.add_argument(
+        "words", nargs="*", metavar="what|key=value", help=f"sub-command ({_WORDS}), then its arguments"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from ragbench.evidence.statistics import Comparison
     from ragbench.extras.fit.adapter import AdapterSpec, Learned
 
-DESCRIPTION = """Learn from judged queries a query-embedding adapter (a low-rank map), and report its gain.
+DESCRIPTION = """Train a query-embedding adapter (a low-rank map) on judged queries, and report its gain.
 
-It
-is kept only if it significantly improves the held-out queries and the question-style ones among them: an adapter
-trained on text copied from pages helps such queries, but may hurt real questions. Else nothing is learned and nothing
-is changed. Passages are not embedded again."""
+It is saved only if it significantly improves the held-out queries, and also those of them that are questions: an
+adapter trained on text copied from pages helps such queries, but may hurt real questions. Passages are not embedded
+again."""
 EXAMPLES = """examples:
   ragbench fit adapter exp=recommended                print its gain
-  ragbench fit adapter exp=recommended --write mine   keep it, and print the word that uses it
-  ragbench fit adapter exp=recommended --no-test      leave the test topics unread
+  ragbench fit adapter exp=recommended --write mine   save it, and print the setting that uses it
+  ragbench fit adapter exp=recommended --no-test      do not use the test queries
 """
 COMMAND = "fit adapter"
 """The name of this command in the record of comparisons."""
@@ -33,11 +32,11 @@ COMMAND = "fit adapter"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How, where to keep it, overrides and output options."""
-    parser.add_argument("--rank", type=int, metavar="N", help="of the map (default 16)")
-    parser.add_argument("--epochs", type=int, metavar="N", help="of learning (default 12)")
+    parser.add_argument("--rank", type=int, metavar="N", help="rank of the low-rank map (default 16)")
+    parser.add_argument("--epochs", type=int, metavar="N", help="number of training epochs (default 12)")
     parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
-    parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
-    parser.add_argument("--write", metavar="NAME", help="keep the adapter under a name")
+    parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test queries")
+    parser.add_argument("--write", metavar="NAME", help="save the adapter as an option with this name")
     console.add_overrides(parser)
     console.add_output(parser)
 

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
 
-Prints, for held-out queries, how well the calibrations work and what P10 would drop with each."""
+Prints, for held-out queries, how well the calibrations work and how many results P10 would drop with each."""
 EXAMPLES = """examples:
   ragbench fit calibration                         fit and print the overrides that use it
-  ragbench fit calibration --best-of dense         let the best cosine decide whether there is an answer
-  ragbench fit calibration --max-loss 0.05         also fit the threshold of P10 that drops 5% of relevant hits at most
-  ragbench fit calibration exp=recommended calibration=evidence   fit what speaks for an answer, on near misses
-  ragbench fit calibration exp=phase1 --write mine   keep it as conf/calibration/mine.yaml, for calibration=mine
+  ragbench fit calibration --best-of dense         estimate from the best cosine whether there is an answer
+  ragbench fit calibration --max-loss 0.05         also fit the P10 threshold that drops at most 5% of relevant results
+  ragbench fit calibration exp=recommended calibration=evidence   fit answer evidence, on unanswerable queries
+  ragbench fit calibration exp=phase1 --write mine   save it as conf/calibration/mine.yaml, for calibration=mine
 """
 _STAGE = "calibration"
 
@@ -43,10 +43,12 @@ _STAGE = "calibration"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to fit, where to keep it, overrides and output options."""
     parser.add_argument(
-        "--best-of", metavar="SOURCE", help="also fit whether there is an answer, by this source's best score"
+        "--best-of",
+        metavar="SOURCE",
+        help="also fit the probability that a query has an answer, from this retriever's best score",
     )
     parser.add_argument(
-        "--depth", type=int, default=20, metavar="N", help="hits of each query to learn from (default 20)"
+        "--depth", type=int, default=20, metavar="N", help="number of results of each query to train on (default 20)"
     )
     parser.add_argument(
         "--threshold", metavar="X", type=float, default=0.3, help="the P10 threshold to report on (default 0.3)"
@@ -55,9 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-loss",
         type=float,
         metavar="SHARE",
-        help="also fit the P10 threshold that loses this share of relevant hits",
+        help="also fit the P10 threshold that drops at most this share of relevant results",
     )
-    parser.add_argument("--write", metavar="NAME", help="keep the fit as an option of the configuration")
+    parser.add_argument("--write", metavar="NAME", help="save the calibration as an option with this name")
     console.add_overrides(parser)
     console.add_output(parser)
 

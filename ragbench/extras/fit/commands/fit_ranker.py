@@ -26,25 +26,26 @@ if TYPE_CHECKING:
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.rank import Rank
 
-DESCRIPTION = """Train
+DESCRIPTION = """Train a ranker (LambdaMART) on judged queries, and report its gain.
 
-a ranker on judged queries (LambdaMART), and report its gain. With --collections, one for collections without judgments,
-learned from several judged ones and measured on each site without it. Without, one for this collection: prints the gain
-on held-out queries, a learning curve, the gain on held-out folders, what the model reads, and one confirmation on the
-test topics. It starts from the order that is configured (`rank`), and nothing is kept unless the gain is significant.
---from-fusion starts from the fused order and keeps every order that is better than fusion on held-out queries, even by
-chance."""
+By default the ranker is for this collection. The command prints the gain on held-out queries and on held-out folders, a
+learning curve, the most important features, and one confirmation on the test queries. Training starts from the
+configured `ranker`, and the result is saved only if the gain is significant. --from-fusion starts from the fused
+ranking and also saves a ranker whose gain over fusion is not significant.
+
+With --collections, the ranker is for collections without judgments. It is trained on several judged collections, and
+its gain on each site is measured with that site held out."""
 EXAMPLES = """examples:
-  ragbench fit ranker exp=recommended --write mine    learn more from your topics, for ranker=mine
+  ragbench fit ranker exp=recommended --write mine    train on your queries, for ranker=mine
   ragbench fit ranker --from-fusion --write mine      train for a pipeline that fuses, and report the gain
-  ragbench run -m ranker=off,mine split=test           its verdict on the test topics, with time
-  ragbench fit ranker --no-test                       leave the test topics unread
+  ragbench run -m ranker=off,mine split=test           its verdict on the test queries, with latency
+  ragbench fit ranker --no-test                       do not use the test queries
   ragbench fit ranker --collections sites.yaml exp=recommended ranker=off
   ragbench fit ranker --collections sites.yaml exp=recommended ranker=off --write questions --sheet DATASHEET.md
 sites.yaml lists collections; paths are relative to it:
   - name: uv-docs
     words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
-    weight: 1          # how much a topic counts; also kind, site, split, about (facts for the data sheet)
+    weight: 1          # weight of each query; also kind, site, split, about (facts for the data sheet)
 """
 COMMAND = "fit ranker"
 """The name of this command in the record of comparisons."""
@@ -52,19 +53,26 @@ COMMAND = "fit ranker"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What from, how, where to keep it, overrides and output options."""
-    parser.add_argument("--collections", metavar="FILE", help="a YAML list of judged collections to learn from")
-    parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `rank`")
+    parser.add_argument("--collections", metavar="FILE", help="YAML list of judged collections to train on")
+    parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `ranker`")
     parser.add_argument("--anew", action="store_true", dest="from_fusion", help=argparse.SUPPRESS)  # its old name
-    parser.add_argument("--depth", type=int, default=100, metavar="N", help="hits of each query to order (default 100)")
     parser.add_argument(
-        "--rounds", type=int, metavar="N", help="trees (default 80 of each model; own topics: up to 200)"
+        "--depth", type=int, default=100, metavar="N", help="number of results to order for each query (default 100)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        metavar="N",
+        help="number of trees (default: 80 for each model; up to 200 for your own queries)",
     )
     parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
-    parser.add_argument("--recency", action="store_true", help="let it use the age of your documents")
-    parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test topics")
-    parser.add_argument("--write", metavar="NAME", help="keep the order as an option of the configuration")
+    parser.add_argument("--recency", action="store_true", help="also use the age of documents as a feature")
+    parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test queries")
+    parser.add_argument("--write", metavar="NAME", help="save the ranker as an option with this name")
     parser.add_argument(
-        "--without", action="store_true", help="with --collections and --write: keep NAME-without-SITE for every site"
+        "--without",
+        action="store_true",
+        help="with --collections and --write: also save a ranker trained without each site, as NAME-without-SITE",
     )
     parser.add_argument("--sheet", metavar="FILE", help="with --collections: write a data sheet in markdown")
     console.add_overrides(parser)

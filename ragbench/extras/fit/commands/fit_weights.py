@@ -8,7 +8,7 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import interval
 
-DESCRIPTION = """Learn the weights of fusion on the training queries, and report the gain on held-out queries.
+DESCRIPTION = """Train fusion weights on the training queries, and report the gain on held-out queries.
 
 Maximises nDCG@10 of the fused ranking, before any later stage."""
 EXAMPLES = """examples:
@@ -19,7 +19,9 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How many mixtures, overrides and output options."""
-    parser.add_argument("--draws", type=int, default=100, metavar="N", help="mixtures to try (default 100)")
+    parser.add_argument(
+        "--draws", type=int, default=100, metavar="N", help="number of random weight vectors to try (default 100)"
+    )
     console.add_overrides(parser)
     console.add_output(parser)
 

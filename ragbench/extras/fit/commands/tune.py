@@ -7,15 +7,15 @@ import shlex
 
 from ragbench.base import console
 
-DESCRIPTION = """Search for better parameters on the training topics; confirm the winner once on the test topics.
+DESCRIPTION = """Search for better parameters on the training queries; confirm the best ones once on the test queries.
 
 Nested cross-validation estimates how much of the gain is due to chance. The same command continues a search that was
-stopped; a larger tune.trials continues a finished one. conf/tune/ defines what is varied and in which range."""
+stopped; a larger tune.trials continues a finished one. conf/tune/ defines the parameters and their ranges."""
 EXAMPLES = """examples:
-  ragbench tune exp=all                                                200 trials for nDCG@10, and as many in 5 folds
-  ragbench tune exp=all tune.processes=2                               two processes search side by side
+  ragbench tune exp=all                                                200 trials, and 200 in each of 5 folds
+  ragbench tune exp=all tune.processes=2                               two parallel processes
   ragbench tune exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency
-  ragbench tune exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a budget for the p95 of a query, no folds
+  ragbench tune exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a p95 latency budget, no folds
   ragbench tune p6=on 'tune=[fuse,p6]'                                  only parameters of fusion and re-ranking
   ragbench tune exp=phase1 --arm deep="rerank=on rerank.depth=50"      begin from this arm, too
   ragbench tune exp=all '+tune.space.dense.depth={low: 20, high: 200}' one more parameter

@@ -11,8 +11,8 @@ from ragbench.base.numbers import with_interval
 
 DESCRIPTION = """Print which of two bundles users prefer, from the log of `ragbench serve --canary`.
 
-In a share of the searches both bundles put documents into one list, in turns. A search is won by the bundle more of
-whose documents were opened; the difference of wins is printed with its 95% interval over sessions."""
+In a share of the searches, the results of both bundles are interleaved in one list. The bundle with more opened
+documents wins the search. The command prints the difference in wins with a 95% CI over sessions."""
 EXAMPLES = """examples:
   ragbench serve bundle --canary bundle2 --share 5% --log searches.jsonl
   ragbench compare canary searches.jsonl

@@ -14,11 +14,11 @@ from ragbench.extras.ship.address import engines, place
 if TYPE_CHECKING:
     from ragbench.extras.ship.refresh import Refreshed, Refresher
 
-DESCRIPTION = """Take changed, new and deleted files into a bundle without a new experiment.
+DESCRIPTION = """Update a bundle with changed, new and deleted files, without a new experiment.
 
-Only what is new is embedded. The new generation is complete before it replaces the one that answers, and the
-golden queries are replayed. How far documents and answers have moved from what was measured is printed and kept in the
-bundle. A file that cannot be read keeps its earlier version and is named."""
+Only new text is embedded. The new index generation is complete before it replaces the current one, and the golden
+queries are replayed. The drift from the measured documents and results is printed and stored in the bundle. If a file
+cannot be read, its earlier version stays, and a warning names it."""
 EXAMPLES = """examples:
   ragbench refresh bundle                       from the folder that the bundle names
   ragbench refresh bundle --corpus ~/notes
@@ -30,11 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, its documents, output options."""
     parser.add_argument("bundle", type=place, help="the folder or SQLite file that ragbench export wrote")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
-    parser.add_argument("--watch", action="store_true", help="go on, and refresh whenever a file changes")
+    parser.add_argument("--watch", action="store_true", help="keep running, and refresh whenever a file changes")
     parser.add_argument(
-        "--allow-shrink", action="store_true", help="refresh although over half of the documents are gone"
+        "--allow-shrink", action="store_true", help="refresh even if more than half of the documents are gone"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model")
+    parser.add_argument("--threads", type=int, metavar="N", help="number of threads for one model call")
     console.add_output(parser)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ragbench.base import console
 
-DESCRIPTION = """Make a bundle answer again as before its latest refresh, without reading documents or building.
+DESCRIPTION = """Restore the index that a bundle had before its latest refresh, without reading or indexing documents.
 
-What answered before becomes a new generation with a higher number. A second rollback takes the first one back; with
---to, which you can repeat after an interruption, it changes nothing. Stop what refreshes the bundle before: it would
-take the same documents in again."""
+The restored index becomes a new generation with a higher number. A second rollback undoes the first one. `--to N` is
+idempotent, so you can repeat it after an interruption. First stop any process that refreshes the bundle: it would index
+the same documents again."""
 EXAMPLES = """examples:
   ragbench rollback bundle
   ragbench rollback bundle --to 4

@@ -31,11 +31,11 @@ replace its folder by renaming, never write into it."""
 EXAMPLES = """examples:
   ragbench serve bundle
   ragbench serve bundle --port 8080 --watch
-  ragbench serve bundle --watch --corpus ~/notes        a changed note is found a moment later
+  ragbench serve bundle --watch --corpus ~/notes        index changed notes within moments
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
   ragbench serve bundle --canary bundle2 --share 5% --log searches.jsonl   then: ragbench compare canary searches.jsonl
   ragbench serve --engine 'postgres://localhost/docs?schema=notes'
-  ragbench serve notes.sqlite                           a learned order is put on top of the hits of the file
+  ragbench serve notes.sqlite                           a ranker re-orders the results of the file
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute      behind a proxy with TLS
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--canary", type=Path, metavar="BUNDLE2", help="a second bundle that takes part in a share of the searches"
     )
     parser.add_argument(
-        "--share", metavar="SHARE", default="5%", help="of the searches that --canary takes part in (default 5%%)"
+        "--share", metavar="SHARE", default="5%", help="share of searches that --canary takes part in (default 5%%)"
     )
     add_http(parser)
     add_limits(parser)
@@ -64,20 +64,33 @@ def add_http(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and limits of a request over HTTP."""
     add_address(parser, 8000)
     parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="answer only callers with a token of this file, one on a line"
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="accept only callers with a token of this file, one on each line",
     )
     parser.add_argument("--rate", metavar="N/TIME", help="rate limit per token, such as 600/minute")
     parser.add_argument(
-        "--max-body", type=int, default=65_536, metavar="BYTES", help="size of a request (default 65536)"
+        "--max-body", type=int, default=65_536, metavar="BYTES", help="maximum size of a request body (default 65536)"
     )
     parser.add_argument(
-        "--per-client", type=int, default=32, metavar="N", help="searches of one caller at once (default 32)"
+        "--per-client",
+        type=int,
+        default=32,
+        metavar="N",
+        help="maximum number of parallel searches for one caller (default 32)",
     )
     parser.add_argument(
-        "--drain", type=float, default=0.0, metavar="SECONDS", help="answer on after SIGTERM, not ready (default 0)"
+        "--drain",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="time to keep serving after SIGTERM, while /readyz returns 503 (default 0)",
     )
-    parser.add_argument("--json-log", action="store_true", help="log requests and messages as JSON, a line each")
-    parser.add_argument("--traces", action="store_true", help="send spans to OpenTelemetry, where OTEL_* variables say")
+    parser.add_argument("--json-log", action="store_true", help="log requests and messages as JSON lines")
+    parser.add_argument(
+        "--traces", action="store_true", help="send OpenTelemetry spans to the server in the OTEL_* variables"
+    )
 
 
 def add_address(parser: argparse.ArgumentParser, port: int) -> None:
@@ -93,7 +106,7 @@ def add_address(parser: argparse.ArgumentParser, port: int) -> None:
         metavar="N",
         type=int,
         default=port,
-        help=f"port to listen on, 0 for any that is free (default {port})",
+        help=f"port to listen on, 0 for any free port (default {port})",
     )
 
 
@@ -105,19 +118,28 @@ def url_of(arguments: argparse.Namespace, bound: socket) -> str:
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """The options that `serve` and `mcp` share."""
-    parser.add_argument("--max-top", type=int, default=100, metavar="N", help="hits of one answer (default 100)")
     parser.add_argument(
-        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time of one request (default 10)"
-    )
-    parser.add_argument("--queue", type=int, default=64, metavar="N", help="requests that may wait (default 64)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="threads that search (default 1)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of one call of a model (default: all CPUs)")
-    parser.add_argument("--watch", action="store_true", help="load the bundle again whenever it changes")
-    parser.add_argument(
-        "--corpus", type=Path, metavar="PATH", help="with --watch, take in files of this folder as they change"
+        "--max-top", type=int, default=100, metavar="N", help="maximum number of results for one search (default 100)"
     )
     parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="add what is asked, shown and read to a .jsonl file (default: nothing)"
+        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="maximum time for one request (default 10)"
+    )
+    parser.add_argument(
+        "--queue", type=int, default=64, metavar="N", help="maximum number of waiting requests (default 64)"
+    )
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of search threads (default 1)")
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="number of threads for one model call (default: all CPUs)"
+    )
+    parser.add_argument("--watch", action="store_true", help="reload the bundle whenever it changes")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="PATH", help="with --watch, also index files of this folder when they change"
+    )
+    parser.add_argument(
+        "--log",
+        type=Path,
+        metavar="FILE",
+        help="append queries, results and opened documents to a .jsonl file (default: no log)",
     )
 
 

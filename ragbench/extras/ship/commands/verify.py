@@ -14,20 +14,20 @@ from ragbench.extras.ship.address import place
 if TYPE_CHECKING:
     pass
 
-DESCRIPTION = """Check on this machine that a bundle still answers as measured; exit code 1 when it does not.
+DESCRIPTION = """Check that a bundle returns the measured results on this machine; exit code 1 if it does not.
 
-Replays its golden queries and compares ids and scores; looks for its models, documents and index; times its queries."""
+It replays the golden queries and compares ids and scores, checks models, documents and index, and measures latency."""
 EXAMPLES = """examples:
   ragbench verify bundle
   ragbench verify bundle --corpus ~/notes --latency-tolerance 1.0     p95 may be twice as high here
-  ragbench verify bundle --no-latency --json                          in a CI whose machines vary
+  ragbench verify bundle --no-latency --json                          in CI on machines of varying speed
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, what to compare with, output options."""
     parser.add_argument("bundle", type=place, help="the folder that ragbench export wrote")
-    parser.add_argument("--corpus", type=Path, metavar="PATH", help="where the documents lie on this machine")
+    parser.add_argument("--corpus", type=Path, metavar="PATH", help="folder of the documents on this machine")
     parser.add_argument(
         "--latency-tolerance",
         type=float,
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="how much higher p95 may be (default 0.5: half)",
     )
-    parser.add_argument("--no-latency", action="store_true", help="do not time queries")
+    parser.add_argument("--no-latency", action="store_true", help="do not measure latency")
     console.add_output(parser)
 
 

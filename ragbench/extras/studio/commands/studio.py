@@ -8,10 +8,10 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.extras.ship.commands.serve import add_address, url_of
 
-DESCRIPTION = """Open the workbench in a browser: rank runs, compare queries, give judgments, search, start experiments.
+DESCRIPTION = """Open the studio in a browser: rank runs, compare queries, judge results, search, start experiments.
 
 Answers only this machine unless --host names another address, and only callers with the token in the printed address.
-Settings (key=value) choose the results folder and what is searched, as in other commands."""
+Settings (key=value) choose the results folder and the collection to search, as in other commands."""
 EXAMPLES = """examples:
   ragbench studio
   ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
@@ -25,15 +25,19 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and overrides."""
     add_address(parser, 8150)
-    parser.add_argument("--read-only", action="store_true", help="nothing can be judged, started or written")
+    parser.add_argument("--read-only", action="store_true", help="disable judging, starting and writing")
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a name that a proxy asks by; repeat for more"
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept requests for this host name, for example from a proxy (repeatable)",
     )
     parser.add_argument(
-        "--allow-commands", action="store_true", help="forms may name programs to start, and classes to import"
+        "--allow-commands", action="store_true", help="let forms specify programs to start and Python classes to import"
     )
     parser.add_argument(
-        "--behind-proxy", action="store_true", help="a proxy before this --host encrypts what other machines send"
+        "--behind-proxy", action="store_true", help="declare that a proxy in front of --host encrypts remote traffic"
     )
     parser.add_argument("--browser", action="store_true", help="open the address in the default browser")
     console.add_overrides(parser)
