@@ -41,6 +41,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.slow
 def test_every_option_composes() -> None:
     wrong = []
     for choice in CHOICES:

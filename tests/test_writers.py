@@ -31,7 +31,6 @@ WRITERS = {
     "index/terms.py": DRAFT,
     "index/vocabulary.py": DRAFT,
     "models/draft.py": ATOMIC,
-    "tracking/write.py": TEMPORARY,
 }
 
 

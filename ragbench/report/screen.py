@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import fewest
 from ragbench.base.numbers import counted, with_interval
 from ragbench.config.catalogue import label
+from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY
@@ -88,7 +89,7 @@ def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     if net:
         samples = results.arm_tables(arms.LATENCY, ("arm", "qid", "total"), others=True)
         by_arm = dict(list((samples["total"] - samples[WAITED]).groupby(samples["arm"])))
-        p95 = [float(by_arm[arm].quantile(0.95)) for arm in results.arms]
+        p95 = [p95_of(by_arm[arm].to_numpy()) for arm in results.arms]
     low, high = (f"{row[f'latency_{end}']:+.0f}" for end in ("low", "high"))
     how = f"{NET}, because the machine was busy" if net else "wall-clock time" + ", on a busy machine" * busy
     return f"p95 {p95[0]:.0f} -> {p95[1]:.0f} ms: {row['latency_ms']:+.0f} ms [{low}, {high}], 95% CI; {how}"

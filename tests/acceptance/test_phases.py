@@ -212,7 +212,7 @@ def test_auth_finds_authentication_and_nonsense_nothing_in_every_preset_of_the_s
     assert [handbook.docnos(text, *words) for text in ("zzz qqq", "qwerty asdf")] == [[], []]
 
 
-@pytest.mark.parametrize("count", [12, 500])
+@pytest.mark.parametrize("count", [12, pytest.param(500, marks=pytest.mark.slow)])
 def test_nonsense_finds_nothing_among_few_and_many_notes(
     workplace: Path, models: Models, tmp_path: Path, count
 ) -> None:

@@ -73,7 +73,6 @@ def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str) -> None:
 SLOW = """
 import sys, time
 from pathlib import Path
-from ragbench.index import artefact
 from ragbench.index.artefacts import ArtefactStore
 
 def build(folder):

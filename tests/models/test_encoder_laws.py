@@ -17,7 +17,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=["onnx", "torch", "local", "cached"])
+@pytest.fixture(params=["onnx", pytest.param("torch", marks=pytest.mark.slow), "local", "cached"])
 def encoder(request: pytest.FixtureRequest, encoders: dict[str, Encoder]) -> Encoder:
     return encoders[request.param]
 

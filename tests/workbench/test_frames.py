@@ -235,6 +235,7 @@ def test_a_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_
     assert experiment.pipelines["staged"] == staged.pipeline
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow")
