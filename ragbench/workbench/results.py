@@ -59,7 +59,7 @@ class Results(files.Measurements):
             The results.
 
         Raises:
-            ResultsError: There is no finished run.
+            ResultsError: The folder has no finished run.
         """
         found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
         return cls.of(found)
