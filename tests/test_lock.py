@@ -264,8 +264,8 @@ def test_the_part_of_lucene_analyses_as_the_whole(tmp_path: Path) -> None:
     text = "The getUserById calls of C++, v3.1.2, Häuser und Türen, кошки"
     program = f"""
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer
-from ragbench.index.jvm import find
-print(find().name, [analyze(analyzer(name), {text!r}) for name in ANALYZERS])
+from ragbench.index.jvm import lucene_jar
+print(lucene_jar().name, [analyze(analyzer(name), {text!r}) for name in ANALYZERS])
 """
     said = [
         subprocess.run(each, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[0]
