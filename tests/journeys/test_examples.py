@@ -66,6 +66,7 @@ ORDER = (
     "verify, serve, serve mcp, studio",
 )
 ELSEWHERE = {
+    "agents": "tests/extras/ship/commands/test_agents.py",
     "ablate": "tests/experiment/test_ablate.py",
     "compare canary": "tests/extras/ship/serving/test_canary.py",
     "fit": "tests/extras/fit/commands/test_fit.py",
