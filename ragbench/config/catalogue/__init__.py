@@ -90,7 +90,7 @@ CLASSES = {
 }
 """What gives a section its keys and defaults; some sections have those of their kind."""
 
-_FITTED = ("calibration", "rank")
+_FITTED = ("calibration", "ranker")
 """Groups to which a project can add options: what `ragbench fit --write` writes."""
 _NO_SWITCHES = ("data", "exp", "tune")
 _TEXT = "tag:yaml.org,2002:str"

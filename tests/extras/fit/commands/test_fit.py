@@ -180,3 +180,12 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
 def test_other_words_are_refused(capsys, words: list[str], said: str) -> None:
     assert cli.main(["fit", *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_ranker_written_in_a_project_is_an_option_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
+    shipped = dict(composition.compose(["exp=recommended"]).pipeline)["ranker"]
+    monkeypatch.chdir(tmp_path)
+    written = option_file.write_order("mine", shipped, "A copy.")
+    assert {path.parent for path in written} == {tmp_path / "conf" / "ranker"}
+    assert dict(composition.compose(["exp=recommended", "ranker=mine"]).pipeline)["ranker"].trees == shipped.trees
