@@ -88,14 +88,17 @@ class Forecast:
     @property
     def steps(self) -> list[Step]:
         """The steps of a run at the current load, for its progress."""
-        embedding = [Step("embedding", each.arm, each.seconds or 0.0) for each in self.passes if each.missing]
-        steps = [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
-        return [replace(step, seconds=step.seconds * self.pace) for step in steps]
+        return [replace(step, seconds=step.seconds * self.pace) for step in self._quiet_steps]
 
     @property
     def seconds(self) -> float:
         """All of it on a quiet machine."""
-        return sum(step.seconds for step in self.steps) / self.pace + _REST
+        return sum(step.seconds for step in self._quiet_steps) + _REST
+
+    @property
+    def _quiet_steps(self) -> list[Step]:
+        embedding = [Step("embedding", each.arm, each.seconds or 0.0) for each in self.passes if each.missing]
+        return [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
 
     @property
     def sentence(self) -> str:

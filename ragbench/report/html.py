@@ -423,7 +423,7 @@ def environment(results: Measurements) -> list[tuple[str, str]]:
         ("Python", described["python"]),
         ("Packages", ", ".join(f"{name} {version}" for name, version in sorted(described["packages"].items()))),
         *[("Model", f"{name}, SHA-256 {digest}") for name, digest in models],
-        ("Processor", f"{described['processor']}, {described['cpus']} cores"),
+        ("CPU", f"{described['processor']}, {described['cpus']} cores"),
         (
             "Memory",
             f"{described['memory_bytes'] / 2**30:.0f} GiB, peak use {record['peak_memory_bytes'] / 2**20:.0f} MiB",
