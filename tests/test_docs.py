@@ -225,17 +225,16 @@ def test_every_page_is_reached_from_the_readme() -> None:
     assert set(PAGES) <= seen
 
 
-def test_every_switch_is_on_the_page_of_optional_features_with_its_parameters() -> None:
-    text = (ROOT / "docs" / "optional-features.md").read_text(encoding="utf-8")
+def test_every_switch_is_on_the_page_of_configuration_with_its_parameters() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     found = catalogue.read()
-    assert configuration_page.features(found) in text, "write the table of `ragbench list switches --markdown` into it"
-    everywhere = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page != GENERATED)
+    assert configuration_page.switches(found) in page, "run: ragbench list --markdown > docs/configuration.md"
     for group in found.switches:
-        row = f"| [`{group.name}`](configuration.md#{group.name})"
-        rows = [line for line in text.splitlines() if line.startswith(row)]
-        assert rows or f"`{group.name}=" in everywhere, f"{group.name} has no page"
-        for parameter in group.parameters if rows else ():
-            assert f"`{parameter.key}` ({parameter.short})".replace("|", "\\|") in rows[0], parameter
+        section = re.split(r"^##", page.partition(f"\n### {group.name}\n")[2], maxsplit=1, flags=re.M)[0]
+        for parameter in group.parameters:
+            assert f"| `{parameter.key}` | `{parameter.short}` |" in section, parameter
+    text = (ROOT / "docs" / "optional-features.md").read_text(encoding="utf-8")
+    assert "(configuration.md#switches)" in text
     effects = text.partition("<!-- effects -->")[2].partition("<!-- end of effects -->")[0]
     proposals = [group.name for group in found.switches if group.name in catalogue.ALIASES]
     assert len(proposals) == 13

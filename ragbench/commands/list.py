@@ -22,7 +22,7 @@ EXAMPLES = """examples:
   ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
   ragbench list runs                 finished and interrupted runs, with the command that resumes each
   ragbench list --markdown           all of it as one page, docs/configuration.md
-  ragbench list switches --markdown  the table of docs/optional-features.md
+  ragbench list switches --markdown  its table of options
   ragbench list --conformance        the page docs/research/conformance.md
 """
 
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
         from ragbench.report import configuration_page
 
         if arguments.kind == "switches":
-            print(configuration_page.features(found))
+            print(configuration_page.switches(found))
         else:
             print(configuration_page.document(found, BUNDLED), end="")
         return 0
