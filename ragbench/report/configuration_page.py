@@ -87,8 +87,10 @@ def _section(parameter: Parameter) -> str:
 
 def _spaces(spaces: Sequence[Option]) -> Iterator[str]:
     if spaces:
-        yield "## Search spaces\n\nThe parameters that `ragbench tune` varies, from `conf/tune.yaml`. "
-        "For example, `tune=[p6,fuse]` selects two spaces."
+        yield (
+            "## Search spaces\n\nThe parameters that `ragbench tune` varies, from `conf/tune.yaml`. "
+            "For example, `tune=[p6,fuse]` selects two spaces."
+        )
         yield _table(
             ("space", "parameters", "key", "values"),
             (
