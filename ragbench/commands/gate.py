@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError, ResultsError
+
+if TYPE_CHECKING:
+    from ragbench.config.settings import Settings
 
 DESCRIPTION = """Compare a run with a pinned reference: exit code 1 if it is worse, 3 if the result is inconclusive.
 
@@ -89,19 +93,25 @@ def main(arguments: argparse.Namespace) -> int:
         file = project.pin(pinned.folder)
         console.say(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
         return 0
-    first, second = ([*named, "@1"] if named else [arguments.baseline or _pinned(), arguments.candidate or "@1"])[:2]
+    if not named:
+        named = [arguments.baseline or _pinned(settings), arguments.candidate or "@1"]
+    first, second = [*named, "@1"][:2]
     baseline = measured_arm.find(find(first, settings, console.say))
     candidate = measured_arm.find(find(second, settings, console.say), like=baseline.name)
     checks = gate(baseline, candidate, limits)
     return show(checks, arguments.json)
 
 
-def _pinned() -> str:
-    """The folder that the project compares with. ConfigError where none is pinned, ResultsError if it is gone."""
+def _pinned(settings: Settings) -> str:
+    """Return the folder of the pinned run. ConfigError if none is pinned, ResultsError if it or every run is gone."""
     from ragbench.config import project
+    from ragbench.results import store
 
     found = project.find()
     if found is None or found.gate is None:
+        newest = store.latest(settings.results)
+        if len(store.finished_runs(settings.results)) == 1:
+            raise ConfigError(f"{newest.name} is the only run: ragbench gate --pin @1, then run again and compare")
         raise ConfigError("no run is pinned to compare with: ragbench gate --pin @2, or name it: ragbench gate @2 @1")
     if not found.gate.exists():
         raise ResultsError(f"the run pinned in {found.file} is gone ({found.gate}): ragbench gate --pin RUN")

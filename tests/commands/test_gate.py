@@ -74,12 +74,12 @@ def test_a_pinned_run_is_what_later_runs_are_compared_with(
     """Each run loses .03, surely and less than the margin: against the run before all pass, against the pin not."""
     monkeypatch.chdir(tmp_path)
     words = [f"paths.results={tmp_path}"]
-    assert cli.main(["gate", *words]) == 2
-    assert "ragbench gate --pin @2" in capsys.readouterr().err
-    folders = [
-        write_results(tmp_path / "runs" / f"{number}", {"arm": [value - 0.03 * number for value in VALUES]})
-        for number in range(3)
-    ]
+    folders = []
+    for number, said in enumerate(("no results below", "is the only run: ragbench gate --pin @1", "gate --pin @2")):
+        assert cli.main(["gate", *words]) == 2
+        assert said in capsys.readouterr().err
+        arm = {"arm": [value - 0.03 * number for value in VALUES]}
+        folders.append(write_results(tmp_path / "runs" / f"{number}", arm))
     (tmp_path / "ragbench.yaml").write_text("# ours\nseed: 13\narms:\n  one: exp=baseline\n", encoding="utf-8")
     assert cli.main(["gate", "--pin", str(folders[0]), *words]) == 0
     written = (tmp_path / "ragbench.yaml").read_text(encoding="utf-8")
