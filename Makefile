@@ -4,7 +4,6 @@
 # make test-all   install and run all tests, as CI does
 PYTHON ?= python3
 BIN := .venv/bin
-IN_PROCESS := benchmark corpus engine evaluation evidence extras/fit/tuning extras/ship/serving extras/systems index live models report stages workbench
 
 # uv installs where it is on the PATH, else pip. TORCH_INDEX=URL takes PyTorch from another index, such as that of its CPU builds.
 UV := $(shell command -v uv 2>/dev/null)
@@ -32,7 +31,7 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 	$(INSTALL) -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run lab test test-slow test-all random notebooks outputs check bench faults screens screenshots screenshot site
+.PHONY: install run lab test test-slow test-all notebooks outputs check bench faults screens screenshots screenshot site
 install: .venv/installed
 
 run: .venv/runs
@@ -44,8 +43,9 @@ lab: .venv/lab
 # Tests start many processes: compiled modules are kept, also where PYTHONDONTWRITEBYTECODE is set.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Two processes, a file of tests to each in turn. The last lines have the CPU time of all of them.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two processes, a file of tests to each in turn; SEED=<number> runs them in that random order. The last lines have the
+# CPU time of all of them.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile $(if $(SEED),-p randomly --randomly-seed=$(SEED))
 
 test: .venv/installed
 	$(PYTEST)
@@ -57,10 +57,6 @@ test-slow: .venv/installed
 test-all: .venv/installed
 	$(PYTEST) -m "" tests tests/bench
 
-# The same in a random order, or only TESTS; it prints its seed, and SEED=<number> repeats that order.
-random: .venv/installed
-	$(PYTEST) -v -p randomly $(if $(SEED),--randomly-seed=$(SEED)) $(TESTS)
-
 notebooks: .venv/installed
 	$(BIN)/python -m pytest -p nbmake --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
 
@@ -70,12 +66,10 @@ outputs: .venv/installed
 	$(BIN)/jupyter nbconvert --log-level WARN --to notebook --execute --inplace \
 		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
-# The last line: tests that depend on those before them, in rooms whose tests start no commands; about four minutes.
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) random TESTS="$(IN_PROCESS:%=tests/%)"
 
 bench: .venv/installed
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
