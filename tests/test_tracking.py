@@ -124,6 +124,9 @@ def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, f
         first = {"ndcg_at_5", "mrr", "recall_at_10", "recall_at_100", "precision_at_5"}
         first |= {"p50_ms", "p95_ms", "index_bytes"}
         names = {"map", "success_at_1", "judged_at_10", "unjudged_at_10", "silence", "ndcg_at_10.factual"}
+        names |= {
+            f"passage_{name}_at_2000tokens" for name in ("useful", "duplicate", "folderpollution", "typepollution")
+        }
         names |= {"p99_ms", "dense_p95_ms", "response_p95_ms_at_50_qps", "saturation_qps"}
         assert first | {f"rest/{name}" for name in names} <= set(logged)
         assert 8 <= len([name for name in logged if not name.startswith("rest/")]) <= 15

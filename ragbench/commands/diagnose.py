@@ -17,7 +17,8 @@ _DECISIONS = 5  # of an arm
 DESCRIPTION = """Show at which stage relevant sections were lost, for all queries of a finished run or for one query.
 
 If few queries have judged sections, it shows lost documents instead. The headroom is the nDCG@10 that each arm would
-gain from a perfect ranking, or from perfect retrieval."""
+gain from a perfect ranking, or from perfect retrieval. A context is what fits into `context_tokens`; its pollution is
+the share from folders, or document types, without a relevant section."""
 EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
   ragbench diagnose @2 --arms baseline,all              the previous run
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
-    from ragbench.evaluation import diagnosis, headroom
+    from ragbench.evaluation import contexts, diagnosis, headroom
     from ragbench.report import evidence, tables
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
@@ -50,13 +51,14 @@ def main(arguments: argparse.Namespace) -> int:
     for arm in arms:
         if arm not in known:
             raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(known)}")
-    fates, room = (frame[frame["arm"].isin(arms)] for frame in (evidence.fates(loaded), evidence.headroom(loaded)))
+    frames = (evidence.fates(loaded), evidence.headroom(loaded), evidence.contexts(loaded))
+    fates, room, tokens = (frame[frame["arm"].isin(arms)] for frame in frames)
     if not len(fates):
         raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment, or it is old")
     unit = diagnosis.unit(fates)
     if arguments.query:
         fates = fates[fates["qid"] == arguments.query]
-        room = room[room["qid"] == arguments.query]
+        room, tokens = (frame[frame["qid"] == arguments.query] for frame in (room, tokens))
         if fates.empty:
             raise ResultsError(f"query '{arguments.query}' has no relevant {unit.removesuffix('s')} in {folder}")
         if arguments.json:
@@ -66,6 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
         console.print_table(shown, f"Query {arguments.query}")
     elif arguments.json:
         kinds = {"fates": fates, "headroom": headroom.summary(room), "lost topics": headroom.lost_topics(room)}
+        kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
         console.print_json({name: frame.to_dict(orient="records") for name, frame in kinds.items()})
         return 0
     else:
@@ -74,6 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
         console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms))
     if len(room):
         tables.show_headroom(room)
+    tables.show_contexts(loaded, tokens)
     return 0
 
 

@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   ragbench gate                                         the newest run's arm of the same name against it
   ragbench gate @2/phase1 @1/phase1                     two arms
   ragbench gate results/runs/A results/runs/B --margin 0.01 --latency-tolerance 0.5
+  ragbench gate --max-pollution 0.3                     fails if over 30% of a context is from the wrong folders
 """
 
 
@@ -61,6 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="confidence level of the test (default: that of the reference)",
     )
     parser.add_argument(
+        "--max-pollution",
+        type=float,
+        metavar="SHARE",
+        help="largest share of a context that may come from folders, or from document types, without a relevant "
+        "section (default: not checked)",
+    )
+    parser.add_argument(
         "--changed-data", action="store_true", help="compare although documents, queries or judgments changed"
     )
     console.add_output(parser)
@@ -80,6 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
             arguments.latency_tolerance,
             arguments.confidence,
             arguments.changed_data,
+            arguments.max_pollution,
         )
     named, overrides = split_words(arguments.words)
     by_option = [name for name in (arguments.baseline, arguments.candidate) if name]

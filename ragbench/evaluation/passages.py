@@ -51,11 +51,6 @@ def recall_within(tokens: int) -> str:
     return f"Recall@{tokens}tokens"
 
 
-def useful_within(tokens: int) -> str:
-    """Return the name of a measure: the token share, within a budget, of hits that cover a new relevant part."""
-    return f"Useful@{tokens}tokens"
-
-
 @dataclass(frozen=True)
 class Passages:
     """The hits of an index as units: what each covers, and how long it is."""
@@ -74,6 +69,18 @@ class Passages:
             if chunk not in self._lengths:
                 self._lengths[chunk] = self.count_tokens(self.table.text(chunk))
         return sum(self._lengths[chunk] for chunk in chunks)
+
+    def within(self, state: QueryState, budget: int) -> list[int]:
+        """The chunks that are returned for the first hits that fit into a token budget."""
+        found: list[int] = []
+        spent = 0
+        for chunk in state.fused.chunks.tolist() if state.fused is not None else ():
+            returned = state.contexts.get(chunk, (chunk,))
+            spent += self.tokens(returned)
+            if spent > budget:
+                break
+            found += returned
+        return found
 
     def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> _Parts:
         """The sections that some chunks overlap; with `quotes`, the quotes of which one chunk covers at least half."""
@@ -96,8 +103,8 @@ class Passages:
 def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
     """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within token budgets.
 
-    The budgets are `BUDGETS` and `budget`, at which the share of useful tokens is measured too. Only of topics with a
-    relevant part. `Unjudged@10` counts hits that cover no judged part.
+    The budgets are `BUDGETS` and `budget`. Only of topics with a relevant part. `Unjudged@10` counts hits that cover no
+    judged part.
     """
     import pandas as pd
 
@@ -112,7 +119,6 @@ def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchm
             UNJUDGED: sum(gain is None for gain in answer.gains) / DEPTH,
             TOKENS: float(answer.tokens),
             **{recall_within(tokens): recall for tokens, recall in answer.recalls.items()},
-            useful_within(budget): answer.useful,
         }
         if bounded:
             values[if_useful(PRIMARY)] = ndcg_if_useful(answer.gains, answer.ideal, typical)
@@ -122,14 +128,13 @@ def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchm
 
 @dataclass(frozen=True)
 class _Answer:
-    """Gains of the first ten hits (None: unjudged) and of the ideal order, tokens, recall by budget, useful share."""
+    """Gains of the first ten hits (None: unjudged) and of the ideal order, tokens, recall by budget."""
 
     qid: str
     gains: Gains
     ideal: Sequence[float]
     tokens: int
     recalls: Mapping[int, float]
-    useful: float
 
 
 def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget: int) -> _Answer | None:
@@ -146,7 +151,7 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
     gains: list[float | None] = []
     covered: set[str] = set()
     within: dict[int, set[str]] = {tokens: set() for tokens in sorted({*BUDGETS, budget})}
-    spent, tokens, kept, useful = 0, 0, 0, 0
+    spent, tokens = 0, 0
     chunks = state.fused.chunks.tolist() if state.fused is not None else []
     for rank, chunk in enumerate(chunks):
         returned = state.contexts.get(chunk, (chunk,))
@@ -159,16 +164,13 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
             covered |= parts
         elif spent > max(within):
             break
-        if spent <= budget:
-            kept += length
-            useful += length * bool((parts - within[budget]) & set(relevant))
         for most, fitting in within.items():
             if spent <= most:
                 fitting |= parts
     total = sum(relevant.values())
     recalls = {most: sum(relevant.get(part, 0) for part in fitting) / total for most, fitting in within.items()}
     ideal = ideal_gains(passages.units(docnos, quotes), relevant)
-    return _Answer(qid, gains, ideal, tokens, recalls, useful / kept if kept else 0.0)
+    return _Answer(qid, gains, ideal, tokens, recalls)
 
 
 def ideal_gains(units: Sequence[_Parts], relevant: _Grades) -> list[float]:

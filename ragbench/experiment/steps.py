@@ -22,7 +22,7 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
-from ragbench.evaluation import diagnosis, headroom, latency, levels, open_loop, passages
+from ragbench.evaluation import contexts, diagnosis, headroom, latency, levels, open_loop, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast
@@ -133,6 +133,8 @@ def _write_arm(
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
     frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
+    context = contexts.delivered(outcome.final, units, benchmark, settings.context_tokens)
+    frames.append(contexts.evaluate(context, settings.context_tokens))
     filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
     per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
@@ -145,6 +147,7 @@ def _write_arm(
     place.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
     place.table(measurements.SOURCES, headroom.source_frame(outcome, table))
     place.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
+    place.table(measurements.CONTEXTS, context)
     place.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
     place.finish_arm(arm_key(arm))
     return per_query

@@ -15,13 +15,15 @@ import numpy as np
 from annotated_types import Interval
 
 from ragbench.base import console
-from ragbench.base.bounds import Checked, Weight
+from ragbench.base.bounds import Checked, Share, Weight
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
-from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation import contexts
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.verdict import Level
 from ragbench.export.measured_arm import MeasuredArm
+from ragbench.results.measurements import CONTEXTS
 
 Outcome = Literal["passes", "fails", "not checked"]
 
@@ -70,7 +72,7 @@ class Limits(Checked):
     `measure`: of documents. `margin`: the loss at a level that must be excluded, half of `smallest_effect` when None;
     0: no significant loss. `latency_tolerance`: how much higher p95 may be, as a share of the baseline's. `confidence`:
     of the intervals that show a loss, or its absence (0.5 to 1). `changed_data`: whether documents, queries or
-    judgments may have changed between the runs.
+    judgments may have changed between the runs. `max_pollution`: of the candidate's contexts, not checked when None.
     """
 
     measure: str | None = None
@@ -78,6 +80,7 @@ class Limits(Checked):
     latency_tolerance: Weight | None = None
     confidence: Annotated[float, Interval(gt=0.5, lt=1)] | None = None
     changed_data: bool = False
+    max_pollution: Share | None = None
 
 
 def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = None) -> list[Check]:
@@ -98,7 +101,8 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     if baseline.results.folder == candidate.results.folder and baseline.name != candidate.name:
         (judged,) = Arms.of(baseline.results, policy).showing([candidate.name]).against(baseline.name)
     margin = policy.statistics.smallest_effect / 2 if limits.margin is None else limits.margin
-    return [same, _quality(judged, alone, margin, policy.statistics.smallest_effect), _latency(judged)]
+    checks = [same, _quality(judged, alone, margin, policy.statistics.smallest_effect), _latency(judged)]
+    return checks if limits.max_pollution is None else [*checks, _pollution(candidate, limits.max_pollution)]
 
 
 def _policy(baseline: MeasuredArm, limits: Limits) -> Policy:
@@ -172,3 +176,28 @@ def _latency(judged: JudgedContrast) -> Check:
     measured = cost.added is not None or cost.queries > 0
     said = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
     return Check("latency", outcomes[cost.axis], f"{cost.axis}: {said}", undecided=measured and cost.axis == "open")
+
+
+def _pollution(candidate: MeasuredArm, limit: float) -> Check:
+    """Whether the mean pollution of the candidate's contexts exceeds a share, by folder or by document type."""
+    results, budget = candidate.results, int(candidate.settings.config["context_tokens"])
+    found = {
+        by: results.values(candidate.name, contexts.share_within(by, budget), level=PASSAGE).mean()
+        for by in contexts.GROUPS
+    }
+    if any(np.isnan(share) for share in found.values()):
+        said = (
+            "the candidate has no relevant sections, or an older version measured it: judge sections and run it again"
+        )
+        return Check("pollution", "not checked", said, undecided=True)
+    shares = ", ".join(f"{share:.1%} by {by}" for by, share in found.items())
+    over = [by for by, share in found.items() if share > limit]
+    if not over:
+        return Check("pollution", "passes", f"{shares}; at most {limit:.1%} is allowed")
+    rows = contexts.polluters(results.arm_tables(CONTEXTS, ("arm", *contexts.COLUMNS)), most=1)
+    rows = rows[(rows["arm"] == candidate.name) & (rows["by"] == over[-1])]
+    worst = "".join(
+        f"; worst: {row.by} '{row.group}' with {row.pollution:.1%} ({row.useful:.1%} useful)"
+        for row in rows.itertuples()
+    )
+    return Check("pollution", "fails", f"{shares}; more than the limit of {limit:.1%}{worst}")

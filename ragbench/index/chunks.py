@@ -211,6 +211,13 @@ class ChunkTable:
         return [str(path) for path in self._documents["path"].to_pylist()]
 
     @cached_property
+    def groups(self) -> list[tuple[str, str]]:
+        """(folder, type) of every document row: its first folder; `category` or `type`, else its last folder."""
+        folders = [docno.split("/")[:-1] or [""] for docno in self.docnos]
+        types = [read_metadata(frontmatter).category.strip().lower() for frontmatter in self.frontmatter]
+        return [(folder[0], kind or folder[-1]) for folder, kind in zip(folders, types, strict=True)]
+
+    @cached_property
     def chunk_ids(self) -> list[str]:
         """The chunk id of every row."""
         return [str(chunk_id) for chunk_id in self._chunks["chunk_id"].to_pylist()]
@@ -331,6 +338,15 @@ class ChunkTable:
             tuple(f"{self.docnos[document]}#{anchors[document][section]}" for section in sections)
             for document, sections in zip(self.document, self.sections, strict=True)
         ]
+
+    def section_spans(self, docno: str, anchor: str) -> list[tuple[int, int]]:
+        """Start and end of the section with an anchor in its document's text; empty if there is no such section."""
+        row = self.document_number.get(docno)
+        if row is None or anchor not in (anchors := self.document_value("anchors", row)):
+            return []
+        place, starts = anchors.index(anchor), self.document_value("section_starts", row)
+        end = starts[place + 1] if place + 1 < len(starts) else len(self.document_value("text", row))
+        return [(starts[place], end)]
 
     @property
     def blocks(self) -> pa.Table:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.evaluation import diagnosis
+from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
 from ragbench.evidence import by_type as kinds
 from ragbench.evidence import policy
 from ragbench.evidence.policy import Policy
 from ragbench.results import verdicts
-from ragbench.results.measurements import DIAGNOSIS, HEADROOM, TOP
+from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, HEADROOM, TOP
 from ragbench.results.top_hits import COLUMNS as TOP_COLUMNS
 
 if TYPE_CHECKING:
@@ -63,6 +64,11 @@ def fates(results: Measurements) -> pd.DataFrame:
 def headroom(results: Measurements) -> pd.DataFrame:
     """The headroom of ranking and retrieval for every query: the columns of `evaluation.headroom`."""
     return results.arm_tables(HEADROOM, HEADROOM_COLUMNS, others=True)
+
+
+def contexts(results: Measurements) -> pd.DataFrame:
+    """The tokens of every query's context by folder and type: arm and the columns of `evaluation.contexts`."""
+    return results.arm_tables(CONTEXTS, ("arm", *CONTEXT_COLUMNS))
 
 
 def losses(results: Measurements) -> pd.DataFrame:

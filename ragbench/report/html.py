@@ -154,6 +154,13 @@ def _areas(results: Measurements) -> dict[str, Any]:
     return {"areas": page_tables.areas(results) if len(found) else None, "areas_said": areas.sentences(found)}
 
 
+def _contexts(results: Measurements) -> dict[str, Any]:
+    if not len(evidence.contexts(results)):
+        return {"contexts": None, "polluters": None}
+    found = page_tables.polluters(results)
+    return {"contexts": page_tables.contexts(results), "polluters": found if found.rows else None}
+
+
 def _types(results: Measurements) -> dict[str, Any]:
     types, few = page_tables.kinds(results, "type")
     return {"types": types if len(types.columns) > 2 else None, "few": few}
@@ -182,6 +189,7 @@ _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, A
     "train and test topics": (_halves, {"halves": None, "halves_said": []}),
     "other areas": (_areas, {"areas": None, "areas_said": []}),
     "configurations": (lambda results: {"arms": page_tables.arms(results)}, {"arms": None}),
+    "contexts": (_contexts, {"contexts": None, "polluters": None}),
     "time by stage": (lambda results: {"latency": page_tables.latency(results)}, {"latency": None}),
     "interactions": (
         lambda found: {"interactions": page_tables.interactions(found) if _has_interactions(found) else None},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import fewest
 from ragbench.config.catalogue import label
+from ragbench.evaluation import contexts as contexts_
 from ragbench.evaluation import headroom as room
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
@@ -131,7 +132,7 @@ def arms(results: Measurements) -> Table:
     means = results.summary(by=()).set_index("arm")
     passages = results.summary(by=(), level=PASSAGE).set_index("arm")
     others = [name for name in (*_SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
-    context = [str(name) for name in passages.columns if name == TOKENS or str(name).endswith("tokens")]
+    context = [str(name) for name in passages.columns if name == TOKENS or str(name).startswith("Recall@")]
     total = results.latency[results.latency["stage"] == "total"].set_index("arm")
     timed, memory = len(results.latency) > 0, results.peak_memory_mb
 
@@ -152,9 +153,7 @@ def arms(results: Measurements) -> Table:
         *(
             PageColumn(
                 name,
-                _MEANING.get(
-                    name, _USEFUL if name.startswith("Useful") else "share of relevant section grades that fit"
-                ),
+                _MEANING.get(name, "share of relevant section grades that fit"),
                 of(passages, name, 0 if name == TOKENS else 3),
             )
             for name in context
@@ -172,7 +171,6 @@ def arms(results: Measurements) -> Table:
     return Table.of("Means over all measured topics", columns, results.arms)
 
 
-_USEFUL = "token share of results that contain a new relevant section"
 _MEANING = {
     "RR": "reciprocal rank of the first relevant document",
     "R@10": "share of the relevant documents among the first 10",
@@ -185,6 +183,29 @@ _MEANING = {
     FALSE_SILENCE: "share of the topics with an answer that got no result",
     HITS: "documents among the first 10, of all topics",
 }
+
+
+def contexts(results: Measurements) -> Table:
+    """The shares of useful, duplicate and polluting tokens in the contexts of every arm."""
+    budget, head = results.config(results.arms[0])["context_tokens"], contexts_.SHARES
+    columns = (
+        PageColumn(*head["arm"].head, _text("arm")),
+        *(PageColumn(*head[name].head, _share(name)) for name in head if name != "arm"),
+    )
+    rows = evidence.rows(contexts_.shares(evidence.contexts(results)))
+    return Table.of(f"Contexts of {budget:,} tokens", columns, rows)
+
+
+def polluters(results: Measurements) -> Table:
+    """The folders and document types that pollute the contexts of every arm most."""
+    head = contexts_.POLLUTERS
+    texts, shares = ("arm", "by", "group"), ("tokens", "useful", "pollution")
+    columns = (
+        *(PageColumn(*head[name].head, _text(name)) for name in texts),
+        *(PageColumn(*head[name].head, _share(name)) for name in shares),
+    )
+    rows = evidence.rows(contexts_.polluters(evidence.contexts(results), contexts_.SHOWN))
+    return Table.of("Folders and document types with most pollution", columns, rows)
 
 
 def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, str]:

@@ -10,7 +10,7 @@ from ragbench.base.console import columns, latex, markdown, print_table, print_t
 from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import interval, with_interval
 from ragbench.config.catalogue import label
-from ragbench.evaluation import headroom, latency, open_loop
+from ragbench.evaluation import contexts, headroom, latency, open_loop
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
@@ -36,10 +36,11 @@ def show(results: Measurements) -> None:
     print_table(shown, titled("Documents"), forms)
     if (results.per_query["level"] == PASSAGE).any():
         passages = results.summary(("split",), level=PASSAGE)
-        context = [str(name) for name in passages.columns if str(name).endswith("tokens")]
+        context = [str(name) for name in passages.columns if str(name).startswith("Recall@")]
         print_table(
             columns(passages, ["arm", "split", "n", PRIMARY, TOKENS, *context]), titled("Passages"), {TOKENS: ".0f"}
         )
+    show_contexts(results, evidence.contexts(results))
     if (results.per_query["level"] == "section").any():
         sections = results.summary(("split",), level="section")
         print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"))
@@ -59,6 +60,17 @@ def show(results: Measurements) -> None:
         shown, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
         print_table(shown[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
         print_text(*open_loop.sentences(results.open_loop))
+
+
+def show_contexts(results: Measurements, found: pd.DataFrame) -> None:
+    """Print what the contexts of arms consist of, and the folders and types that pollute them most; `found` by arm."""
+    if len(found):
+        title = f"Contexts of {results.config(results.arms[0])['context_tokens']:,} tokens"
+        shares, forms = contexts.SHARES.shown(contexts.shares(found))
+        print_table(shares, results.title_with_origin(title), forms)
+    if len(rows := contexts.polluters(found, contexts.SHOWN)):
+        shown, forms = contexts.POLLUTERS.shown(rows)
+        print_table(shown, f"{title}: most pollution", forms)
 
 
 def show_headroom(room: pd.DataFrame) -> None:

@@ -10,7 +10,7 @@
     <folder>/documents.csv          docno, path: where run files and judgments name documents by path
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
                        per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
-                       latency.parquet, done.json
+                       contexts.parquet, latency.parquet, done.json
 
 `ragbench.results.store` writes the folder and checks that its files are unchanged.
 """
@@ -39,7 +39,7 @@ TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.
 SOURCES = "sources.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 FILE_NAMES = "documents.csv"
-HEADROOM = "headroom.parquet"
+HEADROOM, CONTEXTS = "headroom.parquet", "contexts.parquet"
 OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
 VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")

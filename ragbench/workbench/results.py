@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, locations, plugins
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
+from ragbench.evaluation import contexts as contexts_
 from ragbench.evaluation import headroom as room
 from ragbench.report import evidence, figures, pareto, tables
 from ragbench.results import measurements as files
@@ -187,6 +188,16 @@ class Results(files.Measurements):
     def headroom(self) -> pd.DataFrame:
         """What a better order of hits and better retrieval could still add to nDCG@10, a row for every arm."""
         return room.summary(evidence.headroom(self))
+
+    @property
+    def contexts(self) -> pd.DataFrame:
+        """Shares of useful, duplicate and polluting tokens in contexts of `context_tokens`, a row for every arm."""
+        return contexts_.shares(evidence.contexts(self))
+
+    @property
+    def polluters(self) -> pd.DataFrame:
+        """Shares of each folder and document type in the contexts of every arm, first those that pollute most."""
+        return contexts_.polluters(evidence.contexts(self))
 
     @property
     def losses(self) -> pd.DataFrame:

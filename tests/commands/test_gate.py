@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
+from ragbench.workbench.experiment import Experiment
+from ragbench.workbench.results import Results
 
 VALUES = [0.4, 0.5, 0.6] * 110  # enough that unseen queries cannot hide a loss of the margin
 
@@ -33,6 +36,41 @@ def test_exit_code(run: Path, candidate: str, more: list[str], code: int, capsys
     arms = run / "arms"
     assert cli.main(["gate", f"{arms / 'old'}", f"{arms / candidate}", *more]) == code
     assert ("FAILS" in capsys.readouterr().out) is bool(code)
+
+
+@pytest.fixture(scope="module")
+def contexts(benchmark_small: Benchmark, workplace: Path) -> Results:
+    around = [f"paths.results={workplace}", "tracking.enabled=false", "latency.enabled=false", "split=all"]
+    return Experiment.arms({"plain": ["exp=baseline", *around], "few": ["cut.top_n=1", *around]}, benchmark_small).run()
+
+
+def test_pollution_of_the_candidate_has_a_limit(contexts: Results, capsys) -> None:
+    plain, few = (f"{contexts.folder}/arms/{arm}" for arm in contexts.arms)
+    shares = contexts.contexts.set_index("arm")
+    assert cli.main(["gate", few, plain, "--margin", "0", "--max-pollution", "1"]) == 0
+    assert f"{shares.loc['plain', 'type']:.1%} by type; at most 100.0% is allowed" in capsys.readouterr().out
+    assert cli.main(["gate", few, plain, "--margin", "0", "--max-pollution", "0.01", "--json"]) == 1
+    check = json.loads(capsys.readouterr().out)["checks"][-1]
+    assert (check["part"], check["outcome"]) == ("pollution", "fails")
+    assert f"{shares.loc['plain', 'type']:.1%} by type; more than the limit of 1.0%; worst: type '" in check["said"]
+    assert cli.main(["gate", few, plain, "--max-pollution", "1.1"]) == 2
+    assert "--max-pollution must be between 0 and 1" in capsys.readouterr().err
+
+
+def test_pollution_that_was_not_measured_does_not_pass(run: Path, capsys) -> None:
+    arms = run / "arms"
+    assert cli.main(["gate", f"{arms / 'old'}", f"{arms / 'old'}", "--max-pollution", "0.5"]) == 3
+    assert "the candidate has no relevant sections, or an older version measured it" in capsys.readouterr().out
+
+
+def test_diagnose_shows_what_pollutes(contexts: Results, capsys) -> None:
+    assert cli.main(["diagnose", str(contexts.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "Contexts of 2,000 tokens" in shown and "most pollution" in shown
+    assert cli.main(["diagnose", str(contexts.folder), "--arms", "few", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["arm"] for row in found["contexts"]] == ["few"]
+    assert {row["by"] for row in found["polluters"]} == {"folder", "type"}
 
 
 def test_as_json(run: Path, capsys) -> None:

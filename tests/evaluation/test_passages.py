@@ -16,7 +16,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import ndcg, ndcg_if_useful, typical_gains
-from ragbench.evaluation.passages import BUDGETS, TOKENS, Passages, evaluate, ideal_gains, recall_within, useful_within
+from ragbench.evaluation.passages import BUDGETS, TOKENS, Passages, evaluate, ideal_gains, recall_within
 
 LOG2 = math.log2
 
@@ -137,8 +137,6 @@ def test_context_cost_by_hand():
     assert found[TOKENS] == 600
     assert found[recall_within(400)] == pytest.approx(3 / 4)
     assert [found[recall_within(tokens)] for tokens in BUDGETS] == [3 / 4, 1.0, 1.0, 1.0]
-    assert found[useful_within(400)] == pytest.approx(100 / 400)
-    assert measured(table, {"A": 3, "B": 1}, [0, 0], budget=400)[useful_within(400)] == pytest.approx(1 / 2)  # repeated
     assert measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=600)[recall_within(600)] == 1.0
     assert measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=99)[recall_within(99)] == 0.0
 

@@ -71,6 +71,7 @@ def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -
     expected = {"verdicts", "configurations", "trade-off", "latency", "interactions", "losses", "types", "queries"}
     assert headings(parsed) == expected | {"areas", "environment", "methods"}
     assert {str(link["href"]) for link in parsed.all("a")} == {f"#{name}" for name in headings(parsed)} | {"#main"}
+    assert {"contexts-table", "polluters-table"} <= {str(table.get("id")) for table in parsed.all("table")}
     for said in ("Which of p4, p8 and p10 pay for themselves?", "All 3 factors off", "lantern", *ablation.arms):
         assert said in parsed.text
     data = json.loads(parsed.raw["script"][0])
@@ -105,7 +106,8 @@ def test_two_arms_without_latency(comparison: Measurements) -> None:
 
 def test_one_arm_without_sections(alone: Measurements) -> None:
     page = Page(html.render(alone))
-    # Without judged sections, documents are diagnosed.
+    # Without judged sections, documents are diagnosed, and contexts are not.
+    assert "Contexts of" not in page.text
     assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment", "methods"}
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)

@@ -79,6 +79,14 @@ def test_results_answer_with_frames(measured: Results) -> None:
     lost = measured.losses[(measured.losses["arm"] == "own") & (measured.losses["stage"] == "guides_only")]
     assert int(lost["sections"].sum()) == 1
     assert len(measured.fates) == 2 * 5
+    shares, rows = measured.contexts.set_index("arm"), measured.polluters
+    assert list(shares.index) == ["plain", "own"]
+    for arm in measured.arms:
+        of_arm = rows[rows["arm"] == arm].groupby("by")["pollution"].sum()
+        assert of_arm.to_dict() == pytest.approx(shares.loc[arm, ["folder", "type"]].to_dict())
+    useful = measured.values("own", "Useful@2000tokens", level="passage").mean()
+    assert shares.loc["own", "useful"] == pytest.approx(useful)
+    assert list(rows.loc[(rows["arm"] == "own") & (rows["by"] == "folder"), "group"]) == ["guides"]
     side = measured.side_by_side("t1", depth=3)
     assert list(side.index) == [1, 2, 3] and list(side.columns.levels[0]) == ["own", "plain"]
     with pytest.raises(ConfigError, match="no hits of query 'nothing'"):

@@ -1,0 +1,189 @@
+"""What a context consists of, without a language model: useful, duplicate and polluting tokens.
+
+The context of a query is its first hits that fit into a token budget. Each hit is divided into sentences, list items,
+table rows and code blocks, which share its tokens by their length. Such a piece is a duplicate if an earlier one has
+the same words, or the same place in the same document. The rest is useful where it overlaps a relevant section or
+quote. Tokens pollute if their document belongs to a group, a folder or a document type, that contains nothing relevant
+to the query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ragbench.base.columns import Column, Columns
+from ragbench.evaluation.levels import PASSAGE
+from ragbench.search.engine.context import pieces
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.base.types import QueryState
+    from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.evaluation.passages import Passages
+
+GROUPS = ("folder", "type")
+COLUMNS = Columns.of(
+    "qid",
+    *(Column(name, text=True) for name in GROUPS),
+    *("tokens", "useful", "duplicate", "folder_relevant", "type_relevant"),
+)
+SHARES = Columns.of(
+    Column("arm", "configuration", text=True),
+    Column("useful", note="share of tokens in relevant sections, without duplicates", form=".1%"),
+    Column("duplicate", note="share of tokens that an earlier passage of the context contains", form=".1%"),
+    Column("folder", "pollution by folder", "share of tokens from folders without a relevant section", ".1%"),
+    Column("type", "pollution by type", "share of tokens from document types without a relevant section", ".1%"),
+)
+POLLUTERS = Columns.of(
+    Column("arm", "configuration", text=True),
+    Column("by", note="folder, or document type", text=True),
+    Column("group", text=True),
+    Column("tokens", note="share of the tokens of a context", form=".1%"),
+    Column("useful", note="share that is in relevant sections, without duplicates", form=".1%"),
+    Column("pollution", note="share in contexts of queries for which the group has no relevant section", form=".1%"),
+)
+SHOWN = 3
+"""Folders and types of an arm that reports show."""
+_MEASURES = {"useful": "Useful", "duplicate": "Duplicate", "folder": "FolderPollution", "type": "TypePollution"}
+_WORD = re.compile(r"\w+")
+_FEWEST = 4  # words of a piece that can repeat another one at another place
+
+_Spans = dict[str, list[tuple[int, int]]]
+"""Character spans by docno."""
+
+
+def share_within(of: str, tokens: int) -> str:
+    """The name of a measure: a share (a column of `SHARES`) of the tokens of a context with this budget."""
+    return f"{_MEASURES[of]}@{tokens}tokens"
+
+
+def delivered(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
+    """A row for each query with a relevant part, folder and type: tokens delivered, useful and duplicate.
+
+    `folder_relevant` and `type_relevant`: whether the folder, the type, contains anything relevant to the query. An
+    empty context is one row without tokens.
+    """
+    rows: list[tuple[object, ...]] = []
+    table, cut = passages.table, _Cut(passages)
+    for state in states:
+        relevant = _relevant(state.query.qid, passages, benchmark)
+        if relevant is None:
+            continue
+        known = [table.groups[table.document_number[docno]] for docno in relevant if docno in table.document_number]
+        folders, types = {folder for folder, _ in known}, {kind for _, kind in known}
+        counts = cut.counts(passages.within(state, budget), relevant) or {("", ""): [0.0, 0.0, 0.0]}
+        for (folder, kind), values in counts.items():
+            rows.append((state.query.qid, folder, kind, *values, folder in folders, kind in types))
+    return COLUMNS.frame(rows)
+
+
+def evaluate(found: pd.DataFrame, budget: int) -> pd.DataFrame:
+    """qid, level, measure, value: the shares of each context, from the rows of `delivered`; 0 for an empty one."""
+    values = _by_query(found, ["qid"]).rename(columns={name: share_within(name, budget) for name in _MEASURES})
+    return values.reset_index().melt("qid", var_name="measure").assign(level=PASSAGE)
+
+
+def shares(found: pd.DataFrame) -> pd.DataFrame:
+    """A row for each arm, with `SHARES`: means over queries; `found` has the rows of `delivered` of several arms."""
+    if not len(found):
+        return SHARES.frame()
+    means = _by_query(found, ["arm", "qid"]).groupby("arm", sort=False).mean()
+    return means.reset_index()[list(SHARES)]
+
+
+def polluters(found: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+    """A row for each arm, folder and type, with `POLLUTERS`: first where pollution exceeds useful tokens most.
+
+    With `most`, only so many folders and types of an arm, and only those that pollute. The pollution of the folders of
+    an arm adds up to its pollution by folder; that of the types to that by type.
+    """
+    import pandas as pd
+
+    if not len(found):
+        return POLLUTERS.frame()
+    total = found.groupby(["arm", "qid"])["tokens"].transform("sum").clip(lower=1.0)
+    weight = 1 / total / found["arm"].map(found.groupby("arm")["qid"].nunique())
+    frames = []
+    for by in GROUPS:
+        polluting = found["tokens"].where(~found[f"{by}_relevant"].astype(bool), 0.0)
+        rows = found.assign(by=by, group=found[by], pollution=polluting * weight)
+        rows = rows.assign(tokens=rows["tokens"] * weight, useful=rows["useful"] * weight)
+        frames.append(rows.groupby(["arm", "by", "group"])[["tokens", "useful", "pollution"]].sum().reset_index())
+    rows = pd.concat(frames)
+    place = {arm: number for number, arm in enumerate(dict.fromkeys(found["arm"]))}
+    rows = rows[rows["tokens"] > 0].assign(place=rows["arm"].map(place), net=rows["useful"] - rows["pollution"])
+    rows = rows.sort_values(["place", "by", "net", "group"], ignore_index=True)[list(POLLUTERS)]
+    if most is None:
+        return rows
+    rows = rows.assign(group=rows["group"].where(rows["group"] != "", "(none)"))
+    return rows[rows["pollution"] > 0].groupby(["arm", "by"], sort=False).head(most).reset_index(drop=True)
+
+
+def _by_query(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The shares of each context, with the columns of `_MEASURES`."""
+    polluting = {by: found["tokens"].where(~found[f"{by}_relevant"].astype(bool), 0.0) for by in GROUPS}
+    sums = found.assign(**polluting).groupby(keys, sort=False)[["tokens", *_MEASURES]].sum().astype(float)
+    return sums[list(_MEASURES)].div(sums["tokens"].clip(lower=1.0), axis=0)
+
+
+def _relevant(qid: str, passages: Passages, benchmark: Benchmark) -> _Spans | None:
+    """The spans of the relevant sections of a query, or else of its quotes; None without any."""
+    spans: _Spans = defaultdict(list)
+    sections = [part for part, grade in benchmark.section_qrels.get(qid, {}).items() if grade > 0]
+    for part in sections:
+        docno, _, anchor = part.rpartition("#")
+        spans[docno] += passages.table.section_spans(docno, anchor)
+    if not benchmark.section_qrels.get(qid):
+        for quote in sorted(passages.quotes.get(qid, ()), key=lambda quote: quote.start):
+            start = max([quote.start, *(end for _, end in spans[quote.docno])])
+            spans[quote.docno].append((start, max(start, quote.end)))
+    return spans or None
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The pieces of chunks: start and end in the document, and the words in lower case."""
+
+    passages: Passages
+    _known: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
+
+    def counts(self, chunks: Iterable[int], relevant: _Spans) -> dict[tuple[str, str], list[float]]:
+        """By folder and type, the tokens of chunks in their order: all, useful and duplicate ones."""
+        table = self.passages.table
+        words: set[str] = set()
+        places: _Spans = defaultdict(list)
+        found: dict[tuple[str, str], list[float]] = {}
+        for chunk in chunks:
+            docno, cut = table.docno(chunk), self._pieces(chunk)
+            of_group = found.setdefault(table.groups[int(table.document[chunk])], [0.0, 0.0, 0.0])
+            tokens = self.passages.tokens([chunk])
+            of_group[0] += tokens
+            per_character = tokens / max(1, sum(end - start for start, end, _ in cut))
+            for start, end, said in cut:
+                if said in words or any(2 * _overlap(start, end, [each]) >= end - start for each in places[docno]):
+                    of_group[2] += per_character * (end - start)
+                else:
+                    of_group[1] += per_character * _overlap(start, end, relevant.get(docno, ()))
+                if said.count(" ") >= _FEWEST - 1:
+                    words.add(said)
+            places[docno].append(table.span(chunk))
+        return found
+
+    def _pieces(self, chunk: int) -> list[tuple[int, int, str]]:
+        if chunk not in self._known:
+            text, (start, _) = self.passages.table.text(chunk), self.passages.table.span(chunk)
+            self._known[chunk] = [
+                (start + first, start + last, " ".join(_WORD.findall(text[first:last].lower())))
+                for first, last in pieces(text)
+            ]
+        return self._known[chunk]
+
+
+def _overlap(start: int, end: int, spans: Iterable[tuple[int, int]]) -> int:
+    """Count the characters from `start` to `end` inside spans that do not overlap."""
+    return sum(max(0, min(end, last) - max(start, first)) for first, last in spans)
