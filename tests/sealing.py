@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from ragbench.base.files import sha256
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.extras.ship import bundle
+from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 
 def reseal(path: Path, **changes: Any) -> None:
     """Write a sealed file again with other values, under a seal that fits."""
     write_sealed(path, {**read_sealed(path), **changes})
+
+
+def rewrite_part(path: Path, content: bytes) -> None:
+    """Write a file of an index in a bundle again, with its digests in the manifest and the record."""
+    path.write_bytes(content)
+    manifest = next(each for each in path.parents if (each / MANIFEST).exists()) / MANIFEST
+    value = json.loads(manifest.read_text())
+    value["files"][path.relative_to(manifest.parent).as_posix()] = manifest_entry(path)
+    manifest.write_text(json.dumps(value, indent=1, sort_keys=True))
+    folder = next(each for each in path.parents if (each / bundle.RECORD).exists())
+    name, digests = manifest.relative_to(folder).as_posix(), read_sealed(folder / bundle.RECORD)["files"]
+    if name in digests:
+        reseal(folder / bundle.RECORD, files={**digests, name: sha256(manifest)})
 
 
 def rewrite(folder: Path, name: str, text: str) -> None:

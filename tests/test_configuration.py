@@ -92,6 +92,7 @@ def test_every_option_composes() -> None:
         (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=asked or topics=derived"),
         (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
         (["p13.chunking.child_min={}"], r"p13\.chunking\.child_min has no effect: p13\.chunking is off"),
+        (["seed=" + "9" * 5000], r"seed cannot be read from '9999999"),  # more digits than Python converts
         (["index=null"], r"index must be a mapping with lexical, .*, got null"),
         (["index.chunking=null"], r"index\.chunking must be a mapping"),
         (["seed=abc"], r"seed must be a whole number of at least 0 .*, got 'abc'"),

@@ -425,7 +425,7 @@ def _parse(word: str) -> Any:
     try:
         (parsed,) = OverridesParser.create(config_loader=cast(Any, _Options())).parse_overrides([word])
         return parsed
-    except HydraException:
+    except (HydraException, ValueError):  # of Python: a number of 5000 digits
         key, _, value = word.lstrip("+").partition("=")
         raise ConfigError(
             f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "

@@ -162,6 +162,11 @@ class ChunkTable:
         self._first_document = 0
         self._all_documents = self._documents
 
+    def check(self) -> None:
+        """Read everything and raise ValueError for values that are not of their type, such as text that is no UTF-8."""
+        for table in (self._chunks, self._documents, self._blocks):
+            table.validate(full=True)
+
     def __len__(self) -> int:
         return int(self._chunks.num_rows)
 

@@ -116,6 +116,8 @@ def _configure(config: Any) -> None:
         "-XX:+UseSerialGC",  # no collector threads beside those of the models
         "-Xmn16m",  # a search keeps little memory: many pauses of 0.7 ms instead of few of 40 ms
         "-XX:MaxTenuringThreshold=2",
+        "-XX:-UsePerfData",  # with the next, no file of this process in /tmp, which no setting moves
+        "-XX:+DisableAttachMechanism",
         "-XX:+IgnoreUnrecognizedVMOptions",
         "--sun-misc-unsafe-memory-access=allow",
     )

@@ -26,10 +26,39 @@ from ragbench.base.errors import RagbenchError
 from ragbench.extras.ship.opening import load
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving.service import SearchService
-from tests.faults.campaign import PROGRAM, SEED, VAULT, Campaign
+from tests.faults.campaign import SEED, VAULT, exported
 
 CLIENTS = 8
 NOTE = "zebra.md"
+
+# Kills itself at the nth file that is flushed or given its name; below zero, after so many hundredths of a second.
+PROGRAM = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from ragbench.base import files, processes
+from ragbench.commands import cli
+
+at, steps = int(sys.argv[1]), 0
+if at < 0:
+    def strike():
+        time.sleep(-at / 100)
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Thread(target=strike, daemon=True).start()
+
+def counting(original):
+    def step(*given):
+        global steps
+        steps += 1
+        if steps == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*given)
+    return step
+
+files.flush, Path.replace, Path.rename = map(counting, (files.flush, Path.replace, Path.rename))
+code = cli.main(sys.argv[2:])
+print("steps", steps)
+sys.exit(code)
+"""
 
 
 class Company:
@@ -144,8 +173,7 @@ def main() -> int:
     """Export a bundle of the small vault and refresh it."""
     times, kills = [int(word) for word in sys.argv[1:]] + [200, 40][len(sys.argv) - 1 :]
     with tempfile.TemporaryDirectory() as folder:
-        campaign = Campaign(Path(folder))
-        company = Company(Path(folder) / "company", campaign.export())
+        company = Company(Path(folder) / "company", exported(Path(folder)))
         company.refresh(times)
         company.kill(kills)
         print(*figures(company), *company.harms[:20], sep="\n")

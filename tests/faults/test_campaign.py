@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.faults.bad_inputs import cases, harm
-from tests.faults.campaign import SEED, Campaign
+from tests.faults.campaign import SEED, exported, words_in
 from tests.faults.company import Company
 from tests.faults.doors import Doors
 from tests.faults.sameness import differences, measure
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
-def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    return Campaign(tmp_path_factory.mktemp("faults"))
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle of a run."""
+    folder = tmp_path_factory.mktemp("faults")
+    exported(folder)
+    return folder
 
 
 @pytest.mark.slow
-def test_flipped_bits_are_noticed(campaign: Campaign) -> None:
-    campaign.flip(100)
-    assert campaign.harms == []
-    assert campaign.counts["flips noticed"] >= 90
+def test_no_case_of_a_small_campaign_does_harm(tmp_path: Path) -> None:
+    counts = ("kills=2", "errors=3", "bundles=6", "databases=4", "flips=100", "inputs=10")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "tests.faults.campaign", "--seed", str(SEED), *counts]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "| harms | 0 |" in done.stdout
+    assert int(re.search(r"flips that are noticed \| (\d+)", done.stdout)[1]) >= 90
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -38,10 +52,10 @@ def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_bad_contents_are_refused_at_every_door(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(campaign.folder / "state"))
+def test_bad_contents_are_refused_at_every_door(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
     monkeypatch.setenv("OPENAI_BASE_URL", "")
-    doors = Doors(campaign.folder / "doors", campaign.export(), campaign.words)
+    doors = Doors(place / "doors", place / "bundle", words_in(place))
     try:
         doors.try_all(102)
     finally:
@@ -51,21 +65,9 @@ def test_bad_contents_are_refused_at_every_door(campaign: Campaign, monkeypatch:
 
 
 @pytest.mark.slow
-def test_killed_commands_go_on(campaign: Campaign) -> None:
-    campaign.kill(2, ("run", "merge"))
-    assert campaign.harms == []
-
-
-@pytest.mark.slow
-def test_a_full_disk_is_one_sentence(campaign: Campaign) -> None:
-    campaign.fill(1)
-    assert campaign.harms == []
-
-
-@pytest.mark.slow
-def test_a_killed_refresh_leaves_an_answer(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(campaign.folder / "state"))
-    company = Company(campaign.folder / "company", campaign.export())
+def test_a_killed_refresh_leaves_an_answer(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+    company = Company(place / "company", place / "bundle")
     company.kill(1)
     assert company.harms == []
 

@@ -125,6 +125,19 @@ def test_other_threads_can_use_java_and_let_go_of_it() -> None:
     assert found == [7] * 4
 
 
+def test_java_leaves_no_file_outside_the_named_folders() -> None:
+    """By default it writes `hsperfdata_USER/PROCESS` and, with `-Xrs`, the socket `.java_pidPROCESS` into /tmp."""
+    done = run(
+        "import os\n"
+        "from pathlib import Path\n"
+        "from ragbench.index import jvm\n"
+        "jvm.start_jvm()\n"
+        "print([str(path) for path in [*Path('/tmp').glob(f'hsperfdata_*/{os.getpid()}'), "
+        "*Path('/tmp').glob(f'.java_pid{os.getpid()}*')]])\n"
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
 def test_a_forked_process_is_refused_java() -> None:
     done = run(
         "import os\n"

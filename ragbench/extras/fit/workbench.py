@@ -135,6 +135,7 @@ def tune(
     base = compose(overrides)
     if starts:
         base = compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
+    search.check(base, compose)
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))

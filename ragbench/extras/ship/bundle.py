@@ -19,12 +19,13 @@ import base64
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import locations
-from ragbench.base.errors import BundleError, ResultsError
+from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
 from ragbench.base.progress import report, steps
@@ -260,6 +261,18 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
             same = False
         if not same:
             raise BundleError(f"{folder / name} is missing or has changed since the export: export the bundle again")
+
+
+@contextmanager
+def reading(folder: Path | str) -> Iterator[None]:
+    """Raise BundleError for an index that somebody has changed, digests included, so that it cannot be read."""
+    try:
+        yield
+    except RagbenchError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RuntimeError) as error:
+        kind = type(error).__name__
+        raise BundleError(f"the index of {folder} cannot be read ({kind}): export the bundle again") from error
 
 
 def read_golden(folder: Path) -> list[Golden]:

@@ -6,7 +6,7 @@ replaced in one step, so that a reader finds either the old generation or the ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,13 @@ def earlier(folder: Path, record: Mapping[str, Any], number: int) -> Generation:
             "exported with --to 0"
         )
     return found
+
+
+def kept(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
+    """Return the earlier generations that can be gone back to. Raises BundleError for one that cannot be read."""
+    for path in (folder / PREVIOUS).parent.glob(Path(PREVIOUS).name.format("*")):
+        if (number := path.stem.rpartition("-")[2]).isdecimal():
+            yield earlier(folder, record, int(number))
 
 
 def _read(path: Path) -> Generation:

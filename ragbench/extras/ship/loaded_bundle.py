@@ -129,28 +129,31 @@ class LoadedBundle:
             raise ConfigError("the query is empty: pass a query")
         wanted = build(SearchOptions, more, "options") if options is None else options
         conditions = self._filters(filters)
-        return answer(
-            text,
-            self.pipeline,
-            self.index,
-            top_n,
-            filters=conditions,
-            options=wanted,
-            explain=explain,
-            deadline=deadline,
-        )
+        with bundle.reading(self.folder):
+            return answer(
+                text,
+                self.pipeline,
+                self.index,
+                top_n,
+                filters=conditions,
+                options=wanted,
+                explain=explain,
+                deadline=deadline,
+            )
 
     def document(self, docno: str, lines: tuple[int, int] | None = None) -> StoredDocument | None:
         """The document with this id, or those of its file's lines (from 1, both included); None when there is none."""
-        return documents.stored_document(self.index, docno, lines)
+        with bundle.reading(self.folder):
+            return documents.stored_document(self.index, docno, lines)
 
     def documents(
         self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
     ) -> list[ListedDocument]:
         """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
         wanted = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
-        rows = documents.rows_of_documents(self.index, prefix, wanted.conditions if wanted else None)
-        return [documents.listed_document(self.index, row) for row in rows]
+        with bundle.reading(self.folder):
+            rows = documents.rows_of_documents(self.index, prefix, wanted.conditions if wanted else None)
+            return [documents.listed_document(self.index, row) for row in rows]
 
     def golden(self) -> Sequence[bundle.Golden]:
         """The golden queries, with the hits that they should have among the documents that it serves."""
@@ -199,7 +202,9 @@ def load_folder(
         _ = index.modified
     except KeyError:
         raise BundleError(f"{place / bundle.MODIFIED} cannot be read (KeyError): export the bundle again") from None
-    index.prepare(settings.pipeline.needs | {"facets"})
+    with bundle.reading(place):
+        index.prepare(settings.pipeline.needs | {"facets"})
+        index.chunks.check()
     for spec in bundle.cross_encoders(settings.pipeline):
         index.cross_encoder(spec)
     return LoadedBundle(place, record, settings, index, serves)

@@ -11,6 +11,7 @@ import datetime
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,9 @@ class Refresher:
             self._open()
         before = generations.current(self.folder, self._record)
         last = self._index(before, SealedStore(self.folder / bundle.INDEX))
-        digests = before.digests or digests_of(last.chunks)
+        with bundle.reading(self.folder):
+            last.chunks.check()
+            digests = before.digests or digests_of(last.chunks)
         documents, kept = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
             raise CorpusError(
@@ -122,6 +125,8 @@ class Refresher:
         found = Refreshed(before, *differences(digests, {document.docno: document.digest for document in documents}))
         if not found.anything and kept == before.kept:
             last.close()
+            with suppress(BundleError):  # nothing is deleted beside a generation that cannot be read
+                self._prune(before, *generations.kept(self.folder, self._record))
             return found
         self._keep_vectors(last)
         self._report_numerics(last)

@@ -61,10 +61,17 @@ def verify(
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
-    if (opened := engines(folder)) is not None:
-        yield from _engine(opened.load(folder), progress)
-        return
-    folder = Path(folder)
+    with bundle.reading(folder):
+        if (opened := engines(folder)) is not None:
+            yield from _engine(opened.load(folder), progress)
+        else:
+            yield from _bundle(Path(folder), corpus, latency_tolerance, latency, progress)
+
+
+def _bundle(
+    folder: Path, corpus: Path | None, latency_tolerance: float, latency: bool, progress: Progress | None
+) -> Iterator[Check]:
+    """The checks of the folder of a bundle."""
     record = bundle.read_record(folder)
     yield _record(folder, record)
     yield _files(folder, record)

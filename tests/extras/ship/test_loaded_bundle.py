@@ -20,12 +20,13 @@ from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.boundary.capabilities import trust
 from ragbench.boundary.sealed import write_sealed
+from ragbench.commands import cli
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.results.measurements import Measurements
-from tests.sealing import rewrite
+from tests.sealing import rewrite, rewrite_part
 
 
 @pytest.fixture(scope="module")
@@ -287,6 +288,24 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
     with pytest.raises(BundleError, match="evil_to_load"):
         ragbench.load(copied)
     assert mark.read_text() == "ran"
+
+
+@pytest.mark.parametrize("old", [b"# Authentication", b"authentication.md"])
+def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
+    copied: Path, old: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (documents,) = copied.glob(f"{bundle.INDEX}/chunks/*/documents.arrow")
+    content = documents.read_bytes()
+    assert old in content
+    rewrite_part(documents, content.replace(old, b"\xff" + old[1:]))
+    said = f"the index of {copied} cannot be read (ArrowInvalid): export the bundle again"
+    with pytest.raises(BundleError) as caught:
+        ragbench.load(copied)
+    assert str(caught.value) == said
+    assert cli.main(["verify", str(copied), "--no-latency"]) == 1
+    assert said in capsys.readouterr().out
+    assert cli.main(["refresh", str(copied), "--corpus", str(copied.parent)]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_damaged_golden_queries(copied: Path) -> None:

@@ -50,6 +50,18 @@ def test_nothing_changed_is_no_new_generation(make, copied: Path) -> None:
     assert answers(copied) == before
 
 
+@pytest.mark.slow
+def test_what_a_killed_refresh_left_is_deleted_even_if_nothing_has_changed(make, copied: Path, notes: Path) -> None:
+    for text in ("one", "two"):
+        (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
+        make().refresh()
+    left = copied / bundle.INDEX / "chunks" / "0123456789abcdef"
+    left.mkdir()
+    assert not make().refresh().anything
+    assert not left.exists()
+    assert make().rollback(to=1).generation.number == 3
+
+
 def test_a_new_a_changed_a_moved_and_a_deleted_file(make, copied: Path, notes: Path) -> None:
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
     (notes / "caching.md").write_text("# Caching\n\nThe cache now lives for nine hours.\n", encoding="utf-8")

@@ -116,6 +116,11 @@ def tune(
     )
 
 
+def check(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> None:
+    """Raise ConfigError for settings that cannot be searched, before documents are read."""
+    _rules(base, compose, held_out_topics=True, say=lambda sentence: None)
+
+
 def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_out_topics: bool, say: Say) -> Rules:
     """What is searched for, and where. Raises ConfigError for settings of `tune` that do not go together."""
     spec = base.tune
