@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.types import Document, Section
@@ -107,7 +108,7 @@ def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[
             raise BenchmarkError(f"{where}: document {docno} has no text: give every record a text in field 'text'")
         title = row.get("title") or ""
         if not isinstance(title, str):
-            raise BenchmarkError(f"{where}: the title of document {docno} must be a text, got {type(title).__name__}")
+            raise BenchmarkError(f"{where}: the title of document {docno} must be a text, got {shown(title)}")
         extra = {k: v for k, v in row.items() if k not in {name, key, "title", "metadata"} and _simple(v)}
         metadata = row.get("metadata")
         fields = {**extra, **metadata} if isinstance(metadata, dict) else extra

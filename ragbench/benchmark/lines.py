@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ragbench.base import files
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.boundary.json import read_json
 
@@ -81,7 +82,7 @@ def read_objects(
                 continue
             raise BenchmarkError(f"{path}:{number} is not JSON: {error}") from None
         if not isinstance(row, dict):
-            raise BenchmarkError(f"{path}:{number} must be a JSON object, got {type(row).__name__}")
+            raise BenchmarkError(f"{path}:{number} must be a JSON object, got {shown(row)}")
         yield number, {key: _storable(value) for key, value in row.items()}
 
 

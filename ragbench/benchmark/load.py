@@ -148,7 +148,7 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
             f"'{options['name']}' was built in memory by a script and cannot be read again: measure what "
             "ragbench.save_benchmark(benchmark, FOLDER) returns, or export with the Results of the script"
         )
-    if name not in LOADERS:
+    if not isinstance(name, str) or name not in LOADERS:
         raise ConfigError(f"data.loader must be one of {', '.join(LOADERS)}, got {shown(name)}")
     seed = build(DataSpec, {"resplit": options.pop("resplit", None)}, "data").resplit
     module, _, function = LOADERS[name].rpartition(".")

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.quotes import entries
@@ -132,7 +133,7 @@ def _row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     cells = {name: next((given[each] for each in names if each in given), None) for name, names in _COLUMNS.items()}
     query = cells["query"] or ""
     if not isinstance(query, str):
-        raise BenchmarkError(f"{where}: the query must be a text, got {type(query).__name__}")
+        raise BenchmarkError(f"{where}: the query must be a text, got {shown(query)}")
     clicked = set(_names(cells["clicked"], f"{where}: column 'clicked'"))
     if not query.strip() and not clicked:
         raise BenchmarkError(f"{where} has neither a query nor what was opened: remove the row or name its columns")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
@@ -174,7 +175,7 @@ def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]
 def _topic(cells: Mapping[str, Any], where: str) -> Topic:
     for name, value in cells.items():
         if value is not None and name not in ("qid", "relevant") and not isinstance(value, str):
-            raise BenchmarkError(f"{where}: column '{name}' must be a text, got {type(value).__name__}")
+            raise BenchmarkError(f"{where}: column '{name}' must be a text, got {shown(value)}")
     text = " ".join((cells["text"] or "").split())
     if not text:
         raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")

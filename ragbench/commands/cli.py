@@ -35,7 +35,7 @@ class _Parser(argparse.ArgumentParser):
         if found := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
             from ragbench.config.overrides import of_hydra
 
-            word = found[1].split()[0]
+            word = (found[1].split() or ["''"])[0]
             if counterpart := of_hydra(word):
                 return counterpart
             near = did_you_mean(word, re.findall(r"--[\w-]+", self.format_help()), "options")

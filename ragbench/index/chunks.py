@@ -163,7 +163,7 @@ class ChunkTable:
         self._all_documents = self._documents
 
     def check(self) -> None:
-        """Read everything and raise ValueError for values that are not of their type, such as text that is no UTF-8."""
+        """Read everything. Raises ValueError for values that are not of their type, such as text that is not UTF-8."""
         for table in (self._chunks, self._documents, self._blocks):
             table.validate(full=True)
 

@@ -93,7 +93,7 @@ def test_judgments_of_a_file_win_over_the_column_and_may_name_paths(tmp_path: Pa
         ("q.csv", "", r"q.csv is empty"),
         ("q.csv", "qid,text\n", r"q.csv holds no queries"),
         ("q.xlsx", "PK", r"must be a .jsonl, .csv or .tsv file"),
-        ("q.jsonl", '{"text": 5}\n', r"q.jsonl:1: column 'text' must be a text, got int"),
+        ("q.jsonl", '{"text": 5}\n', r"q.jsonl:1: column 'text' must be a text, got 5"),
         ("q.jsonl", '{"text": "x", "relevant": [1]}\n', r"q.jsonl:1: column 'relevant' must be"),
         ("q.csv", "text\n" + "x" * 200_000 + "\n", r"q.csv:2 is not CSV: field larger than field limit"),
     ],

@@ -220,7 +220,7 @@ class Campaign:
             self._expect("Traceback" not in done.said and (done.code == 0 or len(lines) > 0), said, done)
         if name in STATEFUL:
             state, *known = (_served_alone(each) for each in (self._outcome(name, root), before, whole))
-            self._expect(state in known, f"{said}: the state is {str(state)[:200]}", done)
+            self._expect(state in known, f"{said}: the state is {_difference(state, known)}", done)
         if not (name == "export" and (root / "bundle").exists()):
             again = self._command(name, root)
             self._expect(again.code == 0, f"{said}, then", again)
@@ -583,7 +583,7 @@ def _alike(found: Any, known: Any) -> bool:
 def _difference(found: Any, whole: Any) -> str:
     if isinstance(found, dict) and isinstance(whole, dict):
         return str([key for key in {*found, *whole} if found.get(key) != whole.get(key)][:5])
-    return str(found)[:300]
+    return f"{str(found)[:400]} instead of {str(whole)[:400]}"
 
 
 def _edited(folder: Path, word: str) -> None:
@@ -686,7 +686,7 @@ def _sealed(place: Path, chance: random.Random) -> str:
                 value = json.loads((place / name).read_text())
                 key = chance.choice(sorted(value))
                 new = chance.choice(
-                    (None, -1, 1e300, "", "../../x", [], {}, [[]], {"a": {}}, [None], True, "\0", 2**70)
+                    (None, -1, 1e300, "", "../../x", [], {}, [[]], {"a": {}}, [None], True, "\0", 2**60)
                 )
                 reseal(place / name, **{key: new})
                 return f"{name}: {key} is {new!r} and sealed"

@@ -265,7 +265,7 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
 
 @contextmanager
 def reading(folder: Path | str) -> Iterator[None]:
-    """Raise BundleError for an index that somebody has changed, digests included, so that it cannot be read."""
+    """Raise BundleError for an index that cannot be read, although its digests may fit."""
     try:
         yield
     except RagbenchError:

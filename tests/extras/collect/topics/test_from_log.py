@@ -141,7 +141,7 @@ def test_queries_that_share_most_words_stay_on_one_side() -> None:
         ('{"count": 0, "query": "x"}', "a.jsonl:1: the count must be a whole number of at least 1, got '0'"),
         ('{"shown": "[x", "query": "x"}', "a.jsonl:1: column 'shown' is not a list in JSON"),
         ('{"shown": [1], "query": "x"}', "a.jsonl:1: column 'shown' must be a list of names"),
-        ('{"query": 5}', "a.jsonl:1: the query must be a text, got int"),
+        ('{"query": 5}', "a.jsonl:1: the query must be a text, got 5"),
         ('{"words": "x"}', "a.jsonl:1 has neither a query nor what was opened"),
         ('{"opened": "x", "session": "s"}', "holds no query: name its column query, text"),
     ],
