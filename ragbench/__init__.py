@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.native import save_benchmark
     from ragbench.config.own_stage import stage
     from ragbench.evaluation.measures import measure
+    from ragbench.extras.fit.bakeoff import bakeoff
     from ragbench.extras.fit.workbench import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.ship.opening import load
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ragbench.tracking import mlflow_metrics
     from ragbench.workbench import Experiment, Results
     from ragbench.workbench import Own as Own
-    from ragbench.workbench.bakeoff import bakeoff
     from ragbench.workbench.composed import pipeline
     from ragbench.workbench.runs import evaluate
 
@@ -50,7 +50,7 @@ HOME = {
     "Own": "ragbench.workbench",
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.extras.fit.workbench",
-    "bakeoff": "ragbench.workbench.bakeoff",
+    "bakeoff": "ragbench.extras.fit.bakeoff",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.runs",
     "load": "ragbench.extras.ship.opening",

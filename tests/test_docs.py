@@ -26,8 +26,8 @@ from ragbench.base.errors import RagbenchError
 from ragbench.commands import call, cli
 from ragbench.config import catalogue, composition
 from ragbench.corpus.reader import read_vault
-from ragbench.report import configuration_page
 from tests.anserini_index import build
+from tools import configuration_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -228,7 +228,7 @@ def test_every_page_is_reached_from_the_readme() -> None:
 def test_every_switch_is_on_the_page_of_configuration_with_its_parameters() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     found = catalogue.read()
-    assert configuration_page.switches(found) in page, "run: ragbench list --markdown > docs/configuration.md"
+    assert configuration_page.switches(found) in page, "run: python tools/reference.py"
     for group in found.switches:
         section = re.split(r"^##", page.partition(f"\n### {group.name}\n")[2], maxsplit=1, flags=re.M)[0]
         for parameter in group.parameters:
@@ -243,7 +243,7 @@ def test_every_switch_is_on_the_page_of_configuration_with_its_parameters() -> N
         assert f"\n| `{catalogue.label(name)}` | " in effects, f"{name} has no measured effect"
 
 
-@pytest.mark.parametrize("page", ["command-line.md", "python-api.md"])
+@pytest.mark.parametrize("page", ["command-line.md", "configuration.md", "python-api.md", "research/conformance.md"])
 def test_generated_reference_is_current(page: str) -> None:
     write = runpy.run_path(str(ROOT / "tools" / "reference.py"))["PAGES"][page]
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == write(), "run: python tools/reference.py"

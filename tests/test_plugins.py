@@ -28,8 +28,7 @@ from ragbench.config import composition
 from ragbench.config.own_stage import FunctionStage
 from ragbench.evaluation import measures
 from ragbench.extras.fit import fusion_methods
-from ragbench.extras.remote import chat, endpoint
-from ragbench.models import usage
+from ragbench.extras.remote import chat, endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
 from ragbench.search.engine.pipeline import start

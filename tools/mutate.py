@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragbench.base import locations
-from ragbench.report.conformance_page import read
+from tools.conformance_page import read
 
 ROOT = Path(__file__).resolve().parents[1]
 _COPIED = ("ragbench", "conf", "tests")

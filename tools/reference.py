@@ -1,7 +1,8 @@
 """Write the generated reference pages: python tools/reference.py [FOLDER]     default: docs
 
-`command-line.md` has every command with its arguments, from the parsers; `python-api.md` the names that
-`ragbench` gives, from their signatures and docstrings. `tests/test_docs.py` compares the pages with these functions.
+`command-line.md` has every command with its arguments, from the parsers; `configuration.md` every option with its keys;
+`python-api.md` the names that `ragbench` gives, from their signatures and docstrings; `research/conformance.md` every
+requirement of the source documents. `tests/test_docs.py` compares the pages with these functions.
 """
 
 from __future__ import annotations
@@ -18,9 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import ragbench
+from ragbench.base import locations
 from ragbench.commands import GROUPS, WORDS, call, cli
+from ragbench.config import catalogue
+from ragbench.models.bundled import BUNDLED
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools import configuration_page, conformance_page  # noqa: E402
+
 COMMON = {"--help", "--json", "--quiet", "--verbose", "--trust"}
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields", "Example", "Examples")
 
@@ -167,7 +175,22 @@ def _first(value: Any) -> str:
     return _cell(re.split(r"\n\n|\n>>>", text)[0])
 
 
-PAGES: dict[str, Callable[[], str]] = {"command-line.md": command_line, "python-api.md": python_api}
+def configuration() -> str:
+    """Return the page of all options and keys."""
+    return configuration_page.document(catalogue.read(), BUNDLED)
+
+
+def conformance() -> str:
+    """Return the page of all requirements."""
+    return conformance_page.document(conformance_page.read(locations.configuration()))
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "command-line.md": command_line,
+    "configuration.md": configuration,
+    "python-api.md": python_api,
+    "research/conformance.md": conformance,
+}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "docs"

@@ -26,7 +26,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "diagnose": "show at which stage relevant sections or documents were lost, and the possible gain",
         "agents": "measure the tokens and calls that a search saves simulated agents",
         "advise": "suggest the next changes for a finished run, with their commands",
-        "list": "list presets, options, parameters, data and models; print a configuration or terms",
+        "list": "list presets, options, parameters, data and models; print a configuration",
     },
     "Improve it": {
         "tune": "search for better parameters on the training queries, confirm them once on the test queries",
@@ -80,7 +80,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     },
     "list": {
         "config": "print the composed configuration and the pipeline as a sentence",
-        "terms": "the terms of the collection that are nearest to a text (P1)",
     },
     "serve": {"mcp": "answer searches of editors and agents over MCP from a bundle"},
     "track": {"ui": "open MLflow with the store that the runs were written to"},
@@ -98,7 +97,6 @@ OLD: Mapping[str, tuple[str, ...]] = {
     "mcp": ("serve", "mcp"),
     "pool": ("data", "pool"),
     "ui": ("track", "ui"),
-    "vocabulary": ("list", "terms"),
 }
 """Old names, in one word or two, that still work and are not shown."""
 

@@ -21,9 +21,6 @@ EXAMPLES = """examples:
   ragbench list experiments --json
   ragbench list plugins              what installed packages and RAGBENCH_PLUGINS add
   ragbench list runs                 finished and interrupted runs, with the command that resumes each
-  ragbench list --markdown           all of it as one page, docs/configuration.md
-  ragbench list switches --markdown  its table of options
-  ragbench list --conformance        the page docs/research/conformance.md
 """
 
 _KINDS = ("experiments", "switches", "parameters", "data", "models", "plugins", "runs")
@@ -35,12 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
     parser.add_argument("kind", nargs="?", choices=_KINDS, help=f"objects to list (default: {', '.join(_UNASKED)})")
     parser.add_argument("prefix", nargs="?", default="", help="show only names with this prefix, such as p6 or index.")
-    parser.add_argument("--markdown", action="store_true", help="print the reference page, or the table of options")
-    parser.add_argument(
-        "--conformance",
-        action="store_true",
-        help="print the requirements of the source documents, and the evidence for each",
-    )
     console.add_output(parser)
 
 
@@ -48,26 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the configuration files and print."""
     from ragbench.config import catalogue
 
-    if arguments.conformance:
-        from ragbench.base import locations
-        from ragbench.report import conformance_page
-
-        requirements = conformance_page.read(locations.configuration())
-        if arguments.json:
-            console.print_json([asdict(each) | {"state": each.state} for each in requirements])
-        else:
-            print(conformance_page.document(requirements), end="")
-        return 0
     found = catalogue.read()
-    if arguments.markdown:
-        from ragbench.models.bundled import BUNDLED
-        from ragbench.report import configuration_page
-
-        if arguments.kind == "switches":
-            print(configuration_page.switches(found))
-        else:
-            print(configuration_page.document(found, BUNDLED), end="")
-        return 0
     shown = [arguments.kind] if arguments.kind else list(_UNASKED)
     rows = {kind: [row for row in _ROWS[kind](found) if _key(row).startswith(arguments.prefix)] for kind in shown}
     if not any(rows.values()) and (arguments.prefix or arguments.kind not in ("plugins", "runs")):
@@ -80,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.kind:
         print(
             "ragbench list parameters shows every key with its default; ragbench list config the values of a pipeline\n"
-            "sources 000 to 004 are the five design documents whose ideas are measured: ragbench list --conformance"
+            "sources 000 to 004 are the five design documents whose ideas are measured"
         )
     return 0
 

@@ -276,7 +276,7 @@ def judge(run: Run) -> None:
         "machine": run.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "index_bytes": {name: sum(a.size_bytes for a in artefacts(arm)) for name, (_, arm) in plan.arms.items()},
-        "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.models.usage")) else {},
+        "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.extras.remote.usage")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"

@@ -66,20 +66,11 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return error
 
 
-def test_vocabulary(capsys, place) -> None:
-    found = answer(capsys, "vocabulary", "auth", "--top", "4", *place)
-    by_term = {row["term"]: row for row in found["terms"]}
-    assert len(by_term) == 4
-    assert by_term["authentication"]["appended"]
-    cosines = [row["cosine"] for row in found["terms"]]
-    assert cosines == sorted(cosines, reverse=True)
-    built = answer(capsys, "index", "p1=on", *place)
-    assert [row["terms"] for row in built if row["kind"] == "vocabulary"] == [found["size"]]
-    none = answer(capsys, "vocabulary", "auth", *place, "p1.threshold=1.0")
-    assert not any(row["appended"] for row in none["terms"])
-    assert f"nearest of {found['size']} terms to 'auth'" in call(capsys, "vocabulary", "auth", *place)
-    assert "--top must be at least 1" in refused(capsys, "vocabulary", "auth", "--top", "0")
-    assert "the text is empty" in refused(capsys, "vocabulary", " ")
+def test_a_search_and_the_index_show_the_vocabulary(capsys, place) -> None:
+    assert "authentication (" in call(capsys, "search", "auth", "--explain", "p1=on", *place)
+    assert "expanded" not in call(capsys, "search", "auth", "--explain", "p1=on", "p1.threshold=1.0", *place)
+    (size,) = [row["terms"] for row in answer(capsys, "index", "p1=on", *place) if row["kind"] == "vocabulary"]
+    assert size > 0
 
 
 def test_calibrate(capsys, place) -> None:

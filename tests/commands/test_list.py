@@ -12,7 +12,6 @@ import pytest
 from ragbench.commands import OLD, cli, everything
 from ragbench.results import store
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 ASK = """
 source <(ragbench completion bash)
 COMP_LINE="$1"; COMP_POINT=${#1}; COMP_TYPE=9; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -86,20 +85,13 @@ def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
         assert all(len(digest) == 64 for digest in row["files"].values())
 
 
-def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["list", "--markdown"]) == 0
-    assert PAGE.read_text(encoding="utf-8") == capsys.readouterr().out, (
-        "run: ragbench list --markdown > docs/configuration.md"
-    )
-
-
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
         ("ragbench voc", set()),  # an old name is offered no longer
         ("ragbench fit ", {"adapter", "calibration", "weights", "ranker"}),
-        ("ragbench list te", {"terms"}),
+        ("ragbench list co", {"config"}),
         ("ragbench list p", {"parameters", "plugins"}),
         ("ragbench fit ranker --coll", {"--collections"}),
         ("ragbench fit weights p6=", {"on", "off"}),

@@ -9,6 +9,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import composition
+from ragbench.extras.systems.stages.diverse import KeepDiverse
 from ragbench.extras.systems.stages.folder_boost import BoostFolder
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.stages.rank_v3 import RankCandidates
@@ -18,7 +19,6 @@ from ragbench.search.engine.answer import Answer, answer, in_xml
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.diverse import KeepDiverse
 
 V3 = composition.compose(["+exp=lexical_v3"])
 

@@ -61,7 +61,7 @@ ARMS = {
     "dense_only": "exp=dense_only",
 }
 ORDER = (
-    "list, list config, list terms, doctor, completion, index, search, run, data, data pool, judge, compare",
+    "list, list config, doctor, completion, index, search, run, data, data pool, judge, compare",
     "compare fusions, compare encoders, report, diagnose, advise, track, track ui, atlas, export, refresh, rollback",
     "verify, serve, serve mcp, studio",
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragbench.base import locations
-from ragbench.report.conformance_page import read
 from tools import mutate
+from tools.conformance_page import read
 
 
 def test_every_mutation_changes_one_value_of_a_row_that_is_done() -> None:

@@ -22,9 +22,13 @@ _MOVED = {
     "ragbench.stages.": "ragbench.search.stages.",
     "ragbench.corpus.librarian_chunking.": "ragbench.extras.systems.librarian_chunking.",
     "ragbench.export.engines.live.": "ragbench.extras.engines.live.",
+    "ragbench.search.stages.calibrate_evidence.": "ragbench.extras.fit.stages.calibrate_evidence.",
     **{
         f"ragbench.search.stages.{name}.": f"ragbench.extras.systems.stages.{name}."
-        for name in ["expand_queries", "folder_boost", "graph_boost", "guarantee", "merge", "rank_v3", "recall"]
+        for name in (
+            *("average", "context", "diverse", "expand_queries", "folder_boost", "graph_boost", "guarantee"),
+            *("keywords", "merge", "normalise", "rank_v3", "recall"),
+        )
     },
     **{
         f"ragbench.search.stages.live.{name}": f"ragbench.extras.remote.live.stages.{name}"

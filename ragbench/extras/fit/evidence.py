@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState
+from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.pipeline import Pipeline, start
-from ragbench.search.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:

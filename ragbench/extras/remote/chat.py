@@ -20,11 +20,11 @@ from tenacity import (
 )
 
 from ragbench.base.errors import BoundaryError, ModelError
+from ragbench.extras.remote import usage
 from ragbench.extras.remote.http import Client, HttpError
-from ragbench.models import usage
+from ragbench.extras.remote.usage import Usage
 from ragbench.models.chat import ChatModel, ChatSpec
 from ragbench.models.store import Store, key_of
-from ragbench.models.usage import Usage
 
 _LARGEST_ANSWER = 2**20
 ATTEMPTS = 5

@@ -17,12 +17,12 @@ from typing import Any
 
 from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.base.progress import ticks
+from ragbench.extras.remote import usage
 from ragbench.extras.remote.chat import ask
 from ragbench.extras.remote.http import Client
-from ragbench.models import usage
+from ragbench.extras.remote.usage import Usage
 from ragbench.models.functions import FunctionEncoder
 from ragbench.models.resolve import EncoderSpec
-from ragbench.models.usage import Usage
 
 BATCH, TIMEOUT_S = 64, 60.0
 _LARGEST_ANSWER = 100_000_000

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from ragbench.base.errors import BoundaryError, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.boundary.paths import split_address
+from ragbench.extras.remote import usage
 from ragbench.extras.remote.chat import EndpointModel, ask
 from ragbench.extras.remote.http import Client
-from ragbench.models import usage
+from ragbench.extras.remote.usage import Usage
 from ragbench.models.chat import ChatModel, ChatSpec
 from ragbench.models.functions import FunctionCrossEncoder, cut_words
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.models.texts import check_texts
-from ragbench.models.usage import Usage
 
 KEY = "RERANK_API_KEY"
 TIMEOUT_S = 60.0

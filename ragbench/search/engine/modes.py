@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ragbench.base import plugins
 from ragbench.base.bounds import Checked, Name
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.average import AverageScores
-from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.expand_parents import ExpandToParents
-from ragbench.search.stages.keywords import RerankByKeywords
-from ragbench.search.stages.stage import Fact, Stage
+from ragbench.search.stages.stage import Stage
 
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
 """Which retrievers take part: lexical, dense, both, or dense and then re-ranked by keywords (seed 004)."""
@@ -49,8 +46,11 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
             missing = "lexical" if kind == "words" else "dense"
             raise ConfigError(f"mode {mode} cannot be used: this pipeline has no {missing} retriever")
     kept = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
-    own = next((each for each in stages if isinstance(each[1], RerankByKeywords)), None)
-    return _reranked(kept, own or ("keywords", RerankByKeywords(as_typed=spec.as_typed))) if spec.rerank else kept
+    if not spec.rerank:
+        return kept
+    own = next((each for each in stages if _in_mode_alone(each[1])), None)
+    reranked: Stages = plugins.required("rerank_by_keywords", f"mode {mode}")(kept, own, spec.as_typed)
+    return reranked
 
 
 def _kind_of(stage: Stage) -> _Kind | None:
@@ -58,18 +58,11 @@ def _kind_of(stage: Stage) -> _Kind | None:
     return getattr(stage, "by", None)
 
 
+def _in_mode_alone(stage: Stage) -> bool:
+    """Whether a stage re-ranks in the mode that asks for it, and takes part in no other."""
+    return getattr(stage, "in_mode_alone", False)
+
+
 def _takes_part(name: str, stage: Stage, spec: ModeSpec) -> bool:
     left_out = spec.sources != "all" and _kind_of(stage) not in (None, spec.sources)
-    return not (left_out or name in spec.without or isinstance(stage, RerankByKeywords))
-
-
-def _reranked(stages: Stages, keywords: tuple[str, Stage]) -> Stages:
-    """Hits keep their sources' own scores, and keywords re-rank them before parents take their place."""
-    ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
-    place = next(ends, len(stages))
-    return (*((name, _of_own_scores(stage)) for name, stage in stages[:place]), keywords, *stages[place:])
-
-
-def _of_own_scores(stage: Stage) -> Stage:
-    """For a stage that fuses rankings, one that averages their scores; any other as it is."""
-    return stage if Fact.FUSED not in stage.provides or isinstance(stage, AverageScores) else AverageScores()
+    return not (left_out or name in spec.without or _in_mode_alone(stage))

@@ -14,7 +14,6 @@ from ragbench.search.engine.modes import Mode, Stages, in_mode
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.classify import Classify
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.diverse import KeepDiverse
 from ragbench.search.stages.expand_parents import ExpandToParents
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.stage import NOTHING, Fact, Stage
@@ -84,7 +83,7 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
     elif any(isinstance(stage, Cut) and stage.top_n < top_n for _, stage in stages):
         stages = tuple((name, _returning(stage, top_n)) for name, stage in stages)
     else:
-        stages = _with_diverse_end(stages, top_n)
+        stages = _with_last_choice(stages, top_n)
     return pipeline if stages == pipeline.stages else replace(pipeline, stages=stages)
 
 
@@ -117,13 +116,15 @@ def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
     return tuple(kept)
 
 
-def _with_diverse_end(stages: Stages, top_n: int) -> Stages:
-    """If the pipeline keeps diverse hits, but more than requested, add a stage that keeps the requested number."""
-    if not any(isinstance(stage, KeepDiverse) and stage.top_k > top_n for _, stage in stages):
+def _with_last_choice(stages: Stages, top_n: int) -> Stages:
+    """If a stage chooses more hits than requested, add one before the end that chooses among them (`last_choice`)."""
+    choices = (stage.last_choice(top_n) for _, stage in stages if hasattr(stage, "last_choice"))
+    choice = next((each for each in choices if each is not None), None)
+    if choice is None:
         return stages
     ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
     place = next(ends, len(stages))
-    return (*stages[:place], (f"diverse at {top_n}", KeepDiverse(top_k=top_n)), *stages[place:])
+    return (*stages[:place], (f"diverse at {top_n}", choice), *stages[place:])
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ import pytest
 from tenacity import wait_fixed
 
 from ragbench.base.errors import ConfigError, ModelError
-from ragbench.extras.remote import chat
+from ragbench.extras.remote import chat, usage
 from ragbench.extras.remote.chat import CachedChatModel, EndpointModel
-from ragbench.models import usage
 from ragbench.models.access import Models
 from ragbench.models.chat import ChatSpec
 from tests.loopback import Loopback

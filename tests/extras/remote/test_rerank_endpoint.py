@@ -14,8 +14,7 @@ import ragbench
 from ragbench.base.errors import ModelError
 from ragbench.boundary.capabilities import Capability
 from ragbench.config import composition
-from ragbench.extras.remote import chat, rerank_endpoint
-from ragbench.models import usage
+from ragbench.extras.remote import chat, rerank_endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, check_name, load_cross_encoder
 from tests.loopback import Loopback

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from ragbench.config.arm_builder import Progress
     from ragbench.config.settings import Settings
     from ragbench.extras.fit.calibrate import Sample
+    from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.index.index import Index
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.calibrate_curve import CalibrateByCurve
-    from ragbench.search.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Stage
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
@@ -71,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.extras.fit import calibrate, option_file
-    from ragbench.search.stages.calibrate_evidence import CalibrateByEvidence
+    from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Retriever
 
     if arguments.depth < 1:

@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure, time, print."""
+    from ragbench.extras.fit.bakeoff import bakeoff
     from ragbench.report import tables
-    from ragbench.workbench.bakeoff import bakeoff
 
     overrides = [word for word in arguments.words if "=" in word and not word.startswith(_LIST)]
     named = [name for word in arguments.words if word not in overrides for name in encoders(word)]

@@ -12,8 +12,8 @@ from ragbench.base.types import Query
 from ragbench.config import composition
 from ragbench.extras.fit import evidence
 from ragbench.extras.fit.evidence import Evidence
+from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
-from ragbench.search.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 
 ON = ("+exp=recommended", "calibration=evidence")
 

@@ -11,8 +11,7 @@ import pytest
 
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
-from ragbench.commands import cli
-from ragbench.report.conformance_page import AUDITED, FILE, Requirement, audited, has_evidence, read
+from tools.conformance_page import AUDITED, FILE, Requirement, audited, has_evidence, read
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = read(locations.configuration())
@@ -103,13 +102,6 @@ def test_a_requirement_is_as_good_as_the_rows_that_cover_it() -> None:
 
 def test_every_seed_has_rows() -> None:
     assert {number for row in ROWS for number in re.findall(r"\b00\d\b", row.seed)} == {f"00{n}" for n in range(5)}
-
-
-def test_the_committed_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["list", "--conformance"]) == 0
-    assert (ROOT / "docs" / "research" / "conformance.md").read_text(encoding="utf-8") == capsys.readouterr().out, (
-        "run: ragbench list --conformance > docs/research/conformance.md"
-    )
 
 
 @pytest.mark.parametrize(

@@ -59,5 +59,9 @@ class KeepDiverse(Checked):
         """The stage for a search that returns `n` hits."""
         return replace(self, top_k=n)
 
+    def last_choice(self, n: int) -> KeepDiverse | None:
+        """The stage that chooses `n` of the hits that this one keeps; None where it keeps no more."""
+        return KeepDiverse(top_k=n) if self.top_k > n else None
+
     def describe(self) -> str:
         return f"keep {self.top_k} of many documents"

@@ -8,8 +8,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.commands import compare_encoders as command
-from ragbench.workbench.bakeoff import bakeoff
+from ragbench.extras.fit.bakeoff import bakeoff
+from ragbench.extras.fit.commands import compare_encoders as command
 
 NAMES = ["bge-small-en-v1.5", "BAAI/bge-small-en-v1.5"]
 

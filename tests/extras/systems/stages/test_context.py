@@ -7,9 +7,9 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Filters
 from ragbench.extras.systems.librarian_chunking import LibrarianFixedChunker
+from ragbench.extras.systems.stages.context import AddNeighbours
 from ragbench.index.spec import IndexSpec
 from ragbench.search.engine.hits import join_texts
-from ragbench.search.stages.context import AddNeighbours
 
 
 @pytest.fixture

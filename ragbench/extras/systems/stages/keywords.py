@@ -44,6 +44,7 @@ class RerankByKeywords(Checked):
         Fact.KEYWORDS: "hits have been re-ranked by keywords already",
         Fact.PARENTS: "it reads chunks, not their parents",
     }
+    in_mode_alone: ClassVar[bool] = True  # of the modes of a request, only `rerank` has it
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Reorder and thin the fused ranking of every state."""

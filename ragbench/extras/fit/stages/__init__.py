@@ -1,0 +1,1 @@
+"""Stages whose parameters are fitted on judged queries."""
