@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ragbench.extras.fit.bakeoff import bakeoff
     from ragbench.extras.fit.workbench import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
+    from ragbench.extras.remote.live.objects import retriever
     from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
-    from ragbench.search.live.objects import retriever
     from ragbench.tracking import mlflow_metrics
     from ragbench.workbench import Experiment, Results
     from ragbench.workbench import Own as Own
@@ -60,7 +60,7 @@ HOME = {
     "pipeline": "ragbench.workbench.composed",
     "remember": "ragbench.base.query_memory",
     "reranker": "ragbench.models.functions",
-    "retriever": "ragbench.search.live.objects",
+    "retriever": "ragbench.extras.remote.live.objects",
     "save_benchmark": "ragbench.benchmark.native",
     "stage": "ragbench.config.own_stage",
     "tune": "ragbench.extras.fit.workbench",

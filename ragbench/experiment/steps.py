@@ -30,7 +30,7 @@ from ragbench.experiment.plan import Plan, Run, arm_key, artefacts
 from ragbench.results import comparisons, environment, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
-from ragbench.search.stages import live
+from ragbench.search.engine.hits import problems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ def measure_quality(run: Run) -> None:
         arm.index.prepare(arm.pipeline.needs)
         files = place.arm(outcome.arm)
         frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
-        for problem in live.problems(outcome.final):
+        for problem in problems(outcome.final):
             say(f"warning: arm '{outcome.arm}': {problem}")
     read = {a.folder: a for _, arm in planned.arms.values() for a in artefacts(arm) if a.built}
     if came := sum(each.manifest.get("vectors", {}).get("shipped", 0) for each in read.values()):

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base import console, fewest
+from ragbench.base import console, fewest, plugins
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.files import write_text
@@ -37,7 +37,6 @@ from ragbench.results.measurements import trec
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
-from ragbench.search.live.objects import PythonRetriever, hold, is_retriever
 from ragbench.workbench.composed import Composed, Own, compose
 from ragbench.workbench.results import Results
 
@@ -449,12 +448,13 @@ def _part(name: str, given: Any, shared: Sequence[str], held: list[object], seve
         return [given]
     if is_run(given):
         return ["live=trec", word("live.path", str(_file_of(name, given, shared)))]
-    if not is_retriever(given):
+    retriever_of = plugins.hook("python_retriever")
+    made = retriever_of(name, given) if retriever_of else None
+    if made is None:
         raise ConfigError(
             f"arm '{name}' is a {type(given).__name__}: give overrides, a function of (query, k), a retriever of "
             "LangChain, LlamaIndex, Haystack, PyTerrier or BM25S, a run file or a DataFrame"
         )
-    made = given if isinstance(given, PythonRetriever) else hold(name, given)
     held.append(made)
     words = ["live=python", word("live.retriever", made.name)]
     words += [word("live.number", made.number)] if made.number else []

@@ -45,7 +45,7 @@ from ragbench.extras.engines.search import Found
 from ragbench.extras.engines.words import Terms
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
-from ragbench.extras.remote.live import anserini, command, http
+from ragbench.extras.remote.live import anserini, command, hit_matching, http
 from ragbench.extras.remote.live.answers import Reading
 from ragbench.extras.remote.live.asking import Unanswered
 from ragbench.extras.ship import bundle
@@ -59,7 +59,6 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec
 from ragbench.models.folder import ModelFolder
-from ragbench.search.live import places
 from tests import anserini_index
 from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
 from tests.export.scores import by_chunk
@@ -262,7 +261,7 @@ class Doors:
                 for suffix, each in lance_files.items()
             },
             "run file": Door(
-                run_texts(RUN, chance), of_file(run, lambda: _plain_run(places.read_run_file(str(run)))), _in_run
+                run_texts(RUN, chance), of_file(run, lambda: _plain_run(hit_matching.read_run_file(str(run)))), _in_run
             ),
             "document of Lucene": Door(json_texts(RECORD, chance), _of_lucene, _in_record),
             **{

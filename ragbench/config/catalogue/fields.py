@@ -34,6 +34,7 @@ _MOVED = {
         f"ragbench.search.stages.live.{name}": f"ragbench.extras.remote.live.stages.{name}"
         for name in ("LiveHttp", "LiveCommand", "LiveMcp", "LivePyserini")
     },
+    "ragbench.search.stages.live.": "ragbench.extras.remote.live.external.",
 }
 """Where classes stood before, by the beginning of their name: bundles, results and files of users still say so."""
 

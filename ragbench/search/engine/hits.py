@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
 
+REPEATED = "a document was returned more than once: its first place counts"
+"""The note of a query whose hits from another system repeat a document."""
+
 
 def hits(state: QueryState, index: Index, top_n: int) -> list[Hit]:
     """The guaranteed hits of a state, then the first `top_n` others of its fused ranking, without explanations."""
@@ -77,3 +80,16 @@ def join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
             text += table.text(chunk)[end - start :] if start <= end else f"\n\n{table.text(chunk)}"
             end = stop
     return text
+
+
+def problems(states: Sequence[QueryState]) -> list[str]:
+    """A sentence for what is wrong with the hits of a live search in some queries."""
+    outside = [name for state in states for _, name in state.strangers]
+    repeated = [state.query.qid for state in states if REPEATED in state.notes]
+    found = []
+    if outside:
+        names = ", ".join(dict.fromkeys(outside[:3]))
+        found.append(f"{len(outside)} hits are in no document of the collection and count as not relevant: {names}")
+    if repeated:
+        found.append(f"{REPEATED} ({len(repeated)} queries, such as {repeated[0]})")
+    return found

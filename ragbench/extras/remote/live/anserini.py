@@ -23,9 +23,9 @@ from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.suggestions import nearest
 from ragbench.boundary.capabilities import Capability
 from ragbench.boundary.json import read_json
+from ragbench.extras.remote.live.hit_matching import LiveHit
 from ragbench.index import jvm
 from ragbench.index.jvm import LOCK, java, java_errors, start_jvm
-from ragbench.search.live.places import LiveHit
 
 SAMPLE = 200
 """Documents of an index that are looked at to see whether it is of the collection."""

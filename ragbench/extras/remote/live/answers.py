@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ragbench.base.bounds import Checked, Holds
 from ragbench.base.errors import LiveError
-from ragbench.search.live.places import LiveHit
+from ragbench.extras.remote.live.hit_matching import LiveHit
 
 
 def _readable(expression: str) -> bool:

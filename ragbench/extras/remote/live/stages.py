@@ -17,15 +17,15 @@ from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.extras.remote.live import anserini
 from ragbench.extras.remote.live.answers import Reading
 from ragbench.extras.remote.live.asking import Asker, secret
+from ragbench.extras.remote.live.external import ExternalSearch
+from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.models.chat import Endpoint, Secret
-from ragbench.search.live.places import LiveHit, Places
-from ragbench.search.stages.live import Elsewhere
 
 Address = Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live(Reading, Elsewhere, ABC):
+class Live(Reading, ExternalSearch, ABC):
     """Base of all live searches; the fields of `Reading` say where hits are in an answer.
 
     `timeout_s`, `retries` and `per_second` (requests, at most) bound every exchange; the arm fails when a query gets no
@@ -44,7 +44,7 @@ class Live(Reading, Elsewhere, ABC):
         """The whole answer to one query. Raises LiveError when there is none."""
         return _asker(self)(query, self.depth)
 
-    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """What the answer holds."""
         return self.read(self.answer(query.text), self.depth)
 
@@ -155,7 +155,7 @@ class LiveMcp(Live):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LivePyserini(Elsewhere):
+class LivePyserini(ExternalSearch):
     """An index that Anserini or Pyserini built, a folder or a prebuilt one, searched as `LuceneSearcher` searches it.
 
     Hits are placed by their ids; a hit with an id of no document, or of a passage (`doc7#2`), also by the text
@@ -180,11 +180,11 @@ class LivePyserini(Elsewhere):
         """Raise LiveError for an index that cannot be opened, before anything is measured."""
         _ = self._searcher
 
-    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """The hits of `LuceneSearcher.search`."""
         return self._searcher.search(query.text, self.depth, places.knows)
 
-    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+    def sample(self, places: HitMatcher) -> Sequence[LiveHit] | None:
         """Some documents of the index; None where it holds one of the collection's."""
         searcher = self._searcher
         return None if searcher.holds(places.docnos[: anserini.SAMPLE]) else searcher.sample()

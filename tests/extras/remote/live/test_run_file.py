@@ -14,11 +14,11 @@ from ragbench.commands import cli
 from ragbench.config.settings import Settings
 from ragbench.evidence.cost import RECORDED
 from ragbench.experiment.run import run
+from ragbench.extras.remote.live.external import LiveRun
 from ragbench.report import html, screen
 from ragbench.results import verdicts
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
-from ragbench.search.stages.live import LiveRun
 from ragbench.workbench import Results
 
 MEASURES = ("nDCG@10", "RR", "R@10", "P@5", "AP")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.search.live.places import LiveHit, Places
+from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 
 
 @pytest.fixture
 def docno_at(index):
     def at(prefix: str = "", **found: str) -> str | None:
-        chunk = Places(index.chunks, prefix).chunk(LiveHit(**{"document": "", **found}))
+        chunk = HitMatcher(index.chunks, prefix).chunk(LiveHit(**{"document": "", **found}))
         return None if chunk is None else index.chunks.chunk_ids[chunk]
 
     return at
@@ -106,6 +106,6 @@ def test_addresses_in_the_frontmatter_are_names(tmp_path) -> None:
     documents = read_vault(tmp_path / "notes").documents
     index = Index(IndexSpec(), "x", lambda: documents, ArtefactStore(tmp_path / "index"), Models())
     index.prepare(frozenset({"chunks"}))
-    places = Places(index.chunks, "docs")
+    places = HitMatcher(index.chunks, "docs")
     assert places.chunk(LiveHit("https://example.org/docs/how-to/keys")) == 0
     assert places.chunk(LiveHit("https://example.org/docs/old/keys")) is None  # two documents had it

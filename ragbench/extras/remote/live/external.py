@@ -19,8 +19,9 @@ from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
 from ragbench.boundary.capabilities import Capability, Needs
-from ragbench.search.live import objects
-from ragbench.search.live.places import LiveHit, Places, read_run_file, run_file_digest
+from ragbench.extras.remote.live import objects
+from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
+from ragbench.search.engine.hits import REPEATED
 from ragbench.search.stages.stage import NOTHING, Fact
 
 if TYPE_CHECKING:
@@ -28,11 +29,10 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 _SOURCE = "live"
-REPEATED = "a document was returned more than once: its first place counts"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elsewhere(Checked, ABC):
+class ExternalSearch(Checked, ABC):
     """Base of all arms whose hits another system finds, each of which names a document or has a text.
 
     `depth`: hits that are requested and kept. `prefix` is removed from the paths of addresses (`docs` in
@@ -61,10 +61,10 @@ class Elsewhere(Checked, ABC):
         return states
 
     @abstractmethod
-    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """At most `depth` hits, best first. Raises LiveError when the query has no answer."""
 
-    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+    def sample(self, places: HitMatcher) -> Sequence[LiveHit] | None:
         """Documents that it may return, of which one at least must be in the collection; None: they are not known."""
         return None
 
@@ -74,7 +74,7 @@ class Elsewhere(Checked, ABC):
         self._require(places)
         return [_place_hits(state, self.found(state.query, places), places) for state in states]
 
-    def _require(self, places: Places) -> None:
+    def _require(self, places: HitMatcher) -> None:
         """Raise LiveError when nothing of what it may return is in the collection; looked at once."""
         key = (digest(self), id(places))
         if key in _FITTING:
@@ -90,7 +90,7 @@ class Elsewhere(Checked, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveRun(Elsewhere):
+class LiveRun(ExternalSearch):
     """A run file in TREC form that any system wrote: its hits are judged as they are, and nothing is asked or timed."""
 
     path: Annotated[Name, Needs(Capability.READS)]  # lines of: qid Q0 id rank score tag; may be packed (.gz)
@@ -117,12 +117,12 @@ class LiveRun(Elsewhere):
                 f"{self.name} has no hits for any of the topics: it answers {theirs}, the topics are {ours}"
             )
 
-    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """The hits of the topic, in the order of trec_eval; none where the run has no such topic."""
         found = read_run_file(self.path).get(query.qid, ())
         return [LiveHit(name, score=score) for name, score in found[: self.depth]]
 
-    def sample(self, places: Places) -> Sequence[LiveHit] | None:
+    def sample(self, places: HitMatcher) -> Sequence[LiveHit] | None:
         """The best hits of its topics."""
         return [LiveHit(name) for hits in read_run_file(self.path).values() for name, _ in hits[:10]]
 
@@ -132,8 +132,8 @@ class LiveRun(Elsewhere):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LivePython(Elsewhere):
-    """A function or object of Python in this process, which may search in any way (`ragbench.search.live.objects`)."""
+class LivePython(ExternalSearch):
+    """A function or object of Python in this process, which may search in any way (`objects` of this package)."""
 
     retriever: Name  # the name of a function decorated with @ragbench.retriever
     # its parameters by name, such as {b: 0.4}
@@ -167,7 +167,7 @@ class LivePython(Elsewhere):
         objects.find(self.retriever, self.number).ask([state.query for state in states], self.depth, self.parameters)
         return states
 
-    def found(self, query: Query, places: Places) -> Sequence[LiveHit]:
+    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """What it returns."""
         return self._found([query], places)[0]
 
@@ -190,7 +190,7 @@ class LivePython(Elsewhere):
             for state, hits in zip(after, found, strict=True)
         ]
 
-    def _found(self, queries: Sequence[Query], places: Places) -> list[list[LiveHit]]:
+    def _found(self, queries: Sequence[Query], places: HitMatcher) -> list[list[LiveHit]]:
         retriever = objects.find(self.retriever, self.number)
         answers = retriever.ask(queries, self.depth, self.parameters)
         pairs = zip(queries, answers, strict=True)
@@ -202,7 +202,7 @@ class LivePython(Elsewhere):
         return f"ask {self.name}{given} for {self.depth} hits"
 
 
-def _place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> QueryState:
+def _place_hits(state: QueryState, found: Sequence[LiveHit], places: HitMatcher) -> QueryState:
     """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
     Scores are those of the search if every hit has one and they never increase, else 1 / rank.
@@ -224,22 +224,9 @@ def _place_hits(state: QueryState, found: Sequence[LiveHit], places: Places) -> 
     return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, strangers=tuple(strangers))
 
 
-def problems(states: Sequence[QueryState]) -> list[str]:
-    """A sentence for what is wrong with the hits of a live search in some queries."""
-    outside = [name for state in states for _, name in state.strangers]
-    repeated = [state.query.qid for state in states if REPEATED in state.notes]
-    found = []
-    if outside:
-        names = ", ".join(dict.fromkeys(outside[:3]))
-        found.append(f"{len(outside)} hits are in no document of the collection and count as not relevant: {names}")
-    if repeated:
-        found.append(f"{REPEATED} ({len(repeated)} queries, such as {repeated[0]})")
-    return found
-
-
 @lru_cache(maxsize=4)
-def _places(table: ChunkTable, prefix: str) -> Places:
-    return Places(table, prefix)
+def _places(table: ChunkTable, prefix: str) -> HitMatcher:
+    return HitMatcher(table, prefix)
 
 
 _FITTING: set[tuple[str, int]] = set()  # searches, and the places that know one of their documents

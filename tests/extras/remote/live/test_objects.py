@@ -23,11 +23,11 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.evaluation.latency import time_query
 from ragbench.evidence.cost import END_TO_END, RECORDED
+from ragbench.extras.remote.live.external import REPEATED
+from ragbench.extras.remote.live.objects import PythonRetriever
 from ragbench.results import measurements
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
-from ragbench.search.live.objects import PythonRetriever
-from ragbench.search.stages.live import REPEATED
 
 Search = Callable[[str, int], list[tuple[str, float]]]
 
@@ -248,8 +248,8 @@ def test_texts_and_headings_place_a_hit_in_its_passage(measured, benchmark_small
     ],
 )
 def test_a_bad_answer_is_one_sentence(bad: Any, sentence: str, index) -> None:
-    from ragbench.search.live.objects import hold
-    from ragbench.search.stages.live import LivePython
+    from ragbench.extras.remote.live.external import LivePython
+    from ragbench.extras.remote.live.objects import hold
 
     held = hold("bad", bad)
     states = start([Query(f"q{n}", f"how do keys {n}") for n in range(3)])
@@ -349,9 +349,9 @@ def test_an_object_is_timed_as_a_pipeline_is(measured, search: Search) -> None:
 
 
 def test_asking_an_object_adds_little_to_its_own_time(index, benchmark_small: Benchmark) -> None:
+    from ragbench.extras.remote.live.external import LivePython
+    from ragbench.extras.remote.live.objects import hold
     from ragbench.search.engine.pipeline import Pipeline
-    from ragbench.search.live.objects import hold
-    from ragbench.search.stages.live import LivePython
 
     docnos = [each.docno for each in benchmark_small.documents] * 10
 

@@ -43,7 +43,7 @@ class LiveHit:
     score: float | None = None
 
 
-class Places:
+class HitMatcher:
     """Finds the chunk of a table for a hit of a live search. `prefix` is cut from the paths of its addresses."""
 
     def __init__(self, table: ChunkTable, prefix: str = "") -> None:

@@ -25,7 +25,7 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import Query
 from ragbench.benchmark.runs import trec_eval_order
-from ragbench.search.live.places import LiveHit, Places
+from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 
 _Answers = Callable[[Sequence[Query], int], Sequence[Any]]
 """Asks an object: from queries and a depth, its raw answer to each."""
@@ -105,7 +105,7 @@ class PythonRetriever:
             )
         return found
 
-    def hits(self, answer: Any, query: Query, depth: int, places: Places) -> list[LiveHit]:
+    def hits(self, answer: Any, query: Query, depth: int, places: HitMatcher) -> list[LiveHit]:
         """The first `depth` hits of an answer. Raises LiveError for an answer of another form."""
         try:
             return [_hit(item, places) for item in _items(answer)[:depth]]
@@ -161,6 +161,13 @@ def hold(name: str, target: Any) -> PythonRetriever:
     if held is None:
         held = _HELD[name, number] = PythonRetriever(name, target, number=number)
     return held
+
+
+def of_object(name: str, value: Any) -> PythonRetriever | None:
+    """A retriever as it is, an object that can be asked as one under this name; None for anything else."""
+    if not is_retriever(value):
+        return None
+    return value if isinstance(value, PythonRetriever) else hold(name, value)
 
 
 def find(name: str, number: int) -> PythonRetriever:
@@ -346,7 +353,7 @@ def _rows(frame: Any) -> list[Any]:
     return sorted(rows, key=lambda row: row["rank"]) if "rank" in frame.columns else rows
 
 
-def _hit(item: Any, places: Places) -> LiveHit:
+def _hit(item: Any, places: HitMatcher) -> LiveHit:
     score = None
     if isinstance(item, tuple) and not hasattr(item, "_fields"):
         if len(item) != 2 or isinstance(item[0], Real):
