@@ -89,6 +89,17 @@ def module(kind: Literal["commands", "parts"], name: str) -> str | None:
     return None
 
 
+def is_there(module: str) -> bool:
+    """Whether a module is installed; neither it nor the packages of ragbench that it is in are imported."""
+    if module.startswith("ragbench."):
+        path = f"{_PACKAGE}/{module.partition('.')[2].replace('.', '/')}"
+        return os.path.exists(f"{path}.py") or os.path.exists(f"{path}/__init__.py")  # noqa: PTH110
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 @cache
 def _extras() -> tuple[str, ...]:
     try:
@@ -103,7 +114,7 @@ def _points(group: _Group) -> Mapping[str, EntryPoint]:
 
     found: dict[str, EntryPoint] = {}
     for point in (*_own(group), *entry_points(group=group)):
-        if point.name not in found and _is_there(point.module):
+        if point.name not in found and is_there(point.module):
             found[point.name] = point
     return found
 
@@ -119,13 +130,3 @@ def _own(group: _Group) -> list[EntryPoint]:
         return []
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [EntryPoint(name, value, group) for name, value in project["entry-points"].get(group, {}).items()]
-
-
-def _is_there(module: str) -> bool:
-    if module.startswith("ragbench."):  # without importing the packages that it is in
-        path = f"{_PACKAGE}/{module.partition('.')[2].replace('.', '/')}"
-        return os.path.exists(f"{path}.py") or os.path.exists(f"{path}/__init__.py")  # noqa: PTH110
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

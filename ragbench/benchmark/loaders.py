@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_HERE = "ragbench.benchmark"
-LOADERS: Mapping[str, str] = {
+from ragbench.base import plugins
+
+_HERE, _EXTRA = "ragbench.benchmark", "ragbench.extras.collect.loaders"
+ALL = {
     "builtin": f"{_HERE}.load.load_builtin",
     "native": f"{_HERE}.native.load_native",
-    "beir": f"{_HERE}.beir.load_beir",
-    "trec": f"{_HERE}.trec.load_trec",
-    "ir_datasets": f"{_HERE}.irds.load_ir_datasets",
+    "beir": f"{_EXTRA}.beir.load_beir",
+    "trec": f"{_EXTRA}.trec.load_trec",
+    "ir_datasets": f"{_EXTRA}.irds.load_ir_datasets",
     "vault": f"{_HERE}.vault.load_vault",
-    "git": f"{_HERE}.repository.load_git",
+    "git": f"{_EXTRA}.repository.load_git",
 }
 """By the name of the kind; the function's parameters are the options of `data`."""
+LOADERS: Mapping[str, str] = {
+    name: target for name, target in ALL.items() if plugins.is_there(target.rpartition(".")[0])
+}
+"""Those that are installed: an extra may be missing."""
 FOLDERS = ("vault", "git")
 """Loaders of folders of files, whose documents people name by path."""
 MEMORY = "memory"

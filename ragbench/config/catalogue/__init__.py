@@ -21,7 +21,7 @@ from ragbench.base import locations
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
-from ragbench.benchmark.loaders import LOADERS
+from ragbench.benchmark.loaders import ALL, LOADERS
 from ragbench.config.catalogue.fields import docstring, is_installed
 from ragbench.config.catalogue.names import ALIASES, label, numbered
 from ragbench.config.catalogue.nodes import (
@@ -234,7 +234,14 @@ class Catalogue:
     def _is_there(self, group: str, name: str) -> bool:
         """Whether the class of an option is installed: an extra may be missing, and then its options are."""
         declared = self._declaration(group, name)
-        return declared is None or all(map(is_installed, targets(node_of(declared.source, declared.node))))
+        if declared is None:
+            return True
+        said = node_of(declared.source, declared.node)
+        loader = said.get("loader") if group == "data" else None
+        if isinstance(loader, Leaf) and loader.value in ALL and loader.value not in LOADERS:
+            return False
+        begins = [str(each.value) for each in _listed_in(declared)] if group == "data" else []
+        return all(map(is_installed, targets(said))) and all(self._is_there(group, each) for each in begins)
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:

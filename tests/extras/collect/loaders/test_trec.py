@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.documents import Form
-from ragbench.benchmark.trec import load_trec, read_trec_topics, read_trectext
+from ragbench.extras.collect.loaders.trec import load_trec, read_trec_topics, read_trectext
 
-TREC = Path(__file__).parents[1] / "data" / "tea" / "trec"
+TREC = Path(__file__).parents[3] / "data" / "tea" / "trec"
 
 
 @pytest.mark.parametrize(

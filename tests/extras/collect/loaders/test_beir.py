@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.beir import load_beir, read_queries
+from ragbench.extras.collect.loaders.beir import load_beir, read_queries
 
-TEA = Path(__file__).parents[1] / "data" / "tea" / "beir"
+TEA = Path(__file__).parents[3] / "data" / "tea" / "beir"
 
 
 def test_title_opens_the_text_unless_it_is_to_stay_a_field() -> None:

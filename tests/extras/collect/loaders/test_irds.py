@@ -11,9 +11,9 @@ from ir_datasets.formats import TrecQrels, TsvDocs, TsvQueries
 from ir_datasets.util import Cache, LocalDownload, RequestsDownload
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.benchmark.irds import load_ir_datasets
+from ragbench.extras.collect.loaders.irds import load_ir_datasets
 
-TREC = Path(__file__).parents[1] / "data" / "tea" / "trec"
+TREC = Path(__file__).parents[3] / "data" / "tea" / "trec"
 
 
 def dataset(docs: object, **files: Path) -> object:
