@@ -141,7 +141,6 @@ COMMANDS = (
         "advise",
         "list",
         "list config",
-        "list terms",
         "tune",
     ),
     *("fit", "fit weights", "fit calibration", "export", "refresh", "rollback", "verify", "gate", "data", "data pool"),
