@@ -690,7 +690,10 @@ def _sealed(place: Path, chance: random.Random) -> str:
                 )
                 reseal(place / name, **{key: new})
                 return f"{name}: {key} is {new!r} and sealed"
-    path = chance.choice([p for p in sorted((place / bundle.INDEX).rglob("*")) if p.is_file() and p.name != MANIFEST])
+    parts = [
+        p for each in (place / bundle.INDEX).rglob(MANIFEST) for p in sorted(each.parent.rglob("*")) if p.is_file()
+    ]
+    path = chance.choice(sorted(p for p in parts if p.name not in (MANIFEST, "write.lock")))
     content = path.read_bytes()
     rewrite_part(
         path, next(json_texts(json.loads(content), chance)) if path.suffix == ".json" else _mangled(content, chance)

@@ -193,8 +193,9 @@ def optimise(
         if report is not None:
             report(done)
         with quiet():
-            study.sampler = make_sampler(rules.sampler, rules.seed + _PROCESS_STRIDE * process + done)
-            trial = optuna.Trial(study, left.pop(0)._trial_id) if left else study.ask()
+            seed = rules.seed + _PROCESS_STRIDE * process + done
+            study.sampler = make_sampler(rules.sampler, seed)
+            trial = _drawn(study, left.pop(0), rules, seed) if left else study.ask()
             tried = suggest(rules.parameters, trial)
         if _is_pruned(trial, search, rules, values, tried):
             with quiet():
@@ -210,6 +211,25 @@ def optimise(
             study.tell(trial, list(outcome))
     if report is not None:
         report(search.trials)
+
+
+def _drawn(study: optuna.Study, begun: optuna.trial.FrozenTrial, rules: Rules, seed: int) -> optuna.Trial:
+    """Return a trial that a stopped search had begun, with all values that it would have drawn.
+
+    A search that was killed between two of them would draw the rest from the beginning of the random numbers.
+    """
+    import optuna
+
+    if begun.params and "fixed_params" not in begun.system_attrs:
+        twin = optuna.create_study(directions=study.directions, sampler=make_sampler(rules.sampler, seed))
+        twin.add_trials(trials_in(study, "COMPLETE", "PRUNED"))
+        whole = twin.ask()
+        suggest(rules.parameters, whole)
+        for name, distribution in whole.distributions.items():
+            if name not in begun.params:
+                value = distribution.to_internal_repr(whole.params[name])
+                study._storage.set_trial_param(begun._trial_id, name, value, distribution)
+    return optuna.Trial(study, begun._trial_id)
 
 
 def _is_pruned(trial: optuna.Trial, search: Search, rules: Rules, values: TrainingValues, tried: Values) -> bool:

@@ -131,25 +131,30 @@ def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("moment", ["in the preset", "while a trial is drawn", "while it is judged"])
+@pytest.mark.parametrize(
+    "moment", ["in the preset", "while a trial is drawn", "between two of its values", "while it is judged"]
+)
 def test_an_interrupted_trial_is_ended_under_its_number(sampler: str, moment: str, tmp_path: Path, monkeypatch) -> None:
     """As a kill does: the journal holds a trial that was begun and never ended."""
-    at = {"in the preset": 1, "while a trial is drawn": 20, "while it is judged": 20}[moment]
+    at = {"in the preset": 1, "between two of its values": 5}.get(moment, 20)
+    drawing = moment in ("while a trial is drawn", "between two of its values")
     asked = 0
 
     def interrupted(*given):
         nonlocal asked
         asked += 1
         if asked == at:
+            if moment == "between two of its values":
+                suggest(PARAMETERS[:1], given[1])
             raise KeyboardInterrupt
-        return suggest(*given) if moment == "while a trial is drawn" else values(*given)
+        return suggest(*given) if drawing else values(*given)
 
     suggest = study.suggest
     opened = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        if moment == "while a trial is drawn":
+        if drawing:
             patched.setattr(study, "suggest", interrupted)
-        judged = values if moment == "while a trial is drawn" else interrupted
+        judged = values if drawing else interrupted
         study.optimise(opened, Search("all", None, 30), rules(sampler), judged)
     again = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
     study.optimise(again, Search("all", None, 30), rules(sampler), values, begun=study.trials_in(again, "RUNNING"))
