@@ -18,6 +18,7 @@
 # %%
 import plotly.io
 
+import ragbench
 from ragbench import Experiment, load_benchmark
 
 plotly.io.renderers.default = "plotly_mimetype"  # stores the data of a figure, not the library that draws it
@@ -28,15 +29,20 @@ print(f"{topic.qid} ({topic.type}): {topic.text!r}")
 print(f"the need behind it: {topic.need}")
 
 # %% [markdown]
-# An experiment is a value. Nothing is computed yet, but every configuration is checked, and you can read the pipelines.
+# A configuration is a value, and `with_` returns a changed one. Its `overrides` are the same on the command line.
+
+# %%
+baseline = ragbench.pipeline("exp=baseline")
+reranked = baseline.with_(p6=True)
+print("ragbench run", *reranked.overrides)
+reranked
+
+# %% [markdown]
+# An experiment compares configurations. Nothing is computed yet, but each one is checked.
 
 # %%
 experiment = Experiment.arms(
-    {
-        "baseline": ["+exp=baseline", "split=train", "latency.queries=10", "latency.rounds=1"],
-        "reranked": ["+exp=baseline", "split=train", "p6=on"],
-    },
-    benchmark,
+    {"baseline": baseline, "reranked": reranked}, benchmark, "split=train", "latency.queries=10", "latency.rounds=1"
 )
 experiment
 

@@ -11,8 +11,8 @@
 # %% [markdown]
 # # 03 Error analysis: from a mean to a sentence about one query
 #
-# The five proposals of the first phase together are not shown to be better than the plain baseline: some topics win, some
-# lose. Which lose, and which stage is to blame?
+# The five features of `phase1` together are not significantly better than the baseline: some queries improve, others get
+# worse. Which ones get worse, and at which stage?
 
 # %%
 import plotly.io
@@ -20,7 +20,7 @@ import plotly.io
 from ragbench import Experiment
 
 plotly.io.renderers.default = "plotly_mimetype"
-results = Experiment.sweep("+exp=baseline,phase1", "split=train", "latency.enabled=false").run()
+results = Experiment.arms({"baseline": "exp=baseline", "phase1": "exp=phase1"}, None, "split=train", quick=True).run()
 results.summary().round(3)
 
 # %% [markdown]
@@ -53,9 +53,9 @@ fates = results.fates
 fates[fates["qid"] == worst].drop(columns=["qid"])
 
 # %% [markdown]
-# Its section was found, and then dropped by P8, which takes a hit that is much like a better one for a repetition. The
-# notes of two weekly handovers share most of their words, and one of them only is of the day asked for. Is that one
-# unlucky query? Over all topics:
+# Its section was retrieved, and then dropped by P8 (deduplication) as a near-duplicate of a better hit. The notes of two
+# weekly handovers share most of their text, but only one is from the right day. Is this one unlucky query? Over all
+# queries:
 
 # %%
 results.losses.groupby("arm").head(5)
@@ -64,8 +64,8 @@ results.losses.groupby("arm").head(5)
 results.plot_losses()
 
 # %% [markdown]
-# No: P8 takes an eighth of the relevant sections, and P10, the threshold on confidence, more than a quarter. Either they
-# stay off, or their thresholds are tuned, as in notebook 04.
+# No: P8 drops an eighth of the relevant sections (`p8.semantic` and `p8.limit` are its parts), and P10, the confidence
+# threshold, more than a quarter. Leave them off, or tune their thresholds, as in notebook 04.
 #
-# The same from the command line: `ragbench diagnose --query QID --arms baseline,phase1`; and in the report, where the
-# explorer sorts topics by their difference: `ragbench report`.
+# On the command line, use `ragbench diagnose --query QID --arms baseline,phase1`. The report (`ragbench report`) sorts
+# queries by their difference.

@@ -50,17 +50,11 @@ _ = questions.write_text(
 )
 
 # %%
-from ragbench import Experiment
+from ragbench import Experiment, load_benchmark
 
-vault = [
-    "data=vault",
-    f"data.corpus={place / 'notes'}",
-    f"data.queries={questions}",
-    f"paths.results={place / 'results'}",
-    "latency.enabled=false",
-    "tracking.enabled=false",
-]
-results = Experiment.sweep("+exp=lexical_only,dense_only,baseline", *vault).run()
+benchmark = load_benchmark("vault", corpus=place / "notes", queries=questions)
+arms = {"lexical": "exp=lexical_only", "dense": "exp=dense_only", "hybrid": "exp=baseline"}
+results = Experiment.arms(arms, benchmark, f"paths.results={place / 'results'}", quick=True).run()
 results.summary().round(2)
 
 # %%
@@ -80,7 +74,6 @@ results.verdicts[["factor", "effect", "n", "mde"]].round(3)
 # %%
 from ragbench.extras.collect.pool import pool, write_pool
 
-benchmark = Experiment.single(*vault).benchmark
 runs = {arm: results.run(arm, "sections.trec") for arm in results.arms}
 rows = pool(runs, benchmark.section_qrels, depth=3, by_topic=True)
 write_pool(place / "pool.csv", rows, benchmark)

@@ -30,19 +30,19 @@ def changelogs(query, hits, factor: float = 0.5):
 # and a changed function is measured again.
 
 # %%
+baseline = ragbench.pipeline("exp=baseline")
+demoted = ragbench.pipeline("exp=baseline", changelogs())
 around = ["split=train", "latency.queries=10", "latency.rounds=1", "latency.cold_start=false"]
-experiment = Experiment.arms(
-    {"baseline": ["+exp=baseline", *around], "demoted": ["+exp=baseline", *around, changelogs()]}
-)
-experiment.pipelines["demoted"]
+experiment = Experiment.arms({"baseline": baseline, "demoted": demoted}, None, *around)
+demoted
 
 # %%
 results = experiment.run()
 results.verdicts[["factor", "effect", "ci_low", "ci_high", "p", "wins", "ties", "losses", "verdict"]].round(3)
 
 # %% [markdown]
-# It moves few topics, and more of them down than up. Does it depend on field weights
-# (P4), which let titles count more? A two-by-two factorial answers with an interaction.
+# It changes few queries, and more get worse than better. Does it depend on field weights (P4), which give titles more
+# weight? A two-by-two factorial design estimates the interaction.
 
 # %%
 both = Experiment.ablate(
@@ -55,17 +55,19 @@ both.verdicts[["kind", "factor", "other", "effect", "ci_low", "ci_high", "verdic
 
 # %%
 strengths = Experiment.arms(
-    {f"factor {factor:g}": ["+exp=baseline", *around, changelogs(factor=factor)] for factor in (1.0, 0.7, 0.3)}
+    {f"factor {factor:g}": ragbench.pipeline("exp=baseline", changelogs(factor=factor)) for factor in (1.0, 0.7, 0.3)},
+    None,
+    *around,
 ).run()
 strengths.verdicts[["factor", "effect", "ci_low", "ci_high", "p", "verdict"]].round(3)
 
 # %% [markdown]
-# The stronger, the worse: some questions are about releases, and their answers stand in changelogs. The idea does not pay
-# on this benchmark. Had it paid, the test split would have the last word, for the best of several on the topics that
-# chose it looks better than it is.
+# The stronger, the worse: some queries are about releases, and changelogs answer them. The idea does not help on this
+# benchmark. If it had, you would confirm it on the test split: the best of several looks better than it is on the queries
+# that selected it.
 #
-# An encoder, a re-ranker and a measure are functions as well. These three are far too simple to be good, and the numbers
-# show it.
+# An encoder, a re-ranker and a measure can be functions as well. These three are too simple to be good, as the numbers
+# show.
 
 
 # %%
@@ -87,16 +89,18 @@ def found_first(ranked, grades):
     return float(bool(ranked) and grades.get(ranked[0], 0) > 0)
 
 
-quick = ["+exp=baseline", "split=train", "latency.enabled=false", "measures=[nDCG@10,found_first]"]
 simple = Experiment.arms(
     {
-        "baseline": quick,
-        "letters": [*quick, "index.encoder.name=letters"],
-        "shared words": [*quick, "p6=on", "p6.model=shared_words"],
-    }
+        "baseline": baseline,
+        "letters": baseline.with_("index.encoder.name=letters"),
+        "shared words": baseline.with_("p6.model=shared_words", p6=True),
+    },
+    None,
+    *("split=train", "measures=[nDCG@10,found_first]"),
+    quick=True,
 ).run()
 simple.summary().round(3)
 
 # %% [markdown]
-# What needs more than scores, such as new candidates or another order of stages, is a class: `docs/extending.md` has one,
-# and `CONTRIBUTING.md` the files that make a stage part of the package.
+# If a stage needs more than scores, for example new candidates, write a class: see `docs/extending.md`. `CONTRIBUTING.md`
+# shows how to add a stage to the package.

@@ -77,7 +77,22 @@ same = Experiment.arms(others, benchmark, "split=train", quick=True).run()
 same.summary()[["arm", "nDCG@10", "RR", "R@100"]].round(4)
 
 # %% [markdown]
-# All three are the same. The parameter of the function can be varied: is the beginning of a document enough?
+# All three are the same. ranx reads and writes these run files, so a fusion by ranx is an arm as well:
+
+# %%
+import tempfile
+from pathlib import Path
+
+from ranx import Run, fuse
+
+lists = [Run.from_file(str(results.arm_path(arm) / "run.trec"), kind="trec") for arm in ("lexical", "counted")]
+fused_file = Path(tempfile.mkdtemp()) / "fused.trec"
+fuse(lists, norm="min-max", method="sum").save(str(fused_file), kind="trec")
+fused = Experiment.arms({"lexical": "exp=lexical_only", "ranx": fused_file}, benchmark, "split=train", quick=True).run()
+fused.verdicts[["factor", "effect", "ci_low", "ci_high", "verdict"]].round(3)
+
+# %% [markdown]
+# The parameter of the function can be varied: is the beginning of a document enough?
 
 # %%
 ablation = Experiment.ablate(

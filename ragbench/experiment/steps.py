@@ -213,7 +213,7 @@ def _time_arms(
         ) from error.__cause__
     observed = watch.record()
     if observed["busy"]:
-        say(f"warning: {observed['busy']}: added times are less certain by that; run it again on a quiet machine")
+        say(f"warning: {observed['busy']}: latency intervals allow for it")
     return timings, observed
 
 

@@ -118,7 +118,7 @@ def _measuring(run: Run) -> Iterator[Lever]:
     if arms.disturbed(run.results.record):
         yield Lever(
             "time it on a quiet machine",
-            "other programs were busy, so added times are less certain; quality is kept",
+            "other programs were busy, so latency intervals are wider; quality is kept",
             None,
             (shlex.join(["ragbench", "run", "--remeasure-latency", run.results.folder.name]),),
         )

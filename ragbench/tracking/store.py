@@ -11,6 +11,7 @@ import logging
 import os
 import sqlite3
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from ragbench.base.errors import TrackingError
 from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
 from ragbench.results import store
+
+# Importing MLflow imports tqdm, which warns in a JupyterLab without ipywidgets.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 FOLDER, ARM, RECORD = "ragbench.folder", "ragbench.arm", "ragbench.record"
 """Tags: the folder of results, the arm, and a digest of the record, which is set when all of it is written."""

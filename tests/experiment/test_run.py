@@ -122,7 +122,7 @@ def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Pat
     found = run([settings], benchmark_small, say=said.append)
     reason = found.record["machine"]["busy"]
     assert reason.startswith("other programs kept ")
-    assert said == [f"warning: {reason}: added times are less certain by that; run it again on a quiet machine"]
+    assert said == [f"warning: {reason}: latency intervals allow for it"]
 
 
 def test_the_open_loop_is_written_beside_the_closed(finished: Measurements) -> None:
