@@ -54,7 +54,7 @@ from ragbench import Experiment, load_benchmark
 
 benchmark = load_benchmark("vault", corpus=place / "notes", queries=questions)
 arms = {"lexical": "exp=lexical_only", "dense": "exp=dense_only", "hybrid": "exp=baseline"}
-results = Experiment.arms(arms, benchmark, f"paths.results={place / 'results'}", quick=True).run()
+results = Experiment.arms(arms, benchmark, quick=True).run()
 results.summary().round(2)
 
 # %%
