@@ -238,6 +238,7 @@ def write_results():
         arms: dict[str, list[float]],
         p95_ms: dict[str, float] | None = None,
         passages: dict[str, list[float]] | None = None,
+        recalls: dict[str, list[float]] | None = None,
     ) -> Path:
         made, frames, latency = store.RunFolder(folder), [], pd.DataFrame({"arm": [], "stage": []})
         for arm, values in arms.items():
@@ -247,6 +248,8 @@ def write_results():
                 for level, each in levels.items()
                 for n, value in enumerate(each)
             ]
+            recalled = enumerate(recalls[arm] if recalls else ())
+            rows += [(arm, "passage", "test", "x", f"q{n}", "Recall@2000tokens", value) for n, value in recalled]
             frames.append(pd.DataFrame(rows, columns=list(measurements.PER_QUERY_COLUMNS)))
             place = made.arm(arm)
             place.yaml("config.yaml", {**settings.config, "name": arm})

@@ -129,6 +129,7 @@ def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, f
         }
         names |= {"p99_ms", "dense_p95_ms", "response_p95_ms_at_50_qps", "saturation_qps"}
         assert first | {f"rest/{name}" for name in names} <= set(logged)
+        assert ("rest/recall_effect" in logged) is ("effect" in logged) is (arm != finished.arms[0])
         assert 8 <= len([name for name in logged if not name.startswith("rest/")]) <= 15
         assert logged == pytest.approx(lead.grouped_metrics(measurements.load(finished.folder), arm))
 

@@ -74,13 +74,14 @@ class Columns:
         return pd.DataFrame(list(rows), columns=list(self))
 
     def read(self, path: Path) -> pd.DataFrame:
-        """The table in a CSV file; without rows if the file does not exist."""
+        """The table in a CSV file; without rows if the file does not exist, NaN in columns that it does not have."""
         import pandas as pd
 
         if not path.is_file():
             return self.frame()
         words = [each.name for each in self.columns if each.text]
-        return pd.read_csv(path, dtype=dict.fromkeys(words, "str")).fillna(dict.fromkeys(words, ""))
+        found = pd.read_csv(path, dtype=dict.fromkeys(words, "str")).reindex(columns=list(self))
+        return found.fillna(dict.fromkeys(words, ""))
 
     def shown(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
         """A table under its headings, without empty columns, and the forms of its numbers by heading."""

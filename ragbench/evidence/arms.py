@@ -1,4 +1,7 @@
-"""The comparison of arms: their measured values, judged against a base. All commands use this module."""
+"""The comparison of arms: their measured values, judged against a base. All commands use this module.
+
+The recall within a token budget is compared, too. It is secondary: a family of its own, which no verdict depends on.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.machine import share_lost
 from ragbench.evaluation.measures import PRIMARY, if_useful
+from ragbench.evaluation.passages import recall_within
 from ragbench.evidence.cost import RECORDED, Cost, Times, cost
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.statistics import Contrast
+from ragbench.evidence.statistics import Comparison, Contrast
 from ragbench.evidence.verdict import Level, Verdict, judge
 
 if TYPE_CHECKING:
@@ -52,7 +56,7 @@ class Arm:
     """One arm: values by level and qid, samples of its time, its configuration.
 
     `useful` are the values if unjudged hits were as useful as judged ones. `times` is None where it was not timed.
-    `recorded`: its hits are those of a run file, which cannot be timed.
+    `recorded`: its hits are those of a run file, which cannot be timed. `secondary`: values of passages by measure.
     """
 
     levels: Mapping[str, _Values]
@@ -60,15 +64,17 @@ class Arm:
     times: Times | None = None
     config: Mapping[str, Any] | None = None
     recorded: bool = False
+    secondary: Mapping[str, _Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class JudgedContrast:
-    """A contrast with its comparisons by level and its verdict."""
+    """A contrast with its comparisons by level, its verdict, and the comparison of a secondary measure if known."""
 
     contrast: Contrast
     levels: Mapping[str, Level]
     verdict: Verdict
+    secondary: Comparison | None = None
 
     @property
     def cost(self) -> Cost:
@@ -115,8 +121,17 @@ class Arms:
             most = max(map(len, by_name.values()))
             return {level: _plain(values) for level, values in by_name.items() if enough(len(values), most)}
 
+        recall = recall_within(int(configs[measured.arms[0]]["context_tokens"]))
+        recalls = {arm: _plain(measured.values(arm, recall, split, PASSAGE)) for arm in configs}
         by_name = {
-            arm: Arm(of_level(arm, str), of_level(arm, if_useful), times.get(arm), config, _is_recorded(config))
+            arm: Arm(
+                of_level(arm, str),
+                of_level(arm, if_useful),
+                times.get(arm),
+                config,
+                _is_recorded(config),
+                {recall: recalls[arm]} if recalls[arm] else {},
+            )
             for arm, config in configs.items()
         }
         return Arms(by_name, policy, family=f"in the run of {len(by_name)} arms" if len(by_name) > 2 else "")
@@ -144,11 +159,11 @@ class Arms:
     def judge(self, contrasts: Sequence[Contrast]) -> list[JudgedContrast]:
         """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
         effect = self.policy.statistics.smallest_effect
-        found = self.levels_of(contrasts)
+        found, secondary = self.levels_of(contrasts), self._secondary(contrasts)
         family, exploratory = self._family(len(contrasts)), self.policy.exploratory
         return [
-            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family, exploratory))
-            for contrast, levels in zip(contrasts, found, strict=bool(found))
+            JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family, exploratory), second)
+            for contrast, levels, second in zip(contrasts, found, secondary, strict=bool(found))
         ]
 
     def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
@@ -167,6 +182,21 @@ class Arms:
             found = Level(level, self.levels[level], comparison, useful)
             levels[number // len(self.levels)][level] = found
         return levels
+
+    def _secondary(self, contrasts: Sequence[Contrast]) -> list[Comparison | None]:
+        """The comparisons of the first secondary measure that every arm has for the same topics, as one family.
+
+        None where passages are not compared.
+        """
+        arms = list(self.arms.values())
+        for measure, values in arms[0].secondary.items() if contrasts and PASSAGE in self.levels else ():
+            if all(arm.secondary.get(measure, {}).keys() == values.keys() for arm in arms):
+                of = {
+                    name: np.array([arm.secondary[measure][qid] for qid in values]) for name, arm in self.arms.items()
+                }
+                sides = [[_sum(of, each.plus), _sum(of, each.minus)] for each in contrasts]
+                return list(self.policy.compare(*np.swapaxes(sides, 0, 1)))
+        return [None] * len(contrasts)
 
     @property
     def judgeable(self) -> bool:
@@ -258,6 +288,10 @@ def _of_machine(record: Mapping[str, Any]) -> Times:
 def disturbed(record: Mapping[str, Any]) -> str:
     """How others disturbed the machine while a run was timed, by its record; empty when they did not."""
     return str((record.get("machine") or {}).get("busy") or "")
+
+
+def _sum(of: Mapping[str, NDArray[np.float64]], side: Mapping[str, float]) -> NDArray[np.float64]:
+    return np.asarray(sum(weight * of[arm] for arm, weight in side.items()), dtype=np.float64)
 
 
 def _plain(values: pd.Series) -> dict[str, float]:

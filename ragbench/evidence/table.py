@@ -10,6 +10,7 @@ import numpy as np
 from ragbench.base.columns import Column, Columns
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import JudgedContrast
+from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.verdict import Level
 
 if TYPE_CHECKING:
@@ -17,14 +18,18 @@ if TYPE_CHECKING:
 
 _OF_LEVEL = ("effect", "ci_low", "ci_high", "p", "n", "wins", "ties", "losses", "mde", "mean", "baseline", "useful")
 _PREFIX = {DOCUMENT: "", PASSAGE: "passage_"}
+_SECONDARY = ("effect", "ci_low", "ci_high", "p", "n", "mean", "baseline")
+_RECALL = "recall_"
 COLUMNS = Columns.of(
     *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "quality", "cost")),
     *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in _OF_LEVEL),
+    *(f"{_RECALL}{name}" for name in _SECONDARY),
     *("standard_error", Column("aliases", text=True), "latency_ms", "latency_low", "latency_high", "budget_ms"),
     Column("reason", text=True),
 )
 """`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
-documents have no prefix. `p` is adjusted for the family; NaN: not measured, or unknown."""
+documents have no prefix. Columns that begin with `recall_` are of the secondary measure, the recall of passages within
+`context_tokens`, a family of its own. `p` is adjusted for the family; NaN: not measured, or unknown."""
 
 
 def table(judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
@@ -52,11 +57,15 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
     for level, prefix in _PREFIX.items():
         values = _of_level(judged.levels[level]) if level in judged.levels else dict.fromkeys(_OF_LEVEL, np.nan)
         row |= {f"{prefix}{name}": value for name, value in values.items()}
-    return row
+    second = {} if judged.secondary is None else _numbers(judged.secondary)
+    return row | {f"{_RECALL}{name}": second.get(name, np.nan) for name in _SECONDARY}
 
 
 def _of_level(level: Level) -> dict[str, float]:
-    found = level.comparison
+    return {**_numbers(level.comparison), "useful": np.nan if level.useful is None else level.useful}
+
+
+def _numbers(found: Comparison) -> dict[str, float]:
     return {
         "effect": found.difference,
         "ci_low": found.ci_low,
@@ -69,5 +78,4 @@ def _of_level(level: Level) -> dict[str, float]:
         "mde": found.mde,
         "mean": found.mean_candidate,
         "baseline": found.mean_baseline,
-        "useful": np.nan if level.useful is None else level.useful,
     }

@@ -13,6 +13,7 @@ from ragbench.base.build import active
 from ragbench.base.numbers import counted
 from ragbench.evaluation.levels import PASSAGE, SECTION
 from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
@@ -186,6 +187,12 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         else f"the budget is {budget.p95_ms:g} ms on the p95 of a query"
         + (f", {budget.of_rerank_ms:g} ms for turning re-ranking on" if budget.of_rerank_ms is not None else "")
     )
+    second = (
+        f"{recall_within(config['context_tokens'])} of passages is a secondary measure: its comparisons are a family "
+        "of their own, and no verdict depends on them. "
+        if evidence.effects(results)["recall_effect"].notna().any()
+        else ""
+    )
     return (
         f"Comparisons are paired over queries. p values of the t of every mean difference are adjusted over all "
         f"comparisons of a table, at both levels, by the largest of these statistics in {spec.draws:,} sign flips of "
@@ -202,7 +209,7 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
         f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
         f"its cost over budget. Results for query types with fewer than {fewest.CONCLUSION} topics are marked as "
-        f"unstable {cite('few-topics')}. The seed is {policy.seed}."
+        f"unstable {cite('few-topics')}. {second}The seed is {policy.seed}."
     )
 
 

@@ -15,7 +15,7 @@ from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
-from ragbench.evaluation.passages import TOKENS
+from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import areas as areas_
 from ragbench.evidence import field as field_
 from ragbench.evidence import halves as halves_
@@ -68,6 +68,12 @@ def verdicts(results: Measurements) -> Table:
             "the same for passages as they are returned",
             lambda row: _effect(row, "passage_"),
             passages,
+        ),
+        PageColumn(
+            f"{recall_within(results.config(results.arms[0])['context_tokens'])}, passages",
+            "secondary: no verdict depends on it; its intervals are simultaneous in a family of their own",
+            lambda row: _effect(row, "recall_"),
+            bool(effects["recall_effect"].notna().any()),
         ),
         PageColumn(ARMS["p95"].title, "what it adds to the p95 of a query, and the budget", _cost, timed),
         PageColumn(

@@ -13,6 +13,7 @@ from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms, t_of_mean
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
@@ -61,6 +62,7 @@ def pair(results: Measurements) -> list[str]:
         change = f"{with_interval(row[f'{prefix}effect'], *_ends(row, level))}, {results.interval} CI"
         change = change if known else f"{row[f'{prefix}effect']:+.3f}, too few queries for a CI"
         lines.append(f"{'' if prefix else 'quality':<{_LABEL}}{level}s {means}: {change}")
+    lines += _recalls(results)
     busy = bool(arms.disturbed(results.record))
     lines += _labelled("latency", _latency(results, row, busy))
     lines += _labelled("verdict", f"{_verdict(row)}: {_sentence(results, row, busy)}")
@@ -71,6 +73,24 @@ def pair(results: Measurements) -> list[str]:
             for each in verdicts.predictions_of_run(results, [arm])
         ]
     return lines
+
+
+def _recalls(results: Measurements) -> list[str]:
+    """The secondary measure: the recall within a token budget, with its change; of several arms the changes alone."""
+    rows = [row for row in evidence.rows(evidence.effects(results)) if row["recall_effect"] == row["recall_effect"]]
+    measure = recall_within(results.config(results.arms[0])["context_tokens"])
+    if len(results.arms) == 2 and len(rows) == 1:
+        (row,) = rows
+        low, high = row["recall_ci_low"], row["recall_ci_high"]
+        change = with_interval(row["recall_effect"], low, high) if low == low else f"{row['recall_effect']:+.3f}"
+        return [f"{'secondary':<{_LABEL}}{measure} {row['recall_baseline']:.3f} -> {row['recall_mean']:.3f}: {change}"]
+    changes = [
+        f"{label(str(row['factor']))} {row['recall_effect']:+.3f} "
+        f"{_bracket(row['recall_ci_low'], row['recall_ci_high'], '+.2f')}".rstrip()
+        for row in rows
+        if row["kind"] == "main"
+    ]
+    return _wrapped(f"secondary, {measure}: {_some(changes)}") if changes else []
 
 
 def _labelled(name: str, text: str) -> list[str]:
@@ -165,7 +185,7 @@ def below(results: Measurements) -> list[str]:
     if label := results.exploratory:
         said.append(label)
     more = ["Details by query type and stage: open the report or run ragbench compare"] if len(frame) else []
-    return [*said, *_reasons(results), *expected_lines(results), *more]
+    return [*said, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
 
 
 def _wrapped(sentence: str) -> list[str]:

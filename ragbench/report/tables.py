@@ -171,17 +171,22 @@ def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFr
     return pd.DataFrame(rows.values())
 
 
+_RECALL = "context recall (secondary)"
+
+
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts for reading: effects with their intervals at both levels, added p95, the two axes, the verdict."""
+    """Verdicts for reading: effects with their intervals at both levels and on the recall within a token budget, added
+    p95, the two axes, the verdict."""
     rows = evidence.rows(frame)
     shown = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],
         documents=[_effect(row, "") for row in rows],
         passages=[_effect(row, "passage_") for row in rows],
+        **{_RECALL: [_effect(row, "recall_") for row in rows]},
         p95=["" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows],
     )
-    kept = ["change", "documents", "passages", "p95", "quality", "cost", "verdict"]
-    return columns(shown, [name for name in kept if name != "passages" or any(shown[name])])
+    kept = ["change", "documents", "passages", _RECALL, "p95", "quality", "cost", "verdict"]
+    return columns(shown, [name for name in kept if name not in ("passages", _RECALL) or any(shown[name])])
 
 
 def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> pd.DataFrame:

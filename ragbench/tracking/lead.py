@@ -23,6 +23,7 @@ NOTE = "mlflow.note.content"
 _SHOWN = 80
 _ROOM = 8000  # characters of a tag
 _EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_effect")} | {"latency_ms": "added_p95_ms"}
+_EFFECTS |= {key: key for key in ("recall_effect", "recall_ci_low", "recall_ci_high")}
 """Columns of the verdicts, and the metric that each is."""
 _QUALITY = ("ndcg_at_10", "ndcg_at_5", "passage_ndcg_at_10", "mrr", "recall_at_10", "recall_at_100", "precision_at_5")
 _TIMES = ("p50_ms", "p95_ms")

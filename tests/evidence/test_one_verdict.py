@@ -14,7 +14,7 @@ from ragbench.evidence.arms import Arms
 from ragbench.export import gate, measured_arm
 from ragbench.extras.studio import leaderboard
 from ragbench.extras.studio.runs import ArmId, Runs
-from ragbench.report import evidence, page_tables
+from ragbench.report import evidence, page_tables, tables
 from ragbench.results import measurements as files
 from ragbench.results import verdicts
 from ragbench.results.compare import gather
@@ -25,6 +25,7 @@ from tests.notes import write_vault
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ragbench"
 QUERIES = 300
+LOW = [0.4, 0.5] * 15
 ARMS = {
     "good": "adopt",  # better documents, passages as before
     "slow": "reject",  # the same gain, 400 ms more
@@ -81,6 +82,39 @@ def test_report_notebook_comparison_and_search(run: Measurements) -> None:
     for arms in (gather([run.folder]).arms, Arms.of(run)):  # the second is what a search confirms by
         found = {each.contrast.factors[0]: each.verdict for each in arms.against("base")}
         assert {arm: (verdict.outcome, verdict.reason) for arm, verdict in found.items()} == expected
+
+
+def test_recall_in_a_context_is_compared_and_changes_no_verdict(write_results, tmp_path: Path) -> None:
+    """`good` gains .1 for every second query, `same` nothing; a family of their own has the interval of `compare`."""
+    base = [0.4, 0.5, 0.6] * 60
+    arms = {"base": base, "good": [value + 0.1 for value in base], "same": base}
+    recalls = {"base": base, "good": [value + 0.1 * (n % 2) for n, value in enumerate(base)], "same": base}
+    times = dict.fromkeys(arms, 20.0)
+    without = verdicts.read(files.load(write_results(tmp_path / "a", arms, times, arms)))
+    results = files.load(write_results(tmp_path / "b", arms, times, arms, recalls))
+    found = verdicts.read(results)
+    of_recall = [name for name in found if name.startswith("recall_")]
+    assert without[of_recall].isna().all(axis=None)
+    assert found.drop(columns=of_recall).equals(without.drop(columns=of_recall))
+    values = [np.array([recalls[arm], recalls["base"]]) for arm in ("good", "same")]
+    policy = Arms.of(results).policy
+    expected = policy.compare([each[0] for each in values], [each[1] for each in values])
+    for row, each in zip(found.itertuples(), expected, strict=True):
+        assert (row.recall_ci_low, row.recall_ci_high, row.recall_p) == (each.ci_low, each.ci_high, each.p_value)
+    assert found["recall_effect"].tolist() == pytest.approx([0.05, 0.0])
+    assert found["recall_n"].tolist() == [180, 180]
+    assert found.loc[0, "recall_mean"] - found.loc[0, "recall_baseline"] == pytest.approx(0.05)
+    page = page_tables.verdicts(results)
+    assert "Recall@2000tokens, passages" in [heading for heading, _ in page.columns]
+    assert "Recall@2000tokens, passages" not in [h for h, _ in page_tables.verdicts(files.load(tmp_path / "a")).columns]
+    assert tables.compact(found)["context recall (secondary)"][0].startswith("+0.050 [+0.0")
+
+
+def test_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:
+    arms = {"base": LOW, "one": LOW}
+    recalls = {"base": LOW, "one": LOW[:-1]}
+    found = verdicts.read(files.load(write_results(tmp_path / "run", arms, None, arms, recalls)))
+    assert found["recall_effect"].isna().all() and found["passage_effect"].notna().all()
 
 
 def test_the_commands(run: Measurements, tmp_path: Path, capsys) -> None:

@@ -52,6 +52,17 @@ def test_without_a_terminal_it_is_eighty_columns(found: Measurements, capsys: py
     assert "[low high] = change vs baseline, 95% CI\n" in said
 
 
+def test_the_recall_within_a_token_budget_is_secondary(write_results, tmp_path: Path) -> None:
+    arms = {"baseline": LOW, "wide": HIGH, "same": LOW}
+    two = {arm: arms[arm] for arm in ("baseline", "wide")}
+    found = measurements.load(write_results(tmp_path / "two", two, passages=two, recalls=two))
+    assert "secondary Recall@2000tokens 0.450 -> 0.650: +0.200 [+0.1" in "\n".join(screen.pair(found))
+    found = measurements.load(write_results(tmp_path / "three", arms, passages=arms, recalls=arms))
+    lines = screen.below(found)
+    assert "secondary, Recall@2000tokens: wide +0.200 [+.12 +.25], same +0.000 [-.06 +.06]" in " ".join(lines)
+    assert max(map(len, [*screen.pair(found), *lines])) <= 80
+
+
 def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
     alone = measurements.load(write_results(tmp_path / "run", {"one": LOW}))
     said = printed(alone, 80)

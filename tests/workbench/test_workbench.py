@@ -66,6 +66,9 @@ def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Resul
 def test_results_answer_with_frames(measured: Results) -> None:
     (verdict,) = measured.verdicts.to_dict(orient="records")
     assert verdict["factor"] == "own" and verdict["effect"] < 0  # t1 is answered in reference/, which the stage drops
+    recall = [measured.values(arm, "Recall@2000tokens", level="passage") for arm in ("plain", "own")]
+    assert verdict["recall_effect"] == pytest.approx((recall[1] - recall[0]).mean(), abs=1e-9)
+    assert verdict["recall_n"] == len(recall[0]) == 4
     total = measured.latency[measured.latency["stage"] == "total"].set_index("arm")
     summary = measured.summary(by=()).set_index("arm")
     assert summary["p50_ms"].to_dict() == total["p50"].to_dict()
