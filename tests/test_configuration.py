@@ -41,6 +41,12 @@ CHOICES = [
 ]
 
 
+def test_a_loader_that_is_a_list_is_refused(conf: Path) -> None:
+    (conf / "data" / "mine.yaml").write_text("# Mine.\nloader: [vault]\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"data\.loader must be one of"):
+        composition.compose(["data=mine"])
+
+
 @pytest.mark.slow
 def test_every_option_composes() -> None:
     wrong = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import platform
 import shutil
@@ -190,15 +191,21 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error) or "the system refuses").lower()
 
 
+def _opened(path: Path) -> io.BufferedReader:
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path.open("rb")
+
+
 def digest(path: Path) -> str:
-    """A digest of a file's content, 32 hexadecimal digits."""
-    with path.open("rb") as stream:
+    """A digest of a file's content, 32 hexadecimal digits. Raises OSError for a pipe or device, which may never end."""
+    with _opened(path) as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file's content, 64 hexadecimal digits, as other programs compute it."""
-    with path.open("rb") as stream:
+    """The SHA-256 of a file's content, 64 hexadecimal digits, as others compute it. Raises OSError as `digest`."""
+    with _opened(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

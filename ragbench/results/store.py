@@ -331,6 +331,7 @@ def _new(root: Path, command: str, label: str, plan: str) -> tuple[Path, FileLoc
     """A folder that did not exist, locked."""
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{command}-{readable(label)}-{plan[:8]}"
     (root / "runs").mkdir(parents=True, exist_ok=True)
+    _remove_begun(root / "runs")
     number = 1
     while True:
         folder = root / "runs" / (name if number == 1 else f"{name}-{number}")
@@ -340,6 +341,19 @@ def _new(root: Path, command: str, label: str, plan: str) -> tuple[Path, FileLoc
             number += 1
             continue
         return folder, _lock(folder)
+
+
+def _remove_begun(runs: Path) -> None:
+    """Remove the folders of processes that were killed before they had written their plan."""
+    for folder in runs.iterdir():
+        if not folder.is_dir() or (folder / PLAN).exists() or (folder / RECORD).exists():
+            continue
+        begun = {path.name for path in folder.iterdir()} - {_LOCK}  # written after the folder was locked
+        files.remove_abandoned(folder)
+        left = {path.name for path in folder.iterdir()} - {_LOCK, _RUNNING}
+        if begun and not left and (lock := _lock(folder)) is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            lock.release()
 
 
 def _lock(folder: Path) -> FileLock | None:

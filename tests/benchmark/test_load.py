@@ -23,6 +23,7 @@ TEA = ROOT / "tests" / "data" / "tea"
         ({"loader": "native"}, r"data.corpus is not set: add data.corpus=PATH \(data=builtin"),
         ({"loader": "beir"}, "data.folder is not set: add data.folder=PATH"),
         ({"loader": "trec", "corpus": "x"}, "data.queries is not set"),
+        ({"loader": ["vault"]}, r"data.loader must be one of .*, got \['vault'\]"),
         ({"loader": "ir_datasets"}, "data.id is not set: add data.id=ID"),
         ({"loader": "beir", "foldr": "x"}, "data.foldr is not an option of data=beir; did you mean data.folder?"),
         (

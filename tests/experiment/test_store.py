@@ -151,6 +151,21 @@ def test_a_stopped_experiment_is_continued_without_its_drafts(tmp_path: Path) ->
     assert store.stopped(tmp_path, PLAN[::-1]) is None
 
 
+@pytest.mark.parametrize("half", [True, False])
+def test_what_is_left_of_a_process_killed_before_its_plan_is_removed(tmp_path: Path, half: bool) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    begun, users = tmp_path / "runs" / "begun", tmp_path / "runs" / "notes"
+    for folder in (begun, users):
+        folder.mkdir(parents=True)
+    (begun / ".lock").touch()
+    draft = files.draft_of(begun / "running.json").name.replace(f".{os.getpid()}-", f".{ended.pid}-")
+    (begun / (draft if half else "running.json")).write_text("{}")
+    (users / "notes.txt").touch()
+    with writing(tmp_path) as place:
+        assert sorted((tmp_path / "runs").iterdir()) == [place.path, users]
+
+
 def test_an_arm_that_changed_is_run_again(tmp_path: Path) -> None:
     with writing(tmp_path) as place:
         fill(place)

@@ -238,7 +238,7 @@ class Catalogue:
             return True
         said = node_of(declared.source, declared.node)
         loader = said.get("loader") if group == "data" else None
-        if isinstance(loader, Leaf) and loader.value in ALL and loader.value not in LOADERS:
+        if isinstance(loader, Leaf) and str(loader.value) in ALL and str(loader.value) not in LOADERS:
             return False
         begins = [str(each.value) for each in _listed_in(declared)] if group == "data" else []
         return all(map(is_installed, targets(said))) and all(self._is_there(group, each) for each in begins)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import locations
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
 from ragbench.base.fingerprint import plain, text_digest
@@ -70,17 +71,17 @@ _UNMASKED = (
 )
 _DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
 _PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
-_KEYS = {
-    "name",
-    "collection",
-    "artefacts",
-    "include_index",
-    "models",
-    "latency_ms",
-    "environment",
-    "files",
-    "benchmark",
-    "golden",
+_KEYS: Mapping[str, type | tuple[type, ...]] = {
+    "name": str,
+    "collection": str,
+    "artefacts": dict,
+    "include_index": bool,
+    "models": list,
+    "latency_ms": (dict, type(None)),
+    "environment": dict,
+    "files": dict,
+    "benchmark": dict,
+    "golden": int,
 }
 
 
@@ -247,8 +248,11 @@ def read_record(folder: Path) -> Mapping[str, Any]:
         raise BundleError(
             f"{folder / RECORD} cannot be read ({why_unreadable(error)}): export the bundle again"
         ) from None
-    if missing := sorted(_KEYS - set(record)):
-        raise BundleError(f"{folder / RECORD} lacks '{missing[0]}': export the bundle again")
+    for name, kind in sorted(_KEYS.items()):
+        if name not in record:
+            raise BundleError(f"{folder / RECORD} lacks '{name}': export the bundle again")
+        if not isinstance(record[name], kind):
+            raise BundleError(f"{folder / RECORD}: '{name}' cannot be {shown(record[name])}: export the bundle again")
     return record
 
 
@@ -265,14 +269,14 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
 
 @contextmanager
 def reading(folder: Path | str) -> Iterator[None]:
-    """Raise BundleError for an index that cannot be read, although its digests may fit."""
+    """Raise BundleError for content that cannot be read, although its digests may fit."""
     try:
         yield
     except RagbenchError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RuntimeError) as error:
         kind = type(error).__name__
-        raise BundleError(f"the index of {folder} cannot be read ({kind}): export the bundle again") from error
+        raise BundleError(f"{folder} cannot be read ({kind}): export the bundle again") from error
 
 
 def read_golden(folder: Path) -> list[Golden]:

@@ -5,6 +5,7 @@ A bundle may come from a third party: without `--trust`, it executes nothing of 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,13 +199,16 @@ def load_folder(
         sharding=settings.sharding,
         times=lambda: serves.modified,
     )
+    with bundle.reading(place):
+        index.chunks.check()
     try:
-        _ = index.modified
-    except KeyError:
-        raise BundleError(f"{place / bundle.MODIFIED} cannot be read (KeyError): export the bundle again") from None
+        for time in index.modified.tolist():
+            datetime.datetime.fromtimestamp(time, datetime.UTC)
+    except (KeyError, ValueError, TypeError, OverflowError, OSError) as error:
+        reason = "unexpected structure" if isinstance(error, OSError) else why_unreadable(error)
+        raise BundleError(f"{place / bundle.MODIFIED} cannot be read ({reason}): export the bundle again") from None
     with bundle.reading(place):
         index.prepare(settings.pipeline.needs | {"facets"})
-        index.chunks.check()
     for spec in bundle.cross_encoders(settings.pipeline):
         index.cross_encoder(spec)
     return LoadedBundle(place, record, settings, index, serves)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from ragbench.extras.ship import bundle
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.results.measurements import Measurements
-from tests.sealing import rewrite, rewrite_part
+from tests.sealing import reseal, rewrite, rewrite_part
 
 
 @pytest.fixture(scope="module")
@@ -181,11 +182,26 @@ def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("time", [[], "x", None, {}, 1e300, -1e15])
+def test_times_that_are_not_times_are_one_sentence(copied: Path, time: object) -> None:
+    times = json.loads((copied / bundle.MODIFIED).read_text())
+    rewrite(copied, bundle.MODIFIED, json.dumps({**times, "team": time}))
+    with pytest.raises(BundleError, match=r"modified\.json cannot be read \(unexpected structure\)"):
+        ragbench.load(copied)
+
+
 @pytest.mark.parametrize("name", bundle.SEALED)
 def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
     content = (copied / name).read_bytes()
-    for changed in (content.replace(b"1", b"2", 1), None):
-        (copied / name).unlink() if changed is None else (copied / name).write_bytes(changed)
+    for changed in (content.replace(b"1", b"2", 1), "nothing", "a pipe", "a device"):
+        if isinstance(changed, bytes):
+            (copied / name).write_bytes(changed)
+        else:
+            (copied / name).unlink(missing_ok=True)
+            if changed == "a pipe":
+                os.mkfifo(copied / name)
+            elif changed == "a device":
+                (copied / name).symlink_to("/dev/zero")
         with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
             ragbench.load(copied)
         with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
@@ -220,6 +236,16 @@ def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_p
 def test_a_record_that_lacks_a_key(copied: Path) -> None:
     write_sealed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
     with pytest.raises(BundleError, match="lacks 'artefacts'"):
+        ragbench.load(copied)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [("files", 1e300, "'files' cannot be 1e+300"), ("models", {}, "'models' cannot be {}"), ("name", None, "null")],
+)
+def test_a_record_with_another_type_is_refused(copied: Path, key: str, value: object, said: str) -> None:
+    reseal(copied / bundle.RECORD, **{key: value})
+    with pytest.raises(BundleError, match=re.escape(said)):
         ragbench.load(copied)
 
 
@@ -290,7 +316,7 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
     assert mark.read_text() == "ran"
 
 
-@pytest.mark.parametrize("old", [b"# Authentication", b"authentication.md"])
+@pytest.mark.parametrize("old", [b"# Authentication", b"authentication.md", b"ARROW1"])
 def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
     copied: Path, old: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,7 +324,7 @@ def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
     content = documents.read_bytes()
     assert old in content
     rewrite_part(documents, content.replace(old, b"\xff" + old[1:]))
-    said = f"the index of {copied} cannot be read (ArrowInvalid): export the bundle again"
+    said = f"{copied} cannot be read (ArrowInvalid): export the bundle again"
     with pytest.raises(BundleError) as caught:
         ragbench.load(copied)
     assert str(caught.value) == said
