@@ -207,6 +207,16 @@ def test_a_note_gives_no_command_to_the_terminal(tmp_path: Path, monkeypatch: py
     assert not re.search("\x1b[^\\[]|[\x07\x9b]", shown)
 
 
+def test_a_budget_prints_cited_passages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "note.md").write_text("# Zebra\n\nA zebra crosses the road.\n")
+    data = ("dense=null", "--quiet", "data=vault", f"data.corpus={tmp_path}", f"paths.results={tmp_path / 'results'}")
+    assert cli.main(["search", "zebra", "--max-tokens", "50", *data]) == 0
+    assert "[1] note.md#Zebra:1-3\n# Zebra\n\nA zebra crosses the road.\n" in capsys.readouterr().out
+    for budget in ("0", "-1", "1000000000"):
+        assert cli.main(["search", "zebra", "--max-tokens", budget, *data]) == 2
+        assert f"max_tokens must be between 1 and 100,000, got {budget}\n" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_a_run_cleanly(number: signal.Signals, tmp_path: Path) -> None:
