@@ -215,7 +215,7 @@ def priced(monkeypatch: pytest.MonkeyPatch):
     class Bench:
         def replay(self, settings) -> Replay:
             assert settings.pipeline
-            return Replay(0.65, 0.65, 0.0, 0.0, 30, "by an arm of ragbench")
+            return Replay(0.65, 0.65, 0.0, 0.0, 30, "emulated by ragbench")
 
     monkeypatch.setattr(replay.Bench, "of", staticmethod(lambda *_: Bench()))
 

@@ -38,5 +38,5 @@ def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_sm
     assert list(tmp_path.iterdir()) == []
     arm.index.prepare(arm.pipeline.needs)
     assert {path.name for path in tmp_path.iterdir()} == {"chunks", "lexical"}
-    assert {task for task, _, _ in said} == {"chunking", "indexing words"}
+    assert {task for task, _, _ in said} == {"chunking", "indexing terms"}
     assert builder.models.cache == settings.cache_folder

@@ -38,8 +38,6 @@ ALLOWED = ("You judge search results", "Below is a section of a documentation", 
 KEYS = ("left out",)
 """Keys of JSON output, which stay as they are."""
 PROSE = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/*.md")
-GENERATED = ("configuration.md",)
-"""Made of the comments in `conf/`."""
 _LOGS = ("info", "warning", "error")
 _PLACE = {"FileWarning": 2, "Finding": 3, "refused": 1, "Lever": 1}
 """The argument that is a sentence, where it is not the first."""
@@ -136,7 +134,7 @@ def _strings(path: Path) -> Iterator[tuple[int, str]]:
 def _pages() -> Iterator[tuple[str, str]]:
     """The pages for readers, without code, tables and the targets of links."""
     for pattern in PROSE:
-        for path in sorted(path for path in PACKAGE.parent.glob(pattern) if path.name not in GENERATED):
+        for path in sorted(PACKAGE.parent.glob(pattern)):
             text = re.sub(
                 r"^(```|~~~).*?^(```|~~~)\s*$|`[^`\n]*`|\]\([^)]*\)",
                 "",

@@ -95,7 +95,7 @@ def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurement
     assert store.get_run(alone).info.run_name == f"{first} on lantern (all)"
     assert (run.info.end_time - run.info.start_time) / 1000 == pytest.approx(finished.record["seconds"], abs=0.01)
     assert (
-        f"Against {first}, with " in run.data.tags["mlflow.note.content"]
+        f"Change from {first}, with " in run.data.tags["mlflow.note.content"]
         and "| verdict |" in run.data.tags["mlflow.note.content"]
     )
     assert run.data.tags["ragbench.digest"] == finished.record["benchmark"]["digest"]
@@ -343,7 +343,7 @@ def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> 
     assert "ragbench: MLflow could not be written (OperationalError: disk I/O error): check free space" in printed
     assert "Traceback" not in printed
     assert cli.main(["track", f"paths.results={tmp_path}"]) == 2
-    assert "--all, or the folders" in capsys.readouterr().err
+    assert "--all, or folders" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("made")

@@ -239,7 +239,7 @@ def _effect(frame: pd.DataFrame, factor: str) -> str:
     if factor not in set(frame["factor"]):
         return ""
     of = frame[frame["factor"] == factor].iloc[0]
-    passages = "" if np.isnan(of["passage_effect"]) else f", passages {of['passage_effect']:+.3f}"
+    passages = "" if np.isnan(of["passage_effect"]) else f", {of['passage_effect']:+.3f}"
     cost = "" if np.isnan(of["latency_ms"]) else f", {of['latency_ms']:+.1f} ms"
     return f"{_change(of, '')}{passages}{cost}, **{of['verdict']}**"
 

@@ -91,7 +91,7 @@ def load_builtin(
     qrels: Path | None = None,  # another folder of topics and judgments instead
     name: str = "builtin",
     on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn leaves them out
+    # judgments of topics that are not there: fail names the line; warn skips them
     unknown_topics: UnknownTopics = "fail",
     # 1: 86 documents, 180 topics; 2: 521, 541 (qrels/v2/DATASHEET.md); 2.1: 497, 821 (qrels/v21/DATASHEET.md)
     version: int | float = VERSION,

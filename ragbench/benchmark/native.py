@@ -33,7 +33,7 @@ def load_native(
     qrels: Path,  # folder with topics.jsonl, sections.qrels and documents.qrels
     name: str = "benchmark",
     on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn leaves them out
+    # judgments of topics that are not there: fail names the line; warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,

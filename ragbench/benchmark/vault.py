@@ -39,7 +39,7 @@ _Pairs = dict[str, dict[str, int]]
 
 def load_vault(
     corpus: Path,  # folder of markdown files
-    # CSV, TSV or JSONL: text; perhaps qid, relevant (paths, separated by ;), split, type, need, group
+    # CSV, TSV or JSONL: text; optional: qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
     qrels: Path
     | None = None,  # folder that `ragbench judge` writes, or a file of judgments in the form of BEIR or TREC
@@ -47,7 +47,7 @@ def load_vault(
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
     on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn leaves them out
+    # judgments of topics that are not there: fail names the line; warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,
@@ -72,7 +72,7 @@ def load_vault(
         return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
     if queries is None:
         raise BenchmarkError(
-            "data.queries is not set: name a CSV or JSONL file with the column text, or add topics=derived"
+            "data.queries is not set: specify a CSV or JSONL file with the column text, or add topics=derived"
         )
     names = Names(vault.documents)
     listed, documents, sections, cited = _read_query_rows(queries, names, warnings)

@@ -39,7 +39,7 @@ class _Parser(argparse.ArgumentParser):
             if counterpart := of_hydra(word):
                 return counterpart
             near = did_you_mean(word, re.findall(r"--[\w-]+", self.format_help()), "options")
-            return f"{self.prog} takes no {word[:60]}{near if word.startswith('-') else f': {help_}'}"
+            return f"{self.prog} does not accept {word[:60]}{near if word.startswith('-') else f': {help_}'}"
         if found := re.fullmatch(r"argument ([^:]*): invalid (int|float) value: (.*)", message, re.DOTALL):
             return f"{found[1]} must be a {'whole ' if found[2] == 'int' else ''}number, got {found[3][:60]}"
         if found := re.fullmatch(r"argument ([^:]*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):

@@ -84,7 +84,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(console.latex(tables.compact(frame)))
     else:
         base = arguments.baseline or next(iter(gathered.arms.arms))
-        title = f"Against {base}: {gathered.arms.policy.measure} on {gathered.benchmark}, split {gathered.split}"
+        policy = gathered.arms.policy
+        change = f"Change in {policy.measure} from {base} [{policy.statistics.confidence:.0%} CI]"
+        title = f"{change}: {gathered.benchmark}, split {gathered.split}"
         tables.print_verdicts(frame, title)
         tables.print_field(field(gathered.arms))
         if exploratory:

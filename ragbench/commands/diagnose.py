@@ -73,7 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
-        console.print_table(lost, f"Relevant {unit} by what became of them", {"share": ".1%"})
+        console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"})
         console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms))
     if len(room):
         tables.show_headroom(room)

@@ -125,7 +125,11 @@ def main(arguments: argparse.Namespace) -> int:
     if written.replay is not None:
         print(written.replay.sentence)
     where = console.short_path(written.out)
-    print(f"{written.format} of {written.arm} in {where}")
+    print(
+        f"wrote {where}: {written.format} of {written.arm}"
+        if written.format != "ragbench"
+        else f"wrote {where}: a bundle of {written.arm}"
+    )
     if arguments.load is not None or written.format in ("ragbench", "sqlite"):
         console.next_command(f"verify {shlex.quote(arguments.load or where)}")
     return 0

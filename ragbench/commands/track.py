@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     named, overrides = split_words(arguments.words)
     if arguments.all == bool(named):
-        raise TrackingError("say what to write to MLflow: --all, or the folders of runs and searches, not both")
+        raise TrackingError("specify what to write to MLflow: --all, or folders of runs and searches, but not both")
     settings = composition.compose(overrides)
     target = tracking.target_of(settings)
     folders = [find(name, settings, console.say) for name in named]

@@ -15,7 +15,7 @@ from typing import Any
 from ragbench.base.bounds import shown
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean, nearest
-from ragbench.config.catalogue import Catalogue, Tree, numbered
+from ragbench.config.catalogue import Catalogue, Tree, current, numbered
 
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
@@ -88,6 +88,7 @@ def _canonical(word: str, known: Catalogue) -> str:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
+    value = current(name, value)
     if name in _LISTS_OF_SWITCHES:
         value = re.sub(r"\w+(\.\w+)*", lambda found: numbered(found[0]), value)
     if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":

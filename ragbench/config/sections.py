@@ -44,9 +44,9 @@ class Basics(Checked):
     order: _Names
     measures: _Names
     name: Name | None = None  # name of the run; the experiment's name, or the overrides, when null
-    split: Annotated[str, one_of(*_SPLITS)] = "test"  # which topics are measured: train, test or all
+    split: Annotated[str, one_of(*_SPLITS)] = "test"  # queries to evaluate: train, test or all
     seed: Seed = 13
-    # the measure of documents that verdicts are about; nDCG@10, or the first of `measures` when null
+    # the document measure of the verdicts; nDCG@10, or the first of `measures` when null
     primary: Name | None = None
     # run although no query has a relevance judgment: it measures times, and collects hits for `ragbench data pool`
     allow_unjudged: bool = False
@@ -55,7 +55,7 @@ class Basics(Checked):
     design: Annotated[str, one_of(*_DESIGNS)] = "leave_one_out"
     factors: tuple[Name, ...] | None = None  # switches to vary; those that are on (add_one: off) when null
     design_options: Mapping[str, Any] = field(default_factory=dict)  # such as {orders: 20} for shapley
-    # further sources by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
+    # further retrievers by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -63,7 +63,7 @@ class Basics(Checked):
 class LinksSpec(Checked):
     """How links are read; see `ragbench.corpus.links`."""
 
-    # of [[a|b]]: obsidian (a shown as b), dendron (b shown as a), auto: whichever gives more links a target
+    # of [[a|b]]: obsidian (a shown as b), dendron (b shown as a), auto: the reading that resolves more links
     dialect: Dialect = "auto"
 
 
@@ -99,14 +99,14 @@ class DeriveSpec(Checked):
     """
 
     kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
-    limit: Count = 300  # topics in all
-    per_document: Count = 3  # topics with the same answer, at most
-    least_words: Count = 2  # of a query
+    limit: Count = 300  # maximum number of queries
+    per_document: Count = 3  # maximum number of queries with the same answer
+    least_words: Count = 2  # minimum length of a query
     most_words: Count = 24
-    overlap: Share = 1.0  # the greatest share of telling words that the answer has outside the source
-    # how many topics of a kind for one of another, 1 when not named
+    overlap: Share = 1.0  # maximum share of informative words that the answer has outside the source
+    # queries of a kind for one of another kind; 1 by default
     shares: Mapping[Kind, Positive] = field(default_factory=dict)
-    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the topics that are for tuning
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the queries in the train split
     seed: Natural = 13
     kind: Literal["given", "derived"] = "derived"
 
@@ -120,7 +120,7 @@ class DeriveSpec(Checked):
 
 @dataclass(frozen=True)
 class TuneSpec(Checked):
-    """How to hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
+    """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
     objective: _Names = (
@@ -148,7 +148,7 @@ class TuneSpec(Checked):
     switches: tuple[
         str, ...
     ] = ()  # that a trial turns on and off, such as [p6, p8, graph]; they do not shape the index
-    space: Mapping[str, Any] = field(default_factory=dict)  # what is varied, by key: from the options of `tune`
+    space: Mapping[str, Any] = field(default_factory=dict)  # the values to try, by key: from the options of `tune`
 
 
 LOCAL = "local"
@@ -165,7 +165,7 @@ def _is_execution(kind: str) -> bool:
 class Workers(Checked):
     """The processes that compute arms."""
 
-    workers: Count | None = None  # as many as processors of this machine when null
+    workers: Count | None = None  # the number of CPUs when null
     retries: Natural = 2  # how often an arm that failed, or whose process died, is tried again
     memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
 
@@ -184,7 +184,7 @@ class ExecutionSpec(Workers):
 
 @dataclass(frozen=True)
 class TrackingSpec(Checked):
-    """Where runs are recorded: `uri` of the MLflow store, the name of the `experiment`."""
+    """MLflow: the `uri` of the store and the name of the `experiment`."""
 
     enabled: bool = True
     # the MLflow store, or env:NAME for one with a password; a SQLite file in paths.results when null
@@ -204,7 +204,7 @@ class PathsSpec(Checked):
 
 @dataclass(frozen=True)
 class CacheSpec(Checked):
-    """What is not computed again: the caches of `paths.cache`, and vectors that come with ragbench."""
+    """Caches: those of `paths.cache`, and the embeddings bundled with ragbench."""
 
     # take the vectors of the built-in benchmark that come with ragbench; times are measured without them
     shipped: bool = True
@@ -212,7 +212,7 @@ class CacheSpec(Checked):
 
 @dataclass(frozen=True)
 class ArtefactsSpec(Checked):
-    """Where machines share artefacts and caches."""
+    """A store of artefacts and caches that several machines share."""
 
-    # where machines share artefacts and caches: a folder, s3://bucket/prefix or env:NAME; nowhere when null
+    # shared store of artefacts and caches: a folder, s3://bucket/prefix or env:NAME; nowhere when null
     url: _StoreAddress | None = None

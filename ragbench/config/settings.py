@@ -76,7 +76,7 @@ class Settings:
 
     @cached_property
     def tune(self) -> TuneSpec:
-        """How to hyperparameter search."""
+        """Settings of a hyperparameter search."""
         return build(TuneSpec, self.config["tune"], "tune")
 
     @cached_property

@@ -59,7 +59,7 @@ class LatencySpec(Checked):
     """
 
     enabled: bool = True
-    queries: Count = 80  # sampled queries; an interval of p95 takes 72
+    queries: Count = 80  # sampled queries; a CI of p95 needs 72
     rounds: Count = 2  # how often a variant of each is asked
     warmup: Natural = 10
     threads: Count = 1

@@ -216,7 +216,7 @@ class Arms:
     def _family(self, comparisons: int) -> str:
         """The comparisons that a verdict was judged with."""
         alone = comparisons == 1
-        judged = "as a pair of its own" if alone else f"one of {comparisons} comparisons judged together"
+        judged = "a single comparison" if alone else f"one of {comparisons} comparisons corrected together"
         return ", ".join(filter(None, ("" if alone else self.family, judged)))
 
     def _cost(self, contrast: Contrast) -> Cost:

@@ -38,7 +38,7 @@ class Added:
         """As text: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
         return (
-            f"{self.p95_ms:+.0f} ms {interval if self.known else f'(a confidence interval takes {fewest.P95} queries)'}"
+            f"{self.p95_ms:+.0f} ms {interval if self.known else f'(a confidence interval needs {fewest.P95} queries)'}"
         )
 
     @property
@@ -98,7 +98,7 @@ class Cost:
             return f"Time more queries: latency.queries={2 * max(self.queries, fewest.P95)}"
         if 0 < self.queries < fewest.P95:
             return (
-                f"A confidence interval of p95 takes at least {fewest.P95} timed queries: set latency.queries="
+                f"A confidence interval of p95 needs at least {fewest.P95} timed queries: set latency.queries="
                 f"{fewest.P95} and provide a query log or more queries"
             )
         return "Measure latency: ragbench run --remeasure-latency @1"

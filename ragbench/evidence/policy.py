@@ -17,14 +17,14 @@ from ragbench.evidence.statistics import Comparison, compare_all
 
 @dataclass(frozen=True)
 class StatisticsSpec(Checked):
-    """How certain a verdict is. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
+    """Settings of the tests. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
 
     `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
     """
 
     draws: Count = 10_000  # sign patterns, and bootstrap samples
     confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95
-    smallest_effect: Weight = 0.02  # what is surely smaller does not matter: equivalent
+    smallest_effect: Weight = 0.02  # minimum effect of interest: an effect shown to be smaller is equivalent
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _Quality = Literal["better", "worse", "equivalent", "open"]
 _Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
 _OUTCOMES: tuple[_Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
 """Ordered from acceptance to rejection; `confirm` is better within the budget, in an exploratory comparison."""
-_QUALITY: Mapping[_Quality, str] = {
+QUALITY: Mapping[_Quality, str] = {
     "better": "significantly better",
     "worse": "significantly worse",
     "equivalent": "equivalent",
@@ -30,8 +30,8 @@ _QUALITY: Mapping[_Quality, str] = {
 }
 UNPROVEN = "Not adopted: "
 """Begins the sentence on a significant gain at one level while the other may lose."""
-_LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown"}
-"""The axes in words."""
+LATENCY = {"within": "within budget", "over": "over budget", "open": "unknown"}
+"""The axes in words, as `QUALITY`."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Level:
             return f"{numbers}: inconclusive, because {lack} could " + (
                 "show such a gain by chance" if few else "reverse it"
             )
-        return numbers if brief else f"{numbers}: {_QUALITY[quality]}"
+        return numbers if brief else f"{numbers}: {QUALITY[quality]}"
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def judge(
     alike = {level.quality(smallest_effect) for level in found} == {quality}
     texts = "; ".join(level.text(smallest_effect, brief=alike) for level in found)
     within = f" ({family})" if family else ""
-    sentences = [f"Quality {_QUALITY[quality]}: {texts}{within}.", f"Latency {_LATENCY[cost.axis]}: {cost.text}."]
+    sentences = [f"Quality {QUALITY[quality]}: {texts}{within}.", f"Latency {LATENCY[cost.axis]}: {cost.text}."]
     if quality == "open":
         sentences += _unproven(found, smallest_effect)
         if power := power_sentence(found):

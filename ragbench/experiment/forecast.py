@@ -107,7 +107,7 @@ class Forecast:
         if work:
             chunks = ", ".join(dict.fromkeys(f"{each.chunks:,}" for each in work))
             times = ", ".join(f"{each.arm} {_words(each.seconds)}" for each in work)
-            said = [f"{len(work)} {'pass' if len(work) == 1 else 'passes'} over {chunks} chunks ({times})"]
+            said = [f"{len(work)} embedding pass{'es' * (len(work) > 1)} over {chunks} chunks ({times})"]
         else:
             said = ["all passages are embedded already"]
         if pairs := sum(step.seconds for step in self.reranking):

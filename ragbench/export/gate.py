@@ -21,7 +21,7 @@ from ragbench.evaluation import contexts
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.verdict import Level
+from ragbench.evidence.verdict import LATENCY, QUALITY, Level
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.results.measurements import CONTEXTS
 
@@ -132,9 +132,9 @@ def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) ->
 def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, smallest_effect: float) -> Check:
     levels = tuple(judged.levels.values())
     texts = "; ".join(level.text(smallest_effect) for level in levels)
-    said = [f"{judged.verdict.quality}: {texts} ({judged.verdict.family})"]
+    said = [f"{QUALITY[judged.verdict.quality]}: {texts} ({judged.verdict.family})"]
     if judged.verdict.quality != alone.verdict.quality:
-        said.append(f"as a pair of its own it would be {alone.verdict.quality}")
+        said.append(f"as a single comparison it would be {QUALITY[alone.verdict.quality]}")
     found = [check_level(level, margin) for level in levels]
     said += [sentence for _, sentence in found if sentence]
     outcomes = {outcome for outcome, _ in found}
@@ -156,8 +156,8 @@ def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
         return "fails", loss if margin else ""
     if not margin:
         return "passes", ""
-    could = "" if np.isnan(bound) else f": the loss may be up to {-bound:.3f}"
-    return "not checked", f"{name}s are not shown to lose less than {margin:g}{could}{_more_topics(level, margin)}"
+    could = "" if np.isnan(bound) else f": it may be up to {-bound:.3f}"
+    return "not checked", f"a loss of {margin:g} in {name}s is not excluded{could}{_more_topics(level, margin)}"
 
 
 def _more_topics(level: Level, margin: float) -> str:
@@ -167,7 +167,7 @@ def _more_topics(level: Level, margin: float) -> str:
     if np.isnan(level.at_least()) or room <= 0:
         return ""
     needed = found.n * ((found.difference - level.at_least()) / room) ** 2
-    return f"; about {max(1, int(np.ceil(needed - found.n))):,} more queries of this kind would show it"
+    return f"; about {max(1, int(np.ceil(needed - found.n))):,} more queries of this kind would exclude it"
 
 
 def _latency(judged: JudgedContrast) -> Check:
@@ -175,7 +175,9 @@ def _latency(judged: JudgedContrast) -> Check:
     outcomes: dict[str, Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
     measured = cost.added is not None or cost.queries > 0
     said = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
-    return Check("latency", outcomes[cost.axis], f"{cost.axis}: {said}", undecided=measured and cost.axis == "open")
+    return Check(
+        "latency", outcomes[cost.axis], f"{LATENCY[cost.axis]}: {said}", undecided=measured and cost.axis == "open"
+    )
 
 
 def _pollution(candidate: MeasuredArm, limit: float) -> Check:

@@ -16,6 +16,7 @@ from ragbench.results.measurements import Measurements
 from ragbench.results.verdicts import SURE, Prediction
 
 _Gain = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject", "uncompared"]
+_LACKING = {"open": "not significantly better than", "equivalent": "equivalent to", "worse": "significantly worse than"}
 
 
 @dataclass(frozen=True)
@@ -107,13 +108,13 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     if base not in arms:
         raise ConfigError(f"--baseline {base} is not an arm of {measured.results.folder}; arms: {', '.join(arms)}")
     if len(arms) == 1:
-        return Evidence("uncompared", "Its run has no other arm, so no gain is claimed.", None)
+        return Evidence("uncompared", "It is the only configuration of its run, so no gain is claimed.", None)
     if base == measured.name:
         return Evidence("uncompared", "It is the baseline of its run.", None)
     judged = Arms.of(measured.results).against(base)
     verdict = next(each.verdict for each in judged if each.contrast.factors == (measured.name,))
     sentence = f"Against {base} on {_topics(measured.results)}: {verdict.reason}"
-    lacking = f"quality is {verdict.quality}" if verdict.quality != "better" else verdict.cost.text
+    lacking = verdict.cost.text if verdict.quality == "better" else f"{_LACKING[verdict.quality]} {base}"
     cost_open = verdict.quality == "better" and verdict.cost.axis == "open"
     return Evidence(verdict.outcome, sentence, base, lacking, cost_open)
 
@@ -133,10 +134,11 @@ def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: 
         return None
     if found.cost_open and not force:
         if cost_open:
-            return f"Exported as better although its time is open ({found.lacking}), as --allow-unknown-latency asks."
+            return f"Exported with --allow-unknown-latency: significantly better, latency unknown ({found.lacking})."
         raise ConfigError(
-            f"this configuration is better than {found.baseline}, but its time is open ({found.lacking}): time it "
-            "again with ragbench run --remeasure-latency @1, or add --allow-unknown-latency (cost_open=True in Python)"
+            f"this configuration is significantly better than {found.baseline}, but its latency is unknown "
+            f"({found.lacking}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
+            "(cost_open=True in Python)"
         )
     if found.gain == "confirm" and not force:
         raise ConfigError(
@@ -144,22 +146,22 @@ def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: 
             "queries with ragbench run --confirm RUN/ARM, or add --force (force=True in Python)"
         )
     if found.gain == "confirm":
-        return "Exported on an exploratory comparison, as --force asks: confirm it on queries not used before."
+        return "Exported with --force after an exploratory comparison: confirm it on unused queries."
     if advice is not None and not force and found.gain == "inconclusive":
         if advice.sure:
-            return f"Exported on expectation, not on a verdict ({found.lacking}): {advice.sentence}."
+            return f"Exported with --accept-predicted, without a verdict ({found.lacking}): {advice.sentence}."
         raise ConfigError(
-            f"the gain of this configuration over {found.baseline} is neither established ({found.lacking}) nor "
-            f"expected with probability {SURE:g} ({advice.sentence}): judge more topics, or add --force"
+            f"this configuration is {found.lacking}, and no gain is predicted with probability {SURE:g} "
+            f"({advice.sentence}): judge more queries, or add --force"
         )
     if not force:
         raise ConfigError(
-            f"the gain of this configuration over {found.baseline} is not established ({found.lacking}): "
+            f"the verdict on this configuration is {found.gain} ({found.lacking}): "
             "add --force (force=True in Python) to export it anyway"
         )
     if found.cost_open:
-        return f"Exported as better although its latency is unknown ({found.lacking}), as --force asks."
-    return f"Exported although its gain is not established ({found.lacking}), as --force asks."
+        return f"Exported with --force: significantly better, latency unknown ({found.lacking})."
+    return f"Exported with --force, although the verdict is {found.gain} ({found.lacking})."
 
 
 def _total_latency(found: Measurements, arm: str) -> dict[str, float] | None:

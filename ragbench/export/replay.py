@@ -51,8 +51,8 @@ class Replay:
     def sentence(self) -> str:
         """Both scores and the interval of their difference in one line."""
         return (
-            f"{PRIMARY} measured {self.measured:.3f}, replayed {self.replayed:.3f} "
-            f"{interval(self.low, self.high)} on {counted(self.topics, 'topic')}, {self.where}"
+            f"{PRIMARY} {self.measured:.3f} measured, {self.replayed:.3f} {self.where}: change "
+            f"{interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
         )
 
     def require(self, most: float, format: str) -> None:
@@ -91,7 +91,7 @@ class Bench:
         """The score of other settings next to the measured one."""
         arm = self.arm(settings)
         states = arm.pipeline(self.queries(), arm.index)
-        return self.score(document_run(states, arm.index.chunks), "by an arm of ragbench")
+        return self.score(document_run(states, arm.index.chunks), "emulated by ragbench")
 
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents next to that of the measured arm. Raises ResultsError when no topic can be compared."""

@@ -38,19 +38,17 @@ def write(
     progress: Progress | None = None,
     say: Say = print,
 ) -> Written:
-    """Write an arm of the run in the folder `run`; into its folder `exports` where `out` is not given.
+    """Write an arm of the run in the folder `run`, by default into its folder `exports`.
 
-    `benchmark` is the one that the run measured, read again if None.
+    `benchmark` is the one that the run measured, read again if None. With `load`, the address of a server, the search
+    is written there instead of to a file. `self_contained` includes model weights and Lucene, for
+    `requirements-serve.txt`. `on_expectation` accepts a predicted gain without `force`. `version` is the version of
+    the system that will read the file, if its keys depend on it (None: the newest).
 
-    With `load`, the address of a server, the search is put there, not into a file.
-
-    `self_contained` puts weights and Lucene into what is written, for `requirements-serve.txt`. `on_expectation` takes
-    the place of `force` where the gain is open and the atlas expects it.
-
-    `version` is the version of the system that will read the file, if its keys depend on it (None: the newest). Raises
-    ConfigError for an unknown format or version and, without `force`, for a gain over `baseline` (default: the run's
-    first arm) that is not established (`cost_open` is enough where only the time is not known), or a translation that
-    loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a bundle's folder exists.
+    Raises ConfigError for an unknown format or version and, without `force`, for an arm that is not significantly
+    better than `baseline` (default: the run's first arm), for unknown latency (unless `cost_open`), or for a
+    translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
+    bundle's folder exists.
     """
     form: Format = plugins.load("ragbench.exports", _ALIASES.get(format, format), "--format")
     request = Request(
@@ -58,7 +56,7 @@ def write(
     )
     form.check(request)
     if load is not None and out is not None:
-        raise ConfigError("--load puts the search into a server or folder and --out into a file: leave one of them out")
+        raise ConfigError("--load writes to a server or folder, and --out to a file: use one of them")
     measured = replace(measured_arm.find(run, arm), given=benchmark)
     if measured.settings.pipeline.live:
         raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")

@@ -39,7 +39,7 @@ class Sharding(Checked):
     """
 
     shard_documents: Count = 2000  # larger collections are built in shards of so many, and a killed build goes on
-    workers: Count = 1  # processes that share the shards; 1 is no other process
+    workers: Count = 1  # processes that build shards; 1: only this process
 
     @property
     def apart(self) -> bool:

@@ -64,7 +64,7 @@ class EncoderSpec(Checked):
     passage_prefix: str | None = None  # before every passage
     instruction: bool = False  # also an instruction that the family can do without
     max_tokens: Annotated[int, Ge(3)] = 512
-    numerics: Numerics = "fast"  # exact: an int8 model gives the same on every processor, for 2.3 times the CPU time
+    numerics: Numerics = "fast"  # exact: an int8 model returns the same on every CPU type, for 2.3 times the CPU time
     adapter: str = ""  # moves the vectors of queries: NAME@DIGEST, as `ragbench fit adapter --write NAME` prints it
 
     def prefixes(self, name: str) -> dict[str, str]:

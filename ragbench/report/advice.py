@@ -117,16 +117,16 @@ def _measuring(run: Run) -> Iterator[Lever]:
     """Levers on the benchmark, where it cannot show a gain."""
     if arms.disturbed(run.results.record):
         yield Lever(
-            "time it on a quiet machine",
-            "other programs were busy, so latency intervals are wider; quality is kept",
+            "measure latency on a quiet machine",
+            "other programs were busy, so latency intervals are wider; quality results are kept",
             None,
             (shlex.join(["ragbench", "run", "--remeasure-latency", run.results.folder.name]),),
         )
     topics = int(run.room["topics"])
     if topics < fewest.ADVICE:
         yield Lever(
-            "judge more topics",
-            f"{topics} topics have a relevant document; fewer than {fewest.ADVICE} show large differences only",
+            "add queries",
+            f"{topics} queries have a relevant document; fewer than {fewest.ADVICE} detect only large differences",
             None,
             ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
@@ -178,7 +178,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
     if config.get("fuse", {}).get("method") == "rrf" or not config["index"]["passage"].get("title"):
         yield Lever(
             "start from the recommended search",
-            "titles, paths and headings in vectors and fields, whole documents, fusion of scores; it needs no labels",
+            "titles and headings in embeddings and fields, a document retriever, score fusion; it needs no judgments",
             1 - float(run.room[headroom.VALUE]),
             (_beside_baseline(run, "exp=recommended"),),
         )
@@ -197,10 +197,10 @@ def _ordering(run: Run) -> Iterator[Lever]:
             (run.command("fit ranker"),),
         )
     if config.get("fuse"):
-        lost = f"; {fused_out:.0%} of the topics are lost in fusion" if fused_out else ""
+        lost = f"; {fused_out:.0%} of the queries lose their answer in fusion" if fused_out else ""
         yield Lever(
-            "weigh the sources",
-            f"a better mixture puts the same hits into another order{lost}",
+            "fit the fusion weights",
+            f"better weights order the same results differently{lost}",
             bound,
             (run.command("fit weights"), run.command("tune")),
         )
@@ -223,7 +223,7 @@ def _depth(run: Run) -> Iterator[Lever]:
         ]
         yield Lever(
             "keep more hits",
-            f"documents that a source found below the first {headroom.DEPTHS[-1]}",
+            f"documents that a retriever returned below the first {headroom.DEPTHS[-1]}",
             float(run.room["depth"]),
             (run.with_change(*depths, f"cut.top_n={2 * int(run.config['cut']['top_n'])}"),),
         )
@@ -237,7 +237,7 @@ def _retrieval(run: Run) -> Iterator[Lever]:
         words = [word for switch, word in _SOURCES.items() if run.off(switch) and not run.tried(word)]
         yield Lever(
             "find more",
-            f"documents that no retriever found would gain {headroom.signed(bound)} (recall: {recalls})",
+            f"documents that no retriever returned would gain {headroom.signed(bound)} (recall: {recalls})",
             bound,
             tuple(run.with_change(word) for word in words[:3])
             or (run.with_change("dense.depth=300", "lexical.depth=300"),),
@@ -270,4 +270,4 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
         said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", WIDTH, subsequent_indent="   ")
         said += [f"     {command}" for command in lever.commands]
-    return [*said, "", "A bound is the gain of a perfect change. Run the command to measure the real gain."]
+    return [*said, "", "'at most' is the gain of a perfect change. Run the command to measure the real gain."]

@@ -259,7 +259,7 @@ def losses(results: Measurements) -> Table:
 
         return PageColumn(name, "", cell)
 
-    caption = f"Relevant {unit(evidence.fates(results))} by what became of them"
+    caption = f"Relevant {unit(evidence.fates(results))} by outcome"
     return Table.of(caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms)
 
 
@@ -289,7 +289,9 @@ def headroom(results: Measurements) -> Table | None:
             "what documents would add that no source found",
             lambda row: Cell(room.signed(row["retrieval"])),
         ),
-        PageColumn("topics lost", "share of the topics without a relevant document among the first 10", _share("lost")),
+        PageColumn(
+            "topics lost", "share of the queries without a relevant document among the first 10", _share("lost")
+        ),
         *(
             PageColumn(
                 f"recall of {name}", "relevant documents that this source found", _number(f"{room.RECALL}{name}")

@@ -15,6 +15,7 @@ from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import areas, field, halves
+from ragbench.evidence.verdict import LATENCY, QUALITY
 from ragbench.report import evidence, figures
 from ragbench.results import verdicts
 from ragbench.results.measurements import ARMS
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
+_HEADROOM_TITLES = {
+    "topics": "queries",
+    "lost": "queries lost",
+    "ordering": "gain by ranking",
+    "depth": "gain by depth",
+    "retrieval": "gain by retrieval",
+}
 
 
 def show(results: Measurements) -> None:
@@ -75,11 +83,16 @@ def show_contexts(results: Measurements, found: pd.DataFrame) -> None:
 
 def show_headroom(room: pd.DataFrame) -> None:
     """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
-    summary = headroom.summary(room)
-    print_table(summary[headroom.table_columns(room)], "Headroom of nDCG@10, by documents", {"lost": ".1%"})
+    summary = headroom.summary(room)[headroom.table_columns(room)].rename(columns=_HEADROOM_TITLES)
+    summary.columns = [str(name).replace("oracle_", "oracle top ").replace(":", " ") for name in summary.columns]
+    print_table(summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"})
     lost = headroom.lost_topics(room)
     if len(lost):
-        print_table(lost, "Topics without a relevant document among the first 10", {"share": ".1%"})
+        print_table(
+            lost.rename(columns=_HEADROOM_TITLES),
+            "Queries without a relevant document among the first 10",
+            {"share": ".1%"},
+        )
     print_text(*headroom.sentences(room))
 
 
@@ -175,17 +188,21 @@ _RECALL = "context recall (secondary)"
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts for reading: effects with their intervals at both levels and on the recall within a token budget, added
-    p95, the two axes, the verdict."""
+    """Verdicts for reading: effects with their CIs at both levels and on the recall within a token budget, added p95, the
+    two axes in words, the verdict."""
     rows = evidence.rows(frame)
     shown = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],
         documents=[_effect(row, "") for row in rows],
         passages=[_effect(row, "passage_") for row in rows],
         **{_RECALL: [_effect(row, "recall_") for row in rows]},
-        p95=["" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows],
+        quality=frame["quality"].map(QUALITY).fillna(""),
+        latency=frame["cost"].map(LATENCY).fillna(""),
     )
-    kept = ["change", "documents", "passages", _RECALL, "p95", "quality", "cost", "verdict"]
+    shown["added p95"] = [
+        "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows
+    ]
+    kept = ["change", "documents", "passages", _RECALL, "added p95", "quality", "latency", "verdict"]
     return columns(shown, [name for name in kept if name not in ("passages", _RECALL) or any(shown[name])])
 
 

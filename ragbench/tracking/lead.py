@@ -63,7 +63,7 @@ def note(found: Measurements) -> str:
     reasons = [
         f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in frame.iterrows() if row["reason"]
     ]
-    judged = f"Against {found.arms[0]}, with {found.interval} intervals:"
+    judged = f"Change from {found.arms[0]}, with {found.interval} CIs:"
     lines = [arms, "", judged, "", console.markdown(shown, formats), ""]
     while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
         reasons = [*reasons[:-2], "- The others are in the report."]

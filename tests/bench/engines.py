@@ -91,7 +91,7 @@ def table(name: str, run: Path, n_timed: int) -> Iterator[tuple[str, float]]:
             out = None if address else folder / "x.sqlite"
             written = write(run, out, format=format, load=address, force=True, say=lambda _: None)
             priced = written.replay
-            assert priced is not None and "by the engine" in priced.where, priced
+            assert priced is not None and "in the backend" in priced.where, priced
             alone = [each.split("scores ")[1].split(" ")[0] for each in written.missing if "alone scores" in each]
             loss = f"{priced.loss:+.3f} {interval(-priced.high, -priced.low)}"
             around = f"{name}, {priced.topics} topics"

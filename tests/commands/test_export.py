@@ -24,8 +24,8 @@ def test_a_file_and_what_it_cannot_say(form: str, run: Path, tmp_path: Path, cap
     out = tmp_path / "deep" / "config"
     assert cli.main(["export", str(run), "--arm", "better", "--format", form, "--out", str(out)]) == 0
     printed = capsys.readouterr()
-    replayed = "nDCG@10 measured 0.650, replayed 0.650 [+0.000, +0.000] on 30 topics, by an arm of ragbench"
-    assert printed.out == f"{replayed}\n{form} of better in {out}\n"
+    replayed = "nDCG@10 0.650 measured, 0.650 emulated by ragbench: change [+0.000, +0.000], 95% CI, on 30 queries"
+    assert printed.out == f"{replayed}\nwrote {out}: {form} of better\n"
     said = [line.removeprefix("not expressed: ") for line in printed.err.splitlines() if "expressed" in line]
     assert said
     text = out.read_text()
@@ -43,8 +43,8 @@ def test_an_unproven_gain_needs_force(form: str, run: Path, tmp_path: Path, caps
     assert capsys.readouterr().err.count("\n") == 1
     assert not out.exists()
     assert cli.main([*words, "--force"]) == 0
-    assert "warning: Exported although" in capsys.readouterr().err
-    assert "CAUTION: Exported although its gain is not established (" in out.read_text()
+    assert "warning: Exported with --force, although" in capsys.readouterr().err
+    assert "CAUTION: Exported with --force, although the verdict is " in out.read_text()
 
 
 def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
@@ -58,7 +58,7 @@ def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
 def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
     words = ["export", str(small_bundle.parent / "run"), "--out", str(tmp_path / "out"), "--quiet"]
     assert cli.main(words) == 0
-    said = f"ragbench of small in {tmp_path / 'out'}\nnext: ragbench verify {tmp_path / 'out'}\n"
+    said = f"wrote {tmp_path / 'out'}: a bundle of small\nnext: ragbench verify {tmp_path / 'out'}\n"
     assert capsys.readouterr().out == said
     assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in small_bundle.iterdir()}
     assert cli.main(words) == 2

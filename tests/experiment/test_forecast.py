@@ -44,7 +44,7 @@ def test_the_forecast_counts_passages_once(handbook: Benchmark, settings_of, tmp
     plain, same, named = found.passes
     assert 0 < plain.missing <= plain.chunks == arms[0].index.chunks.n_retrievable  # copies are embedded once
     assert same.missing == 0 < named.missing <= named.chunks
-    assert "on a quiet machine: 2 passes over" in found.sentence and "plain_hybrid" in found.sentence
+    assert "on a quiet machine: 2 embedding passes over" in found.sentence and "plain_hybrid" in found.sentence
     assert {step.task for step in found.steps} == {"embedding", "timing queries"}
     for arm in arms:
         arm.index.prepare(arm.pipeline.needs)

@@ -88,13 +88,13 @@ def test_an_unknown_baseline(run: Path) -> None:
 def test_force_on_a_better_arm_of_unknown_latency_says_that() -> None:
     found = measured_arm.Evidence("inconclusive", "", "base", "p95 +46 ms", cost_open=True)
     caution = measured_arm.require_gain(found, force=True)
-    assert caution == "Exported as better although its latency is unknown (p95 +46 ms), as --force asks."
+    assert caution == "Exported with --force: significantly better, latency unknown (p95 +46 ms)."
 
 
 def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:
     arm = measured_arm.find(run, "same")
     found = measured_arm.evidence(arm)
-    said = r"over base is not established \(quality is open\): add --force"
+    said = r"the verdict on this configuration is inconclusive \(not significantly better than base\): add --force"
     with pytest.raises(ConfigError, match=said) as caught:
         measured_arm.require_gain(found, force=False)
     assert "\n" not in str(caught.value)
@@ -122,9 +122,11 @@ def test_what_is_better_and_not_timed_needs_cost_open_only(write_results, tmp_pa
     untimed = write_results(tmp_path / "untimed", {"base": LOW, "better": HIGH, "same": NEARLY})
     better, same = (measured_arm.evidence(measured_arm.find(untimed, name)) for name in ("better", "same"))
     with pytest.raises(
-        ConfigError, match=r"better than base, but its time is open \(latency was not measured, the budget"
+        ConfigError, match=r"better than base, but its latency is unknown \(latency was not measured, the budget"
     ):
         measured_arm.require_gain(better, force=False)
-    assert "although its time is open" in str(measured_arm.require_gain(better, force=False, cost_open=True))
-    with pytest.raises(ConfigError, match="is not established"):
+    assert "--allow-unknown-latency: significantly better, latency unknown" in str(
+        measured_arm.require_gain(better, force=False, cost_open=True)
+    )
+    with pytest.raises(ConfigError, match="the verdict on this configuration is inconclusive"):
         measured_arm.require_gain(same, force=False, cost_open=True)

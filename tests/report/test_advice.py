@@ -57,7 +57,7 @@ def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, c
     commands = {command for lever in levers for command in lever.commands}
     assert {shlex.split(command)[1] for command in commands} >= {"run", "topics", "data", "fit"}
     names = {lever.name for lever in levers}
-    assert "find more" in names and "time it on a quiet machine" in names
+    assert "find more" in names and "measure latency on a quiet machine" in names
     assert ("continue to train the ranker on your queries" in names) is (words == ("exp=recommended",))
     for command in commands:
         program, *typed = shlex.split(command)
@@ -89,7 +89,7 @@ def test_a_search_that_runs_elsewhere_is_not_changed_here(measured, benchmark_sm
     program = """live.program='echo "[{\\"path\\": \\"metrics.md\\"}]"'"""
     levers = everything(measured("live=command", program, "live.per_second=1000.0"))
     assert {lever.name for lever in levers} <= {
-        "judge more topics",
+        "add queries",
         "judge what it returns",
-        "time it on a quiet machine",
+        "measure latency on a quiet machine",
     }

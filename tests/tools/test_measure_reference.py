@@ -27,8 +27,8 @@ LEFT_OUT = pd.DataFrame(
 ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
 VERDICTS = {"on top of all others": LEFT_OUT, "alone on `baseline`": ADDED}
 P6 = (
-    "| `p6 rerank` | +0.049 [+0.017, +0.079], passages +0.061, +131.0 ms, **adopt** "
-    "| -0.008 [-0.040, +0.025], passages +0.061, +131.0 ms, **inconclusive** |"
+    "| `p6 rerank` | +0.049 [+0.017, +0.079], +0.061, +131.0 ms, **adopt** "
+    "| -0.008 [-0.040, +0.025], +0.061, +131.0 ms, **inconclusive** |"
 )
 
 

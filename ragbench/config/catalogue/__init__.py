@@ -23,7 +23,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.loaders import ALL, LOADERS
 from ragbench.config.catalogue.fields import docstring, is_installed
-from ragbench.config.catalogue.names import ALIASES, label, numbered
+from ragbench.config.catalogue.names import ALIASES, current, label, numbered
 from ragbench.config.catalogue.nodes import (
     Leaf,
     Node,
@@ -51,7 +51,7 @@ __all__ = [
     "Tree",
     "docstring",
 ]
-__all__ += ["label", "numbered", "read"]
+__all__ += ["current", "label", "numbered", "read"]
 
 _SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]

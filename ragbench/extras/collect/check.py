@@ -207,7 +207,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
                 "warning",
                 "few-topics",
                 split,
-                f"it has {len(topics)}, fewer than {limits.min_topics}: too few to show a difference",
+                f"{len(topics)} queries, fewer than {limits.min_topics}: too few to detect a difference",
             )
     types = Counter(topic.type for topic in benchmark.topics)
     for kind, total in sorted(types.items()):
@@ -216,7 +216,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
                 "note",
                 "rare-type",
                 kind,
-                f"topics of this type: {total}, fewer than {limits.min_type_topics}: their mean says little",
+                f"queries of this type: {total}, fewer than {limits.min_type_topics}: their mean is unreliable",
             )
         for split, topics in sorted(by_split.items()):
             expected = total * len(topics) / len(benchmark.topics)
@@ -244,7 +244,7 @@ def _never_relevant(benchmark: Benchmark) -> Iterator[Finding]:
                 "note",
                 "never-relevant",
                 name or "(root)",
-                f"{len(never)} of {len(docnos)} documents are relevant to no topic: {shown}",
+                f"{len(never)} of {len(docnos)} documents are not relevant to any query: {shown}",
             )
 
 

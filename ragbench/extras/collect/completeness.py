@@ -58,17 +58,17 @@ class Completeness:
     def sentences(self) -> list[str]:
         """The estimates in words."""
         said = [
-            f"{self.known} sections or documents are judged relevant; the first {self.depth} hits of "
-            f"{len(self.estimates[0].systems)} systems hold {self.found} of them, {self.once} found by one system only"
+            f"{self.known} sections or documents are judged relevant; the first {self.depth} results of "
+            f"{len(self.estimates[0].systems)} systems contain {self.found} of them, {self.once} in one system only"
         ]
         for each in self.estimates:
             of = f" ({' and '.join(each.systems)})" if len(each.systems) == 2 else ""
             shown = (
-                f"judgments hold at most {each.share:.1%} [{each.low:.1%}, {each.high:.1%}] of them"
+                f"at most {each.share:.1%} [{each.low:.1%}, {each.high:.1%}] of them are judged"
                 if each.low < 1
-                else "more are judged already, so it shows no missing ones"
+                else "more are already judged, so none are known to be missing"
             )
-            said.append(f"{each.method}{of}: such systems can find {each.relevant:.0f} or more; {shown}")
+            said.append(f"{each.method}{of}: at least {each.relevant:.0f} relevant for such systems; {shown}")
         return said
 
 

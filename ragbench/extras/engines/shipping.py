@@ -144,8 +144,8 @@ def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
     if found is None or any(topic.masked for topic in bench.benchmark.topics):
         plain = without_order(measured)
         return bench.replay(with_order(plain, measured)), bench.replay(plain) if ordered else None
-    on_top = "by the engine, learned order on top" if ordered else "by the engine"
-    return bench.score(found.ordered, on_top), bench.score(found.alone, "by the engine") if ordered else None
+    on_top = "in the backend, with the ranker" if ordered else "in the backend"
+    return bench.score(found.ordered, on_top), bench.score(found.alone, "in the backend") if ordered else None
 
 
 def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:

@@ -66,9 +66,7 @@ GOLDEN_DEPTH = 20
 SEALED = (CONFIG, GOLDEN, MODIFIED)
 """Files whose digests the record keeps."""
 
-_UNMASKED = (
-    "measured on documents without the passages that its topics were made from; the bundle has the whole documents"
-)
+_UNMASKED = "the run masked the source passages of its synthetic queries; the bundle contains the complete documents"
 _DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
 _PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
 _KEYS: Mapping[str, type | tuple[type, ...]] = {

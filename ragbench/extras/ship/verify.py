@@ -101,7 +101,7 @@ def _engine(loaded: Any, progress: Progress | None) -> Iterator[Check]:
     """The checks of an engine: its content, its model, the golden queries."""
     with loaded:
         damage = loaded.engine.damage()
-        content = Check("content", "passes", "documents, vectors and words are as they were written")
+        content = Check("content", "passes", "documents, vectors and terms are unchanged")
         yield Check("content", "fails", f"{damage}: export it again") if damage else content
         yield from (_model(entry) for entry in loaded.record["models"])
         by_arm = loaded.engine.about.get("golden") == "arm"
@@ -143,7 +143,7 @@ def _record(folder: Path, record: Mapping[str, Any]) -> Check:
     if missing:
         return Check("record", "fails", f"it lacks {', '.join(missing)}: export the bundle again")
     models = "1 model" if len(record["models"]) == 1 else f"{len(record['models'])} models"
-    return Check("record", "passes", f"{models}, {len(record['artefacts'])} parts of an index")
+    return Check("record", "passes", f"{models}, {len(record['artefacts'])} index artefacts")
 
 
 def _files(folder: Path, record: Mapping[str, Any]) -> Check:
@@ -157,7 +157,7 @@ def _files(folder: Path, record: Mapping[str, Any]) -> Check:
             changed.append(name)
     if changed:
         return Check("files", "fails", f"{', '.join(changed)} changed after the export")
-    return Check("files", "passes", f"{len(record['files'])} files are as they were written")
+    return Check("files", "passes", f"{len(record['files'])} files match their digests")
 
 
 def _model(entry: Mapping[str, Any]) -> Check:
@@ -175,7 +175,7 @@ def _model(entry: Mapping[str, Any]) -> Check:
     except (ModelError, ConfigError) as error:
         return Check(part, "fails", str(error))
     if weights != entry["weights"]:
-        return Check(part, "fails", "its weights differ from those that were measured")
+        return Check(part, "fails", "its weights differ from the measured ones")
     if digest != entry["digest"]:
         return Check(part, "fails", "its weights are the same, but its settings or the library that runs it differ")
     other = f"; its numerics were {there} at the export and are {here} here" if there != here else ""
@@ -187,7 +187,11 @@ def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Che
         benchmark = documents_of(settings_of(folder, record), corpus)
     except (CorpusError, BenchmarkError, ConfigError) as error:
         if corpus is None and record["include_index"]:
-            return Check("documents", "not checked", f"they are not here, name them with --corpus ({error})")
+            return Check(
+                "documents",
+                "not checked",
+                f"they are not on this machine: specify their folder with --corpus ({error})",
+            )
         return Check("documents", "fails", str(error))
     serves = generation.current(folder, record)
     if benchmark.collection != serves.collection:
@@ -199,8 +203,8 @@ def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Che
             if not serves.number
             else f"they have changed since the refresh ({len(benchmark.documents)} now, {before} then): refresh again",
         )
-    origin = f"of generation {serves.number}{_since(folder, record, serves)}" if serves.number else "that were measured"
-    return Check("documents", "passes", f"{len(benchmark.documents)} documents are those {origin}")
+    origin = f"of generation {serves.number}{_since(folder, record, serves)}" if serves.number else "unchanged"
+    return Check("documents", "passes", f"{len(benchmark.documents)} documents, {origin}")
 
 
 def _since(folder: Path, record: Mapping[str, Any], serves: Generation) -> str:
@@ -222,7 +226,7 @@ def _index(loaded: LoadedBundle) -> Check:
     for each in artefacts:
         if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
             return Check("index", "fails", f"{each.kind} {each.fingerprint} is damaged: {reason}")
-    return Check("index", "passes", f"{len(artefacts)} artefacts are undamaged")
+    return Check("index", "passes", f"{len(artefacts)} artefacts match their digests")
 
 
 def rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:
@@ -235,16 +239,16 @@ def rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress 
     here = list(bundle.replay(loaded.pipeline, loaded.index, asked))
     other = [each for each, now in zip(golden, here, strict=True) if same_ranking(each, now.ids, now.scores)]
     vectors, scores = _numerics(golden, here)
-    said = f"here vectors differ by up to {vectors:.2g} (1 - cosine), scores of a cross-encoder by {scores:.2g}"
+    said = f"vectors differ by up to {vectors:.2g} (1 - cosine), scores of a cross-encoder by {scores:.2g}"
     if other and not (vectors <= NUMERICS["vectors"] and scores <= NUMERICS["scores"]):
-        return Check("rankings", "fails", f"the models compute something else than where it was exported: {said}")
+        return Check("rankings", "fails", f"the models return other values than at the export: {said}")
     again = bundle.replay(loaded.pipeline, loaded.index, other)
     found = {each.query.qid: same_ranking(each, now.ids, now.scores) for each, now in zip(other, again, strict=True)}
     if differing := [f"{qid}: {difference}" for qid, difference in found.items() if difference]:
         shown = "; ".join(differing[:3])
-        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries have other rankings ({shown})")
+        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries return other results ({shown})")
     said = f", {len(other)} of them only with the recorded model outputs: {said}" if other else ""
-    return Check("rankings", "passes", f"{len(golden)} queries have the same rankings{said}")
+    return Check("rankings", "passes", f"{len(golden)} golden queries return the same results{said}")
 
 
 def _numerics(then: Sequence[Golden], now: Sequence[Golden]) -> tuple[float, float]:
@@ -277,13 +281,13 @@ def _drift(loaded: LoadedBundle) -> Check:
     """How far the served documents have moved from the measured ones; it never fails, since documents may change."""
     serves = loaded.serves
     if not serves.number:
-        return Check("drift", "passes", "the documents are those that were measured")
+        return Check("drift", "passes", "none: the index is the measured one")
     drift = serves.drift
     return Check(
         "drift",
         "passes",
-        f"generation {serves.number}: {drift.chunks_changed:.1%} of the chunks differ from those measured, "
-        f"golden queries keep {drift.agreement:.1%} of their first hits",
+        f"generation {serves.number}: {drift.chunks_changed:.1%} of the chunks differ from the measured ones, "
+        f"golden queries keep {drift.agreement:.1%} of their top results",
     )
 
 
@@ -300,7 +304,7 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
     limit = then["p95"] * (1 + tolerance)
     # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.
     low = p95_at_least(Samples(samples.qids, samples.ms - timing.waited_ms))
-    said = f"p95 {now['p95']:.1f} ms (at least {low:.1f}), {then['p95']:.1f} ms when measured, limit {limit:.1f} ms"
+    said = f"p95 {now['p95']:.1f} ms (lower bound {low:.1f}), {then['p95']:.1f} ms at the export, limit {limit:.1f} ms"
     if low <= limit:
         return Check("latency", "passes", said)
     busy = watch.record()["busy"]
@@ -316,7 +320,9 @@ def _environment(record: Mapping[str, Any]) -> Check:
     ]
     if then["processor"] != now["processor"]:
         other.append("another CPU")
-    return Check("environment", "passes", f"differs ({', '.join(other)})" if other else "the same packages and CPU")
+    return Check(
+        "environment", "passes", f"differs ({', '.join(other)})" if other else "same packages and CPU as at the export"
+    )
 
 
 def _close(a: float, b: float) -> bool:

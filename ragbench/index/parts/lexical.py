@@ -16,11 +16,11 @@ def of_source(source: str) -> StoredPart[LexicalIndex]:
         table, spec = index.chunks, index.spec.words(source)
         total = table.n_retrievable if spec.unit == "chunk" else table.n_documents
         if building.in_shards(table.n_documents) or building.shards.kept is not None:
-            tick = building.ticks("indexing words", total)
+            tick = building.ticks("indexing terms", total)
             sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
         else:
             rows = lexical_rows(table, spec.fields, spec.unit)
-            build_lexical(building.folder, spec, building.with_progress("indexing words", rows, total))
+            build_lexical(building.folder, spec, building.with_progress("indexing terms", rows, total))
 
     return StoredPart(
         f"lexical:{source}" if source else "lexical",

@@ -29,10 +29,10 @@ class ModeSpec(Checked):
     leaves that stage out. `as_typed` is that parameter where the pipeline has no such stage.
     """
 
-    sources: Literal["words", "meaning", "all"] = "all"  # the searches that take part: by words, by meaning, or all
-    without: tuple[Name, ...] = ()  # entries of order that do not
-    rerank: Literal["keywords"] | None = None  # keywords: by 70% of the sources' own scores and 30% of counted words
-    as_typed: bool = False  # how keywords takes words, if the pipeline does not say
+    sources: Literal["words", "meaning", "all"] = "all"  # retrievers: words (lexical), meaning (dense) or all
+    without: tuple[Name, ...] = ()  # entries of `order` that are skipped
+    rerank: Literal["keywords"] | None = None  # keywords: 70% the retrievers' scores, 30% query-term frequency
+    as_typed: bool = False  # `keywords.as_typed` if the pipeline has no such stage
 
 
 def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages:

@@ -22,14 +22,14 @@ class Calibrate(Checked):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
 
     `threshold` is the score that maps to 0.5; `steepness` (above 0) is how fast confidence grows around it. The
-    mapping is absolute: it does not depend on the other hits. It is for the scores of `lists` lists (0: of any): where
-    fewer were asked, or only one found anything that stands out, scores are multiplied to compare (`votes.factor`).
-    `noise` names the parts of the index that say what stands out, by source.
+    mapping is absolute: it does not depend on the other hits. It is for scores of `lists` retrievers (0: any number):
+    if fewer were queried, or only one returned results above the noise, scores are scaled (`votes.factor`). `noise`
+    names the parts of the index that measure the noise, by retriever.
     """
 
     threshold: float = 0.035
     steepness: Positive = 150.0
-    lists: Natural = 2  # agreeing lists that the threshold is for; scores of fewer are multiplied to compare
+    lists: Natural = 2  # number of agreeing retrievers that the threshold assumes; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})

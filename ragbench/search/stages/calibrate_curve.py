@@ -36,7 +36,7 @@ class CalibrateByCurve(Checked):
     best_of: str | None = None
     best_x: tuple[float, ...] = ()
     best_y: tuple[Share, ...] = ()
-    lists: Natural = 0  # agreeing lists that the points are for; scores of fewer are multiplied to compare
+    lists: Natural = 0  # number of agreeing retrievers that the points assume; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
     requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})

@@ -30,7 +30,7 @@ class RetrieveDense(Retriever):
 
     depth: Count = 100
     document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
-    source: Name = "dense"  # the name of its ranking
+    source: Name = "dense"  # name of its result list
     index: VectorsSpec | None = None  # its passages and encoder, when they differ from `index`
 
     by: ClassVar[str] = "meaning"

@@ -41,13 +41,13 @@ class Fuse(Checked):
     """
 
     method: Literal["rrf", "convex", "dbsf"] = "rrf"  # reciprocal ranks; convex or dbsf: normalised scores
-    k: Weight = 60.0  # of reciprocal ranks; Cormack et al. 2009
+    k: Weight = 60.0  # constant of reciprocal rank fusion; Cormack et al. 2009
     weights: Mapping[str, Weight] = field(default_factory=dict)
     norm: Norm = "min_max"  # how convex normalises scores: min_max, theoretical, z or three_sigma
-    norms: Mapping[str, Norm] = field(default_factory=dict)  # another norm by source
-    # the least possible score of a source, 0 when not named; for the norm theoretical
+    norms: Mapping[str, Norm] = field(default_factory=dict)  # norms of single retrievers
+    # minimum possible score of a retriever (default 0), for the norm theoretical
     least: Mapping[str, float] = field(default_factory=lambda: {"dense": -1.0})
-    # the value of a chunk in a source that did not return it: lowest, nothing or exact
+    # score of a chunk that a retriever did not return: lowest, nothing or exact
     missing: Literal["lowest", "nothing", "exact"] = "lowest"
     sources: tuple[Retriever, ...] = field(default=(), metadata={"made by": "the pipeline"})
 

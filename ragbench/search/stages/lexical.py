@@ -37,8 +37,8 @@ class RetrieveLexical(Retriever):
     b: Share = 0.4
     # weights; docs/search.md has all fields
     fields: Mapping[FieldName, Weight] = field(default_factory=lambda: {"content": 1.0})
-    source: Name = "lexical"  # the name of its ranking
-    index: LexicalSpec | None = None  # how its words are indexed, when it differs from `index`
+    source: Name = "lexical"  # name of its result list
+    index: LexicalSpec | None = None  # its lexical index, if it differs from `index`
 
     by: ClassVar[str] = "words"
 

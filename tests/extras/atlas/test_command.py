@@ -70,7 +70,7 @@ def test_init_says_what_is_known_before_anything_is_measured(
     known = "prediction from 12 other collections with synthetic queries: recommended beats baseline with probability"
     said = capsys.readouterr().out
     assert known in said
-    assert " nDCG@10 on synthetic queries; user queries may differ); your own queries decide" in said
+    assert " nDCG@10 on synthetic queries; user queries may differ)" in said
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9, change="recommended", base="baseline"))
     assert main(["init", handbook, "--yes", "--replace"]) == 0
     assert "prediction" not in capsys.readouterr().out
@@ -91,14 +91,14 @@ def test_an_export_on_expectation_says_so_in_its_evidence(
     words = ["export", "@1/dedup", "--without-index", "--quiet", f"paths.results={results}"]
     monkeypatch.setattr(Atlas, "load", lambda: made([0.001, -0.001] * 6))
     assert main([*words, "--accept-predicted", "--out", str(tmp_path / "unsure")]) == 2
-    assert "nor expected with probability 0.9" in capsys.readouterr().err
+    assert "no gain is predicted with probability 0.9" in capsys.readouterr().err
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
     assert main([*words, "--accept-predicted", "--out", str(tmp_path / "unknown")]) == 2
     assert "too little is known elsewhere" in capsys.readouterr().err
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     assert main([*words, "--out", str(tmp_path / "unasked")]) == 2
     assert main([*words, "--accept-predicted", "--out", str(tmp_path / "bundle")]) == 0
-    assert "Exported on expectation, not on a verdict" in (tmp_path / "bundle" / "README.md").read_text()
+    assert "Exported with --accept-predicted, without a verdict" in (tmp_path / "bundle" / "README.md").read_text()
 
 
 def test_a_run_of_ones_own_is_added(
@@ -117,7 +117,7 @@ def test_a_run_of_ones_own_is_added(
 def test_the_screen_and_a_change_by_collection(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["atlas"]) == 0
     said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 120 and "Expected from elsewhere, no verdict" in said
+    assert max(map(len, said.splitlines())) <= 120 and "These are predictions, not verdicts" in said
     assert main(["atlas", "show", "p8", "--json"]) == 0
     assert {row["collection"] for row in json.loads(capsys.readouterr().out)["collections"]} > {"pooled"}
     assert main(["atlas", "show", "p88"]) == 2

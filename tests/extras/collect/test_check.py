@@ -35,8 +35,8 @@ def test_a_sound_benchmark_has_no_findings_but_unused_documents() -> None:
     found = findings()
     assert codes(found) == []
     assert [(f.where, f.message) for f in found] == [
-        ("(root)", "1 of 1 documents are relevant to no topic: index"),
-        ("coffee", "1 of 1 documents are relevant to no topic: coffee/grinding"),
+        ("(root)", "1 of 1 documents are not relevant to any query: index"),
+        ("coffee", "1 of 1 documents are not relevant to any query: coffee/grinding"),
     ]
 
 

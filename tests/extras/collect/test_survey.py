@@ -42,7 +42,7 @@ def test_documents_chunks_and_language_are_said(init) -> None:
     code, out, err = init()
     assert (code, err) == (0, "reading 0/19\n")
     assert out.startswith("notes: 19 documents, ") and "chunks, mostly English\n" in out
-    assert "no queries: topics are derived from the notes themselves" in out
+    assert "no queries given: ragbench will generate synthetic queries from your notes" in out
 
 
 def test_queries_are_read_and_counted_with_and_without_answers(init) -> None:

@@ -107,7 +107,7 @@ def of_load(server, alias: str) -> list[str]:
 @pytest.mark.slow
 def test_the_collection_gives_the_measured_hits(loaded, server, recommended, questions) -> None:
     assert loaded.replay.loss == pytest.approx(0, abs=0.005)
-    assert "by the engine" in loaded.replay.sentence and "learned order" in loaded.replay.sentence
+    assert "in the backend, with the ranker" in loaded.replay.sentence
     assert any("learned order, which ragbench serve --engine puts on top, adds" in each for each in loaded.missing)
     measured = measured_arm.find(recommended.folder)
     first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}

@@ -90,7 +90,7 @@ def version(place: str) -> str:
 
 def test_the_schema_gives_the_measured_hits(loaded, notes: str, recommended, questions) -> None:
     assert loaded.replay.loss == pytest.approx(0, abs=0.005)
-    assert "by the engine" in loaded.replay.sentence and "learned order" in loaded.replay.sentence
+    assert "in the backend, with the ranker" in loaded.replay.sentence
     assert any("learned order, which ragbench serve --engine puts on top, adds" in each for each in loaded.missing)
     measured = measured_arm.find(recommended.folder)
     first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
@@ -281,7 +281,7 @@ def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
 
 
 def test_a_file_of_statements_is_loaded_by_psql(script, own: str) -> None:
-    assert "by an arm of ragbench" in script.replay.sentence
+    assert "emulated by ragbench" in script.replay.sentence
     checks = {check.part: check for check in verify(own)}
     assert (checks["content"].outcome, checks["rankings"].outcome) == ("passes", "passes"), checks["rankings"].said
     assert "of the first 10 hits of 7 queries" in checks["rankings"].said
@@ -343,7 +343,7 @@ def test_what_cannot_be_loaded_is_one_sentence(server: str, recommended) -> None
     sql(server, "ALTER DATABASE bare SET extension_control_path = '/nowhere'")
     with pytest.raises(BundleError, match="has no pgvector: install it on the server"):
         write(recommended.folder, load=bare, **load)
-    with pytest.raises(ConfigError, match="leave one of them out"):
+    with pytest.raises(ConfigError, match="use one of them"):
         write(recommended.folder, Path("x"), load=bare, **load)
     with pytest.raises(ConfigError, match="--load is for servers"):
         write(recommended.folder, format="sqlite", load=bare)

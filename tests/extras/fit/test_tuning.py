@@ -50,7 +50,7 @@ def test_what_was_found(tuning: Tuning) -> None:
 
 
 def test_the_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: Tuning, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"the gain of this configuration over .* is not established"):
+    with pytest.raises(ConfigError, match=r"the verdict on this configuration is .*: add --force"):
         tuning.results.export(tmp_path / "bundle", arm="tuned")  # four topics show nothing
     with pytest.raises(ConfigError, match=r"format must be one of ragbench, .*, got word"):
         tuning.results.export(tmp_path / "bundle", arm="tuned", format="word")

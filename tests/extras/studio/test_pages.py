@@ -160,7 +160,7 @@ def test_advice_says_what_advise_says_and_where_to_start_it(
 ) -> None:
     monkeypatch.setattr(screen, "expected_sentences", lambda results: [f"of {results.folder.name}"])
     page = client.get(f"/runs/{arms['base'].run}/advice").text
-    assert "judge more topics" in page
+    assert "add queries" in page
     assert "ragbench topics derive" in page
     assert f"of {arms['base'].run}" in page.split("What to expect")[1]
     assert client.get(f"/runs/{arms['base'].run}/advice?arm=none").status_code == 422

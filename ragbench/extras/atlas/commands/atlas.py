@@ -76,18 +76,14 @@ def _screen(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json({"base": base, "questions": arguments.questions, "changes": frame.to_dict(orient="records")})
         return 0
-    whose = WORDS[arguments.questions] if arguments.questions else "all kinds of topics"
+    whose = WORDS[arguments.questions] if arguments.questions else "all kinds of queries"
     print(f"Changes of {base} on {len(atlas.collections)} collections, {whose}: nDCG@10 of documents")
     print()
     for line in atlas_page.lines(frame):
         print(line)
     print()
-    print(
-        "helps: collections with a gain; mean: pooled; new: where the effect on another collection is expected (.95)."
-    )
-    print(
-        "Expected from elsewhere, no verdict: measure your own topics. - : fewer than 10 collections, nothing claimed."
-    )
+    print("helps: collections with a gain; mean: pooled [95% CI]; new: 95% prediction interval of another collection")
+    print("These are predictions, not verdicts: measure your own queries. - : fewer than 10 collections, not pooled")
     console.next_command("atlas show recommended")
     return 0
 
@@ -95,8 +91,9 @@ def _screen(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ConfigError
     from ragbench.base.suggestions import did_you_mean
+    from ragbench.config.catalogue import label
     from ragbench.extras.atlas import page as atlas_page
-    from ragbench.extras.atlas.tables import Atlas
+    from ragbench.extras.atlas.tables import WORDS, Atlas
 
     atlas, base = Atlas.load(), _base(arguments)
     names = atlas.changes(base)
@@ -108,7 +105,10 @@ def _show(arguments: argparse.Namespace) -> int:
         if arguments.json:
             console.print_json({"change": word, "base": base, "collections": frame.to_dict(orient="records")})
             continue
-        console.print_table(frame, f"{word} against {base}", dict.fromkeys(("effect", "low", "high"), "+.3f"))
+        shown = frame.assign(**{"topics of": frame["topics of"].replace(WORDS)})
+        shown = shown.rename(columns={"topics of": "kind of queries", "topics": "queries"})
+        title = f"{label(word)} compared with {base}: change in document nDCG@10 [95% CI]"
+        console.print_table(shown, title, dict.fromkeys(("effect", "low", "high"), "+.3f"))
         for line in atlas_page.kinds(atlas, word, base) + atlas_page.moderators(atlas, word, base):
             print(line)
     return 0

@@ -29,6 +29,6 @@ def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
         console.print_json({"agreement": agreement, "kappa": found.kappa, "same": found.same, "effects": effects})
         return 0
     signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
-    console.print_table(found.effects, f"Against {measured.arms[0]}, judged by a model and annotators", signed)
+    console.print_table(found.effects, f"Change from {measured.arms[0]}, judged by a model and annotators", signed)
     console.print_text(found.sentence)
     return 0

@@ -250,7 +250,7 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
             {"judged": table.to_dict(orient="records"), "completeness": plain(estimate) if estimate else None}
         )
         return 0
-    console.print_table(table, f"{JUDGED} as it was measured, and pairs that are unjudged now: {benchmark.name}")
+    console.print_table(table, f"{JUDGED} when measured, and pairs still unjudged: {benchmark.name}")
     print(
         "\n".join(f"{sentence}." for sentence in estimate.sentences())
         if estimate

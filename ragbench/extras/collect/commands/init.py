@@ -153,8 +153,8 @@ def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tupl
     search = LiveHttp(url=url, hits="@", document="@")
     proposal = propose(search.answer(query), lambda name: find(name) is not None)
     shown = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
-    placed = f"{counted(proposal.hits, 'hit')}, {proposal.found} of them name documents here"
-    said.append(f"asked {search.name} for '{query}': {placed} ({shown})")
+    placed = f"{counted(proposal.hits, 'hit')}, {proposal.found} of them match documents here"
+    said.append(f"queried {search.name} for '{query}': {placed} ({shown})")
     keys = {"live.url": url, **{f"live.{name}": value for name, value in proposal.keys.items()}}
     return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}
 
@@ -184,7 +184,7 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tu
         return said, grouped_by_kind(found.warnings), ""
     queries, qrels = (Path(values[key]) if given and key in values else None for key in ("queries", "qrels"))
     seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
-    none = [] if "queries" in values else ["no queries: topics are derived from the notes themselves"]
+    none = [] if "queries" in values else ["no queries given: ragbench will generate synthetic queries from your notes"]
     return [*seen.said, *none], seen.warnings, seen.language
 
 
@@ -211,7 +211,7 @@ def _known(given: bool, suited: Mapping[str, str]) -> list[str]:
     advice = (
         None if suited else verdicts.prediction_of_change("recommended", "baseline", "people" if given else "derived")
     )
-    return [f"{advice.sentence}; your own queries decide"] if advice else []
+    return [f"{advice.sentence}"] if advice else []
 
 
 def _ask(question: str, default: str) -> str:
@@ -229,7 +229,7 @@ def _ask_number(question: str, default: int) -> float:
 
 def _ask_file() -> Path | None:
     while True:
-        given = _ask("Which file has your queries? Enter makes some from the notes.", "none")
+        given = _ask("Which file has your queries? Press Enter to generate synthetic queries.", "none")
         if given == "none" or Path(given).expanduser().is_file():
             return None if given == "none" else Path(given).expanduser()
         print(f"{given} is not a file")

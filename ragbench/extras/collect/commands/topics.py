@@ -122,17 +122,17 @@ def main(arguments: argparse.Namespace) -> int:
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.base import fewest
     from ragbench.config.benchmark import load
-    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.overview import overview, titled
 
     benchmark = load(settings.config)
     table = overview(benchmark)
     if arguments.json:
         console.print_json(table.to_dict(orient="records"))
         return 0
-    console.print_table(table, f"{benchmark.name}: {counted(len(benchmark.topics), 'topic')}")
+    console.print_table(titled(table), f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
     if table["short by"].any():
         least = fewest.CONCLUSION
-        print(f"A mean of fewer than {least} topics changes with every new one (Buckley and Voorhees 2000).")
+        print(f"A mean over fewer than {least} queries is unstable (Buckley and Voorhees 2000).")
     return 0
 
 
@@ -141,7 +141,7 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.config.benchmark import documents
     from ragbench.config.sections import DeriveSpec
     from ragbench.extras.collect.topics.derive import choose
-    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import write
 
     options = {key: value for key, value in settings.config["topics"].items() if key != "kind"}
@@ -152,7 +152,8 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         return _as_json(out, made)
     console.print_table(
-        overview(made), f"{counted(len(made.topics), 'derived topic')} from {counted(len(found.documents), 'document')}"
+        titled(overview(made)),
+        f"{counted(len(made.topics), 'synthetic query')} from {counted(len(found.documents), 'document')}",
     )
     _print_counts("not used", made.dropped)
     if settings.config["data"]["loader"] in ("vault", "git"):
@@ -166,7 +167,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.benchmark import load as data
     from ragbench.benchmark import search_log as log
     from ragbench.extras.collect.topics import from_log
-    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import write
 
     if len(arguments.inputs) != 1:
@@ -206,7 +207,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
         console.print_json(said)
         return 0
     console.print_table(
-        overview(made),
+        titled(overview(made)),
         f"{counted(len(made.topics), 'topic')} of {counted(made.asked, 'query')} in {made.searches} searches",
     )
     _print_counts("left out", logged.left_out)
@@ -223,7 +224,7 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.benchmark import load as data
     from ragbench.benchmark.lines import write_atomically
     from ragbench.extras.collect.topics import threads
-    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import require_new, write
 
     if len(arguments.inputs) != 1 or not arguments.site:
@@ -251,7 +252,7 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
         console.print_json({**said, "evidence": dict(kinds), "dropped": dict(made.dropped)})
         return 0
     console.print_table(
-        overview(made), f"{counted(len(made.topics), 'topic')} of {counted(len(issue_threads), 'thread')}"
+        titled(overview(made)), f"{counted(len(made.topics), 'topic')} of {counted(len(issue_threads), 'thread')}"
     )
     _print_counts("evidence", kinds)
     _print_counts("not used", made.dropped)
@@ -281,7 +282,7 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect.topics.draft import DraftSpec, draft
-    from ragbench.extras.collect.topics.overview import overview
+    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import require_new, write
     from ragbench.models.chat import spec_from_options
 
@@ -297,7 +298,7 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         return _as_json(out, made)
     console.print_table(
-        overview(made),
+        titled(overview(made)),
         f"{counted(len(made.topics), 'drafted topic')} from {counted(len(benchmark.documents), 'document')}",
     )
     _print_counts("not used", made.dropped)

@@ -41,7 +41,7 @@ def load_git(
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
     on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn leaves them out
+    # judgments of topics that are not there: fail names the line; warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,

@@ -45,7 +45,7 @@ def load_trec(
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
     # the title opens the text as its heading; false: it is only the title field of the index
     title_in_text: bool = True,
-    # judgments of topics that are not there: fail names the line; warn leaves them out
+    # judgments of topics that are not there: fail names the line; warn skips them
     unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:

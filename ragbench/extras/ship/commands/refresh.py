@@ -92,11 +92,11 @@ def tell(found: Refreshed, as_json: bool) -> None:
         console.print_json({"generation": served.number, "documents": len(served.modified), **files, "drift": moved})
         return
     if not found.anything:
-        print(f"nothing has changed; generation {served.number} answers", flush=True)
+        print(f"nothing has changed; generation {served.number} stays in service", flush=True)
         return
     counts = f"{len(found.added)} added, {len(found.changed)} changed, {len(found.deleted)} deleted"
     print(
-        f"generation {served.number} answers: {counts}; {drift.chunks_changed:.1%} of the chunks differ from those "
-        f"measured, golden queries keep {drift.agreement:.1%} of their first hits",
+        f"generation {served.number} is in service: {counts}; {drift.chunks_changed:.1%} of the chunks differ from the "
+        f"measured ones, golden queries keep {drift.agreement:.1%} of their top results",
         flush=True,
     )

@@ -151,7 +151,7 @@ class AgentTools:
         prefix = docno_of(f"{request.path.strip('/')}/x")[:-1] if request.path.strip("/") else ""
         documents = await self._service.all_documents(prefix)
         if not documents:
-            raise Refused(404, f"there is no document or folder '{request.path}': outline without path lists all")
+            raise Refused(404, f"document or folder '{request.path}' does not exist: outline without path lists all")
         folders: dict[str, int] = {}
         rows = []
         for listed in documents:
@@ -197,7 +197,7 @@ class AgentTools:
                     raise
         if missing_ok:
             return None
-        raise Refused(404, f"there is no document '{path:.200}': `outline` lists the documents")
+        raise Refused(404, f"document '{path:.200}' does not exist: `outline` lists the documents")
 
 
 class _Lines:
@@ -221,7 +221,7 @@ class _Lines:
             if wanted in (section.anchor.lower(), section.path[-1].lower() if section.path else ""):
                 ends = (other.start for other in sections[number + 1 :] if other.level <= section.level)
                 return self.of(section.start, next(ends, len(self.document.text)))
-        raise Refused(404, f"there is no heading '{heading:.200}' in {self.document.path}: `outline` lists all")
+        raise Refused(404, f"heading '{heading:.200}' does not exist in {self.document.path}: `outline` lists all")
 
     def cut(self, first: int, last: int, max_tokens: int) -> str:
         """The text of some lines below its citation, within a budget; where it goes on if it is cut."""

@@ -27,12 +27,12 @@ def notes(tmp_path: Path) -> Path:
 
 def test_says_what_changed_and_how_far_it_is(bundle: Path, notes: Path, capsys) -> None:
     assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--quiet"]) == 0
-    assert capsys.readouterr().out == "nothing has changed; generation 0 answers\n"
+    assert capsys.readouterr().out == "nothing has changed; generation 0 stays in service\n"
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     (notes / "caching.md").write_bytes(b"")
     assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--quiet"]) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("generation 1 answers: 1 added, 0 changed, 0 deleted; ")
+    assert said.out.startswith("generation 1 is in service: 1 added, 0 changed, 0 deleted; ")
     assert said.out.endswith(
         f"loads it on the signal SIGHUP, or by itself with serve --watch\nnext: ragbench verify {bundle}\n"
     )
@@ -71,7 +71,7 @@ def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatc
     monkeypatch.setattr(watching, "changes", changed)
     assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--watch", "--quiet"]) == 0
     said = capsys.readouterr()
-    assert "generation 1 answers: 1 added" in said.out
+    assert "generation 1 is in service: 1 added" in said.out
     absent, broken = said.err.splitlines()
     assert absent.startswith("ragbench: the bundle stays as it is (") and "is not a bundle" in absent
     assert broken == "ragbench: the bundle stays as it is (a part of the index)"

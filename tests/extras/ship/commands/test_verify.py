@@ -12,7 +12,7 @@ from ragbench.commands import cli
 def test_a_bundle_that_holds(small_bundle: Path, capsys) -> None:
     assert cli.main(["verify", str(small_bundle), "--no-latency", "--quiet"]) == 0
     out = capsys.readouterr().out
-    assert "3 queries have the same rankings" in " ".join(out.split())
+    assert "3 golden queries return the same results" in " ".join(out.split())
     assert "FAILS" not in out
     assert "not checked: skipped with --no-latency" in out
 

@@ -98,10 +98,10 @@ def test_an_agent_searches_reads_and_cites(talk, service) -> None:
         ("search", {"query": "programs", "max_tokens": 1}, "No passage fits into 1 tokens"),
         ("search", {"query": "a", "options": {"top_n": 0}}, "top_n: input should be greater"),
         ("search", {"query": "a", "options": {"colour": "red"}}, "colour: extra inputs are not permitted"),
-        ("read", {"path": "../../etc/passwd"}, "there is no document '../../etc/passwd'"),
+        ("read", {"path": "../../etc/passwd"}, "document '../../etc/passwd' does not exist"),
         ("read", {"path": "authentication.md", "lines": "900-990"}, "lines must be between"),
-        ("read", {"path": "authentication.md", "heading": "None such"}, "there is no heading 'None such'"),
-        ("outline", {"path": "nowhere"}, "there is no document or folder 'nowhere'"),
+        ("read", {"path": "authentication.md", "heading": "None such"}, "heading 'None such' does not exist"),
+        ("outline", {"path": "nowhere"}, "document or folder 'nowhere' does not exist"),
     ],
 )
 def test_hostile_arguments_get_a_sentence(service, tool: str, arguments: dict, said: str) -> None:
