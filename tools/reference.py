@@ -12,7 +12,6 @@ import importlib
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -60,7 +59,8 @@ def _command(name: str) -> Iterator[str]:
         yield _table(actions)
     _, _, examples = module.EXAMPLES.partition("examples:\n")
     if examples:
-        yield f"```text\n{textwrap.dedent(examples).strip()}\n```"
+        lines = re.sub("^  ", "", examples, flags=re.M).strip()
+        yield f"```text\n{lines}\n```"
 
 
 def _module(name: str) -> str:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--confirm",
         metavar="RUN/ARM",
-        help="compare this arm with its run's baseline, on queries that have not been compared on before",
+        help="compare this arm with its run's baseline, on queries that no earlier comparison used",
     )
     console.add_experiment(parser)
 

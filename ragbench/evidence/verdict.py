@@ -151,7 +151,7 @@ def judge(
     if quality in ("better", "equivalent") and cost.axis == "open":
         sentences.append(f"{cost.remedy}.")
     if outcome == "confirm":
-        sentences.append("Exploratory: confirm it on queries on which nothing was compared before.")
+        sentences.append("Exploratory: confirm it on queries that no earlier comparison used.")
     return Verdict(quality, cost, outcome, " ".join(sentences), family)
 
 

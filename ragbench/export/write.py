@@ -67,7 +67,7 @@ def write(
 
 
 def _advice(found: MeasuredArm, evidence: Evidence) -> Prediction:
-    """What to expect of the arm. Raises ConfigError where the atlas does not know it."""
+    """Predicted effects of the arm. Raises ConfigError where the atlas does not know it."""
     advised = verdicts.predictions_of_run(found.results, [found.name], evidence.baseline)
     if not advised:
         raise ConfigError(

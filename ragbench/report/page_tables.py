@@ -60,7 +60,7 @@ def verdicts(results: Measurements) -> Table:
         PageColumn("Verdict", "", _verdict),
         PageColumn(
             f"{measure}, documents",
-            "mean difference over queries with its interval; all of the table hold together",
+            "mean difference over queries with its CI, corrected for the whole table",
             _effect,
         ),
         PageColumn(

@@ -122,7 +122,7 @@ def _sentence(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
     if row["verdict"] == "adopt":
         return f"significantly better, {within}"
     if row["verdict"] == "confirm":
-        return f"better, {within}, but {results.exploratory}; test it on queries not used before"
+        return f"better, {within}, but {results.exploratory}; test it on unused queries"
     if row["verdict"] == "equivalent":
         return f"no difference that matters, {within}"
     if row["verdict"] == "inconclusive" and row["quality"] in ("better", "equivalent"):
@@ -229,9 +229,7 @@ def _reasons(results: Measurements) -> list[str]:
 
 def _reason(row: Mapping[str, Any], busy: bool) -> str:
     if row["verdict"] == "confirm":
-        return (
-            f"better, but exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on queries not used before"
-        )
+        return f"better, but exploratory: ragbench run --confirm '@1/{row['factor']}' tests it on unused queries"
     if row["verdict"] == "adopt" and NET in str(row["reason"]):
         return "latency judged without the time spent waiting for a CPU: the machine was busy"
     if row["verdict"] not in ("inconclusive", "reject"):

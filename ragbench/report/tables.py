@@ -155,7 +155,7 @@ def _print_halves(frame: pd.DataFrame) -> None:
     if len(frame):
         shown, forms = halves.COLUMNS.shown(frame)
         print_table(shown, "Effects on train and on test topics", forms)
-        print_text(*(halves.sentences(frame) or ["The halves do not disagree by more than chance."]))
+        print_text(*(halves.sentences(frame) or ["Train and test queries do not differ significantly."]))
 
 
 def _print_areas(frame: pd.DataFrame) -> None:

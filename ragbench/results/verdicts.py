@@ -76,7 +76,7 @@ SURE = 0.9
 
 @dataclass(frozen=True)
 class Prediction:
-    """What to expect of an arm next to its base, in nDCG@10; `known` says from how many collections of which topics.
+    """Predicted effects of an arm next to its base, in nDCG@10; `known` says from how many collections of which topics.
 
     `effect` has the 95% interval from `low` to `high`, and is positive with probability `better`. `topics` counts the
     run's own queries that the prediction includes, `queries` is the kind of queries that it holds for.
@@ -120,7 +120,7 @@ def predictions_of_run(
 
 
 def prediction_of_change(change: str, base: str, questions: str) -> Prediction | None:
-    """What to expect of a change before anything is measured; None where too little is known."""
+    """Predicted effects of a change before anything is measured; None where too little is known."""
     predict = plugins.hook("prediction_of_change")
     found: Prediction | None = predict(change, base, questions) if predict else None
     return found

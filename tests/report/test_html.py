@@ -116,7 +116,7 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
 
 def test_the_figure_says_the_confidence_that_this_look_pays(comparison: Measurements) -> None:
     second = replace(comparison, record={**comparison.record, "look": {"share": 1 / 6, "left": 1 / 3}})
-    assert "All intervals hold together at 99.17%" in html.render(second)
+    assert "99.17% confidence intervals, corrected for all rows" in html.render(second)
 
 
 def test_a_run_that_kept_no_hits_still_has_a_report(alone: Measurements, reseal, tmp_path_factory) -> None:

@@ -35,7 +35,7 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
 
 
 def beforehand(change: str, base: str, questions: str) -> Prediction | None:
-    """What to expect of a change before anything is measured; None where too few collections know it."""
+    """Predicted effects of a change before anything is measured; None where too few collections know it."""
     try:
         atlas = Atlas.load()
     except ResultsError:

@@ -251,7 +251,7 @@
     });
     const list = items.length
       ? element("ol", { className: "hits" }, ...items)
-      : element("p", { className: "need", textContent: "It answered with nothing." });
+      : element("p", { className: "need", textContent: "It returned no results." });
     return element("section", {}, head, list);
   }
 
@@ -283,7 +283,7 @@
       }))));
     const heads = ["Relevant", "Grade", ...sides.map((arm) => arms[arm])];
     return element("div", { className: "scroll missed" }, element("table", {},
-      element("caption", { textContent: "What became of what is relevant" }),
+      element("caption", { textContent: "Where relevant documents were lost" }),
       element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col", textContent: text })))),
       element("tbody", {}, ...rows)));
   }

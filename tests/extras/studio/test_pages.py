@@ -77,7 +77,7 @@ def test_the_same_arm_of_two_runs_is_equivalent_to_itself_or_open(arms, studio: 
 def test_queries_by_effect_with_hits_marked_words_and_losses(client: TestClient, arms) -> None:
     page = client.get(url("/queries", left=arms["base"], right=arms["hostile"], qid="t2")).text
     assert "<mark>" in page
-    assert "What became of the relevant sections" in page
+    assert "Where relevant sections were lost" in page
     assert 'data-key="j"' in page or 'data-key="k"' in page
     assert "<b onmouseover" not in page
     assert "<script>document" not in page
@@ -162,7 +162,7 @@ def test_advice_says_what_advise_says_and_where_to_start_it(
     page = client.get(f"/runs/{arms['base'].run}/advice").text
     assert "add queries" in page
     assert "ragbench topics derive" in page
-    assert f"of {arms['base'].run}" in page.split("What to expect")[1]
+    assert f"of {arms['base'].run}" in page.split("Predicted effects")[1]
     assert client.get(f"/runs/{arms['base'].run}/advice?arm=none").status_code == 422
 
 

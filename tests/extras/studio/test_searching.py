@@ -141,4 +141,4 @@ def test_a_read_only_studio_searches_with_presets_only(words: tuple[str, ...], t
     assert "presets only" in refused.text
     found = client.get(url("/search", q="lamps", left="+exp=lexical_only", right="+exp=lexical_only"))
     assert found.text.count('<ol class="hits">') == 2
-    assert "Make this a topic" not in found.text
+    assert "Save as a query" not in found.text

@@ -61,6 +61,10 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--max-calls must be between 1 and 1,000, got {arguments.max_calls}")
     named = named_arms(arguments.arm)
     settings = composition.arms(named, arguments.overrides) if named else [composition.compose(arguments.overrides)]
+    if settings[0].config["topics"]["kind"] == "derived":
+        raise ConfigError(
+            "synthetic queries occur in the documents, where grep would find them: add topics=given data.queries=FILE"
+        )
     benchmark = load(settings[0].config["data"])
     given = any(word.startswith("split=") for word in arguments.overrides)
     split = settings[0].split if given or not has_halves(benchmark.topics) else TRAIN

@@ -177,6 +177,6 @@ def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, writ
     settings = settings_of(tmp_path / "results", *data, "dense=null", "latency.enabled=false", "name=words")
     found = run([settings], load(settings.config), say=lambda sentence: None)
     written = export(found.folder, tmp_path / "bundle", say=lambda sentence: None)
-    assert any("the bundle has the whole documents" in sentence for sentence in written.missing)
+    assert any("the bundle contains the complete documents" in sentence for sentence in written.missing)
     whole = load_data(settings.config["data"], topics=False)
     assert read_record(tmp_path / "bundle")["collection"] == whole.collection != load(settings.config).collection

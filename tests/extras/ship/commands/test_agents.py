@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,11 @@ def test_the_table_has_means_with_intervals_and_what_is_saved() -> None:
 def test_impossible_limits_are_rejected(option: str, value: str, said: str, capsys) -> None:
     assert cli.main(["agents", option, value]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_synthetic_queries_are_rejected(vault_folder: Path, capsys) -> None:
+    assert cli.main(["agents", "data=vault", f"data.corpus={vault_folder}", "topics=derived"]) == 2
+    assert "add topics=given data.queries=FILE" in capsys.readouterr().err
 
 
 @pytest.mark.slow
