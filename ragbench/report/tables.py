@@ -188,8 +188,8 @@ _RECALL = "context recall (secondary)"
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Verdicts for reading: effects with their CIs at both levels and on the recall within a token budget, added p95, the
-    two axes in words, the verdict."""
+    """Verdicts for reading: effects with their CIs at both levels and on the recall within a token budget, added p95,
+    the two axes in words, the verdict."""
     rows = evidence.rows(frame)
     shown = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],

@@ -90,7 +90,7 @@ def between(effects: Floats, variances: Floats) -> float:
 
 @dataclass(frozen=True)
 class Expected:
-    """Predicted effects of a change: a normal distribution of its true effect, and the probability that it is positive."""
+    """The predicted effect of a change: a normal distribution, and the probability that it is positive."""
 
     effect: float
     sd: float
