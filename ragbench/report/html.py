@@ -12,13 +12,14 @@ import base64
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import progress
+from ragbench.base import plugins, progress
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
@@ -28,10 +29,9 @@ from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence import areas, halves
 from ragbench.evidence import field as field_
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, figures, methods, page_tables, pareto, references, screen
+from ragbench.report import evidence, figures, page_tables, pareto, screen
 from ragbench.report.cells import MARKS, Cell, Table, join_names
 from ragbench.report.figures import fate, main_effects
-from ragbench.report.methods import Methods, start_time
 from ragbench.results import measurements, verdicts
 from ragbench.search.engine.snippet import stems
 
@@ -177,8 +177,8 @@ def _losses(results: Measurements) -> dict[str, Any]:
 
 
 def _methods(results: Measurements) -> dict[str, Any]:
-    said = methods.methods(results)
-    return {"methods": said, "bibtex": references.bibliography(said.works)}
+    write = plugins.hook("methods")
+    return {"methods": write(results) if write else None}
 
 
 _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, Any]]] = {
@@ -201,7 +201,7 @@ _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, A
     "areas": (_by_area, {"by_area": None, "few_of_area": ""}),
     "recipes": (lambda results: {"recipes": recipes(results)}, {"recipes": None}),
     "environment": (lambda results: {"environment": environment(results)}, {"environment": []}),
-    "methods": (_methods, {"methods": Methods((), ()), "bibtex": ""}),
+    "methods": (_methods, {"methods": {"paragraphs": (), "works": (), "bibtex": ""}}),
 }
 
 """What the template prints, by part: how it is made, and what is printed where that fails."""
@@ -209,6 +209,11 @@ _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, A
 
 def _with_note(results: Measurements, part: Any) -> Any:
     return replace(part, caption=results.title_with_origin(part.caption)) if isinstance(part, Table) else part
+
+
+def start_time(results: Measurements) -> str:
+    """The time when the run began, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(results.record["started"]))
 
 
 def script_json(value: Any) -> str:

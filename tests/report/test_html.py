@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.extras.atlas import methods
 from ragbench.report import evidence, html
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
@@ -222,7 +223,7 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         "headroom": (html.page_tables, "headroom"),
         "recipes": (html, "recipes"),
         "environment": (html, "environment"),
-        "methods": (html.methods, "methods"),
+        "methods": (methods, "methods"),
         "figure of pareto": (html.pareto, "plot_pareto"),
         "query by query": (html, "explorer"),
     }

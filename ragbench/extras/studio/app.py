@@ -29,6 +29,7 @@ from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
+from ragbench.extras.atlas import advice
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.ship.access import Session
 from ragbench.extras.studio import leaderboard, queries
@@ -37,7 +38,7 @@ from ragbench.extras.studio.jobs import COMMANDS, Job, Jobs
 from ragbench.extras.studio.judging import LOOK_EVERY, Judging
 from ragbench.extras.studio.runs import ArmId, Runs
 from ragbench.extras.studio.searching import Found, Searching, experiments, split
-from ragbench.report import advice, html, screen
+from ragbench.report import html, screen
 from ragbench.report.cells import MARKS, interval, plain, signed
 from ragbench.results import store
 from ragbench.results.measurements import ARMS

@@ -9,10 +9,10 @@ import pytest
 
 import ragbench.extras.systems.stages
 import ragbench.search.stages
-from ragbench.report import methods as methods_module
-from ragbench.report import references
-from ragbench.report.methods import methods, stages
-from ragbench.report.references import WORKS
+from ragbench.extras.atlas import methods as methods_module
+from ragbench.extras.atlas import references
+from ragbench.extras.atlas.methods import methods, stages
+from ragbench.extras.atlas.references import WORKS
 from ragbench.results.measurements import Measurements
 
 

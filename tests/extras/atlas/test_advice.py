@@ -12,11 +12,12 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
 from ragbench.experiment.run import run
-from ragbench.report import advice, evidence
+from ragbench.extras.atlas import advice
+from ragbench.report import evidence
 from ragbench.results.measurements import Measurements
 from tests.test_docs import overrides, parsed
 
-HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
+HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 ROWS = ("how do programs prove their identity,authentication.md", "counters,metrics.md", "why is it slow,nowhere.md")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from ragbench.evidence import arms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
 from ragbench.evidence.statistics import UNSEEN
+from ragbench.extras.atlas.references import OF_STAGE, Citations, Reference, bibliography
 from ragbench.report import evidence
 from ragbench.report.cells import join_names
-from ragbench.report.references import OF_STAGE, Citations, Reference
+from ragbench.report.html import start_time
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
@@ -40,6 +40,11 @@ class Methods:
 
     paragraphs: tuple[tuple[str, str], ...]
     works: tuple[Reference, ...]
+
+    @property
+    def bibtex(self) -> str:
+        """The works as entries of BibTeX."""
+        return bibliography(self.works)
 
     @property
     def text(self) -> str:
@@ -247,11 +252,6 @@ def _environment(results: Measurements) -> str:
         f"{described['platform']}. The run of {start_time(results)} took {results.record['seconds']:.0f} s and at most "
         f"{results.record['peak_memory_bytes'] / 2**20:.0f} MiB."
     )
-
-
-def start_time(results: Measurements) -> str:
-    """The time when the run began, in UTC."""
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(results.record["started"]))
 
 
 def _times(count: int) -> str:

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the run and print the advice."""
     from ragbench.config import composition
-    from ragbench.report import advice, screen
+    from ragbench.extras.atlas import advice
+    from ragbench.report import screen
     from ragbench.results import measurements, verdicts
     from ragbench.workbench.runs import named_runs
 
