@@ -33,7 +33,6 @@ names in `ragbench.base.plugins.Hook`. `models`: make a model behind an endpoint
 `stores`: makes a store of artefacts from (URL, say), by scheme; `*` takes every other one."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- pathlib would slow `ragbench --help` down
-_CORE = {"commands": "commands", "parts": "index/parts"}
 
 
 def names(group: _Group) -> tuple[str, ...]:
@@ -83,7 +82,7 @@ def missing_package(error: BaseException) -> str:
 @cache
 def module(kind: Literal["commands", "parts"], name: str) -> str | None:
     """The dotted name of the module of a command or of a part of an index; None where no installed one has it."""
-    for folder in (_CORE[kind], *(f"extras/{extra}/{kind}" for extra in _extras())):
+    for folder in (kind, *(f"extras/{extra}/{kind}" for extra in _extras())):
         if name.isidentifier() and os.path.exists(f"{_PACKAGE}/{folder}/{name}.py"):  # noqa: PTH110
             return f"ragbench.{folder.replace('/', '.')}.{name}"
     return None

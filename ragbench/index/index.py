@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -76,21 +76,28 @@ _registered: dict[str, _AnyPart] = {}
 
 def register(part: _AnyPart) -> None:
     """Make a part known by its name. ConfigError when this package has a part of that name."""
-    if plugins.module("parts", part.name) is not None:
+    if _made(part.name) is not None:
         raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
     _registered[part.name] = part
 
 
 def find(name: str) -> _AnyPart | None:
     """The part of a name, None when there is none."""
-    if name in _registered:
-        return _registered[name]
-    kind, _, source = name.partition(":")
-    place = plugins.module("parts", kind)
-    if place is None:
-        return None
-    module = importlib.import_module(place)
-    found: _AnyPart = module.of_source(source) if source else module.PART
+    return _registered.get(name) or _made(name)
+
+
+@cache
+def _made(name: str) -> _AnyPart | None:
+    """The part of this package, or of an extra, that has a name."""
+    ours = importlib.import_module("ragbench.index.parts")
+    kind, colon, source = name.partition(":")
+    found: _AnyPart | None = None
+    if kind in ours.SOURCES:
+        found = ours.SOURCES[kind](f"{colon}{source}")
+    elif name in ours.PARTS:
+        found = ours.PARTS[name]()
+    elif (place := plugins.module("parts", name)) is not None:
+        found = importlib.import_module(place).PART
     return found
 
 

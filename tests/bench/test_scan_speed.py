@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ragbench.corpus.reader import parse_document
-from ragbench.extras.systems.index.prefixes import tokens
-from ragbench.extras.systems.index.scan import ScanIndex, build_scan
+from ragbench.extras.systems.parts.prefixes import tokens
+from ragbench.extras.systems.parts.scan import ScanIndex, build_scan
 
 N_FILES, N_QUERIES, LIMIT, TARGET_MS = 30_000, 300, 200, 150.0
 

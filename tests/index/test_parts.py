@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pkgutil
 from pathlib import Path
@@ -10,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
 from ragbench.index.index import Part, StoredPart, find, register
 from ragbench.index.shards import Building
 
-NAMES = [each.name for package in (parts, of_systems) for each in pkgutil.iter_modules(package.__path__)]
+NAMES = [*parts.PARTS, *parts.SOURCES, *(each.name for each in pkgutil.iter_modules(of_systems.__path__))]
 
 
 class Lengths:
@@ -57,8 +55,8 @@ def own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_module_holds_the_part_of_its_name(name: str, index) -> None:
-    part = importlib.import_module(plugins.module("parts", name)).PART
+def test_each_part_is_made_by_its_name(name: str, index) -> None:
+    part = find(name)
     assert part.name == name
     assert find(name) is part
     assert getattr(index, name) is getattr(index, name)
@@ -94,6 +92,7 @@ def test_what_is_no_part_is_refused_by_name(index) -> None:
     with pytest.raises(AttributeError, match="an index has no part 'colours'"):
         _ = index.colours
     assert find("os.path") is None
+    assert find("graph:documents") is None
 
 
 def test_a_part_of_ones_own_takes_no_name_that_is_taken() -> None:

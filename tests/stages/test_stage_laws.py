@@ -257,8 +257,8 @@ def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeyp
     recall, states = RecallBySubstring(), start([Query("q", "lamps never asked for")])
     index.memory.forget()
     first, again = calls(recall, states, index), calls(recall, states, index)
-    assert first["ragbench.extras.systems.index.scan.ScanIndex._in_content"] == 1
-    assert again["ragbench.extras.systems.index.scan.ScanIndex._in_content"] == 0
+    assert first["ragbench.extras.systems.parts.scan.ScanIndex._in_content"] == 1
+    assert again["ragbench.extras.systems.parts.scan.ScanIndex._in_content"] == 0
 
 
 def classes() -> list[type]:

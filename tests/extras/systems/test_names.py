@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.systems.index.names import NoteNames, mentions, tags_in
+from ragbench.extras.systems.parts.names import NoteNames, mentions, tags_in
 from ragbench.index.chunks import ChunkTable, build_chunks
 
 

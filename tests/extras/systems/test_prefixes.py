@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Chunk, Document
-from ragbench.extras.systems.index.prefixes import (
+from ragbench.extras.systems.parts.prefixes import (
     DISTANCE_WEIGHT,
     K1,
     PREFIX_WEIGHT,

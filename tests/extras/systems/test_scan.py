@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragbench.corpus.reader import parse_document
-from ragbench.extras.systems.index.scan import ScanIndex, build_scan, content, searchable
+from ragbench.extras.systems.parts.scan import ScanIndex, build_scan, content, searchable
 
 FILES = {
     "gate/tokens": "Rotate a key. 認証 トークン",

@@ -12,7 +12,7 @@ import numpy as np
 from ragbench.base.bounds import Checked, Count
 from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
-from ragbench.extras.systems.index.names import mentions, tags_in
+from ragbench.extras.systems.parts.names import mentions, tags_in
 from ragbench.search.stages.stage import Fact, fused
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import Checked, Factor, Weight
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
-from ragbench.extras.systems.index.names import tags_in
+from ragbench.extras.systems.parts.names import tags_in
 from ragbench.search.stages.stage import Fact
 
 if TYPE_CHECKING:
