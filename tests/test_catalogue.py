@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import inspect
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from ragbench.base import locations
 from ragbench.base.errors import ConfigError
 from ragbench.commands import completion
 from ragbench.config import catalogue, composition
-from ragbench.config.catalogue.fields import fields_of
+from ragbench.config.catalogue.fields import StageEntry, fields_of
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
@@ -228,3 +229,22 @@ def test_without_a_beginning_only_switches_are_offered() -> None:
     offered = completion.overrides("")
     assert {"exp=", "p6=", "data="} <= set(offered)
     assert not any("." in word for word in offered)
+
+
+def test_a_stage_can_name_its_switch_and_its_place_in_the_class(tmp_path: Path, monkeypatch) -> None:
+    def catalogue_with(**changed: str) -> catalogue.Catalogue:
+        said = {"switch": "again", "target": "ragbench.search.stages.cut.Cut", "side": "after", "neighbour": "fuse"}
+        entry = StageEntry(**{**said, "description": "Keep the first hits.", **changed})
+        monkeypatch.setattr("ragbench.config.catalogue.stage_entries", lambda: (entry,))
+        folder = tmp_path / f"conf-{len(changed)}"
+        shutil.copytree(locations.configuration(), folder)
+        return catalogue.read(folder)
+
+    found = catalogue_with()
+    assert found.choices["again"] == ("off", "on") and found.defaults["again"] == "off"
+    assert found.option("again", "on").description == "Keep the first hits."
+    assert [each.key for each in found.option("again", "on").parameters] == ["again.top_n"]
+    order = next(each for each in found.settings if each.key == "order").default
+    assert "fuse, again, merge" in order
+    with pytest.raises(ConfigError, match="'fuze' is not an entry of order; did you mean fuse"):
+        _ = catalogue_with(neighbour="fuze").base

@@ -15,7 +15,7 @@ import pytest
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^ *```(?:python|yaml)\n(.*?)^ *```$", re.M | re.S)
+BLOCK = re.compile(r"^ *```python\n(.*?)^ *```$", re.M | re.S)
 PYTEST = ("-m", "pytest", "-q", "-p", "pytest_benchmark.plugin")  # without other plug-ins, which take seconds
 PLAN = """
 from ragbench.config import composition
@@ -29,7 +29,7 @@ print(ablation.design.factors, [repr(arm.pipeline) for arm in ablation.settings]
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     section = PAGE[PAGE.index("## Add a stage") : PAGE.index("## Rules")]
-    stage, switch, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
+    stage, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
     for folder in ("ragbench", "conf"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for folder in ("stages", "fixtures"):
@@ -38,13 +38,6 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     for name, text in {"ragbench/search/stages/archive.py": stage, "tests/stages/test_archive.py": test}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with (tmp_path / "conf" / "switches.yaml").open("a", encoding="utf-8") as switches:
-        switches.write(f"\n{switch}")
-    config = tmp_path / "conf" / "config.yaml"
-    text = config.read_text(encoding="utf-8")
-    assert "`- archive` before `- cut`" in section
-    assert text.count("  - cut\n") == 1
-    config.write_text(text.replace("  - cut\n", "  - archive\n  - cut\n"), encoding="utf-8")
     return tmp_path
 
 

@@ -22,7 +22,7 @@ from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.loaders import ALL, LOADERS
-from ragbench.config.catalogue.fields import docstring, is_installed
+from ragbench.config.catalogue.fields import docstring, is_installed, stage_entries
 from ragbench.config.catalogue.names import ALIASES, current, label, numbered
 from ragbench.config.catalogue.nodes import (
     Leaf,
@@ -36,7 +36,7 @@ from ragbench.config.catalogue.nodes import (
     plain,
     targets,
 )
-from ragbench.config.catalogue.source import Source
+from ragbench.config.catalogue.source import Source, parse
 from ragbench.config.catalogue.source import read as read_source
 
 __all__ = [
@@ -279,7 +279,12 @@ class Catalogue:
             if section.split(".")[0] not in self.defaults:
                 sections = overlaid(sections, below(section, {}))
         self._check_sections(said, "")
-        return filled(overlaid(sections, said), "", CLASSES)
+        found = filled(overlaid(sections, said), "", CLASSES)
+        order = found.get("order")
+        if not isinstance(order, Leaf):
+            return found
+        names = _with_stages(list(order.value))
+        return {**found, "order": Leaf(names, f"[{', '.join(names)}]", order.comment)}
 
     def _check_sections(self, node: Node, path: str) -> None:
         """Raise ConfigError for a section of config.yaml without a class, which would have no effect."""
@@ -391,8 +396,11 @@ class Catalogue:
 
     @cached_property
     def _of_switches(self) -> Mapping[str, _Declaration]:
-        """The option `on` of every switch in switches.yaml."""
-        return self._declared_in(self.folder / _SWITCHES)
+        """The option `on` of every switch: those of switches.yaml, then those that the classes of stages make."""
+        declared = self._declared_in(self.folder / _SWITCHES)
+        made = [entry for entry in stage_entries() if entry.switch not in declared]
+        text = "".join(f"# {each.description}\n{each.switch}:\n  _target_: {each.target}\n" for each in made)
+        return {**declared, **(_declarations(parse(self.folder / _SWITCHES, text)) if made else {})}
 
     @cached_property
     def _together(self) -> Mapping[str, Mapping[str, _Declaration]]:
@@ -404,8 +412,7 @@ class Catalogue:
     def _declared_in(self, file: Path) -> Mapping[str, _Declaration]:
         if not file.is_file():
             return {}
-        source = read_source(file)
-        return {str(key.value): _Declaration(source, value, source.above(key)) for key, value in source.entries()}
+        return _declarations(read_source(file))
 
     def _declaration(self, group: str, name: str) -> _Declaration | None:
         """Where an option is declared, a file of its own first; None for an `off` that no file has."""
@@ -501,6 +508,22 @@ def _listed_in(declared: _Declaration) -> list[yaml.Node]:
     if listed is not None and not isinstance(listed, yaml.SequenceNode):
         raise ConfigError(f"{declared.source.place(listed)} defaults must be a list")
     return list(listed.value) if listed is not None else []
+
+
+def _declarations(source: Source) -> Mapping[str, _Declaration]:
+    return {str(key.value): _Declaration(source, value, source.above(key)) for key, value in source.entries()}
+
+
+def _with_stages(order: list[str]) -> list[str]:
+    """The order with the stages that name their own place. Raises ConfigError for an unknown neighbour."""
+    for entry in stage_entries():
+        if entry.switch in order:
+            continue
+        if entry.neighbour not in order:
+            hint = did_you_mean(entry.neighbour, order, "entries")
+            raise ConfigError(f"the place of {entry.target}: '{entry.neighbour}' is not an entry of order{hint}")
+        order.insert(order.index(entry.neighbour) + (entry.side == "after"), entry.switch)
+    return order
 
 
 def _parents(declared: _Declaration, options: Sequence[str], taken: tuple[str, ...]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,44 @@ def is_installed(target: str) -> bool:
     """Whether the module of a class is there, which only that of an extra may not be."""
     module = present_name(target).rpartition(".")[0]
     return not module.startswith("ragbench.extras.") or _path(module).is_file()
+
+
+@dataclass(frozen=True)
+class StageEntry:
+    """A stage whose class makes its switch: `{switch}=on`, before or after a `neighbour` in `order`."""
+
+    switch: str
+    target: str
+    side: str
+    neighbour: str
+    description: str
+
+
+@cache
+def stage_entries() -> tuple[StageEntry, ...]:
+    """The stages of ragbench whose classes have `switch` and `place`, as `place = {"before": "cut"}`."""
+    package, found = _ROOT / "ragbench", []
+    for path in (*sorted(package.glob("search/stages/*.py")), *sorted(package.glob("extras/*/stages/*.py"))):
+        if "    switch: ClassVar" not in path.read_text(encoding="utf-8"):
+            continue
+        module = ".".join(path.relative_to(_ROOT).with_suffix("").parts)
+        for name, node in _module(module).defined.items():
+            values = _class_variables(node) if isinstance(node, ast.ClassDef) else {}
+            if "switch" in values:
+                ((side, neighbour),) = values["place"].items()
+                about = docstring(f"{module}.{name}").partition("\n\n")[0]
+                found.append(StageEntry(values["switch"], f"{module}.{name}", side, neighbour, " ".join(about.split())))
+    return tuple(found)
+
+
+def _class_variables(node: ast.ClassDef) -> dict[str, Any]:
+    """The plain values of `switch` and `place` in the body of a class."""
+    return {
+        each.target.id: ast.literal_eval(each.value)
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None
+        if each.target.id in ("switch", "place")
+    }
 
 
 def docstring(target: str) -> str:

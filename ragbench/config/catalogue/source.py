@@ -106,13 +106,14 @@ def read(path: Path) -> Source:
     if not path.is_file():  # reading a pipe would wait for ever
         raise ConfigError(f"{path} is not a file: replace it with a YAML file")
     try:
-        return _parse(path, path.read_text(encoding="utf-8"))
+        return parse(path, path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text: save it as UTF-8") from None
 
 
 @lru_cache(maxsize=512)  # more than conf/ has; a command or a notebook composes many arms of the same files
-def _parse(path: Path, text: str) -> Source:
+def parse(path: Path, text: str) -> Source:
+    """The source of a text; `path` is what messages name. Raises ConfigError for one that is not a mapping in YAML."""
     try:
         loader = _Loader(text)
         loader.name = str(path)
