@@ -281,7 +281,7 @@ class Catalogue:
         self._check_sections(said, "")
         found = filled(overlaid(sections, said), "", CLASSES)
         order = found.get("order")
-        if not isinstance(order, Leaf):
+        if not (isinstance(order, Leaf) and isinstance(order.value, list)):
             return found
         names = _with_stages(list(order.value))
         return {**found, "order": Leaf(names, f"[{', '.join(names)}]", order.comment)}
