@@ -16,7 +16,7 @@ LINES = "adds lines; a reader leaves out half a line"
 
 WRITERS = {
     "benchmark/native.py": DRAFT,
-    "benchmark/repository.py": DRAFT,
+    "extras/collect/loaders/repository.py": DRAFT,
     "extras/atlas/fetch.py": "a copy that its record, written last, lists",
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/lance.py": "a link beside the first, renamed over it",

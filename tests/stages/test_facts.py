@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 
+import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.search.stages import stage as module
@@ -16,7 +17,7 @@ from ragbench.search.stages.stage import Fact
 
 def stages() -> list[type]:
     found = []
-    packages = (ragbench.search.stages, ragbench.extras.systems.stages)
+    packages = (ragbench.search.stages, ragbench.extras.fit.stages, ragbench.extras.systems.stages)
     for name in [
         f"{package.__name__}.{each.name}" for package in packages for each in pkgutil.iter_modules(package.__path__)
     ]:

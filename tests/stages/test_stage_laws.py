@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.base.errors import ConfigError
@@ -262,12 +263,11 @@ def test_what_is_kept_saves_work_until_it_is_forgotten(make_index, bare, monkeyp
 
 
 def classes() -> list[type]:
-    # Arms that ask a search elsewhere have no index to obey laws over; tests/live has their tests.
+    # Arms that ask a search elsewhere have no index to obey laws over; tests/extras/remote/live has their tests.
     modules = [
         importlib.import_module(f"{package.__name__}.{each.name}")
-        for package in (ragbench.search.stages, ragbench.extras.systems.stages)
+        for package in (ragbench.search.stages, ragbench.extras.fit.stages, ragbench.extras.systems.stages)
         for each in pkgutil.iter_modules(package.__path__)
-        if each.name != "live"
     ]
     return [
         cls

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.extras.atlas import methods as methods_module
@@ -55,7 +56,7 @@ def test_stages_are_named_by_class_in_their_order() -> None:
 
 def test_sources_are_of_stages_that_exist() -> None:
     names = set()
-    for package in (ragbench.search.stages, ragbench.extras.systems.stages):
+    for package in (ragbench.search.stages, ragbench.extras.fit.stages, ragbench.extras.systems.stages):
         for module in pkgutil.iter_modules(package.__path__):
             names |= set(vars(importlib.import_module(f"{package.__name__}.{module.name}")))
     assert set(references.OF_STAGE) <= names
