@@ -8,11 +8,13 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from ragbench.base import locations
+from ragbench.base.bounds import shown
 from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
@@ -128,6 +130,8 @@ class LoadedBundle:
         """
         if not clean(text):
             raise ConfigError("the query is empty: pass a query")
+        if not isinstance(top_n, Integral):
+            raise ConfigError(f"top_n must be a whole number of at least 1, got {shown(top_n)}")
         wanted = build(SearchOptions, more, "options") if options is None else options
         conditions = self._filters(filters)
         with bundle.reading(self.folder):

@@ -104,6 +104,7 @@ def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
         ({"text": "x", "hypothesis": "y"}, "hypothesis cannot be used"),
         ({"text": "x", "filters": {"colour": "red"}}, "filters.colour is unknown"),
         ({"text": "x", "filters": {"tags": "auth"}}, "filters.tags must be a list of texts"),
+        ({"text": "x", "top_n": "3"}, "top_n must be a whole number of at least 1, got '3'"),
     ],
 )
 def test_what_cannot_be_searched_for(docs: LoadedBundle, words: dict, said: str) -> None:
