@@ -265,14 +265,19 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
             raise BundleError(f"{folder / name} is missing or has changed since the export: export the bundle again")
 
 
+_RESOURCES = (MemoryError, RuntimeError, OSError)
+
+
 @contextmanager
 def reading(folder: Path | str) -> Iterator[None]:
     """Raise BundleError for content that cannot be read, although its digests may fit."""
     try:
         yield
-    except RagbenchError:
+    except (RagbenchError, TimeoutError):
         raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError, RuntimeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, *_RESOURCES) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # of the system; those of Arrow have no number
         kind = type(error).__name__
         raise BundleError(f"{folder} cannot be read ({kind}): export the bundle again") from error
 

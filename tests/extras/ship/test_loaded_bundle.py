@@ -317,15 +317,18 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
     assert mark.read_text() == "ran"
 
 
-@pytest.mark.parametrize("old", [b"# Authentication", b"authentication.md", b"ARROW1"])
+@pytest.mark.parametrize(
+    ("place", "kind"), [(b"# Authentication", "ArrowInvalid"), (b"authentication.md", "ArrowInvalid"), (-60, "OSError")]
+)
 def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
-    copied: Path, old: bytes, capsys: pytest.CaptureFixture[str]
+    copied: Path, place: bytes | int, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (documents,) = copied.glob(f"{bundle.INDEX}/chunks/*/documents.arrow")
-    content = documents.read_bytes()
-    assert old in content
-    rewrite_part(documents, content.replace(old, b"\xff" + old[1:]))
-    said = f"{copied} cannot be read (ArrowInvalid): export the bundle again"
+    content = bytearray(documents.read_bytes())
+    for start in [place] if isinstance(place, int) else [found.start() for found in re.finditer(place, content)]:
+        content[start] ^= 0x80
+    rewrite_part(documents, bytes(content))
+    said = f"{copied} cannot be read ({kind}): export the bundle again"
     with pytest.raises(BundleError) as caught:
         ragbench.load(copied)
     assert str(caught.value) == said
