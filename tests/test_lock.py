@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from ragbench.base.errors import ModelError
-from ragbench.models import torch_models
+from ragbench.extras.backends import torch_models
 from tests import lock
 
 # Hides every distribution that the lock lacks, as if only the lock were installed; then runs commands of ragbench.

@@ -33,7 +33,7 @@ WRITERS = {
     "index/synonyms.py": DRAFT,
     "index/terms.py": DRAFT,
     "index/vocabulary.py": DRAFT,
-    "models/draft.py": ATOMIC,
+    "extras/backends/draft.py": ATOMIC,
     "models/store.py": ASIDE,
     "results/store.py": "into a folder of results, which counts when its record, written last, lists the files",
     "tracking/store.py": ASIDE,

@@ -13,7 +13,9 @@ from ragbench.models.folder import Backend, ModelFolder, Settings
 
 Kind = Literal["encoder", "cross-encoder"]
 DRAFT = "draft"
-"""The encoder of `ragbench.models.draft`."""
+"""The encoder of `ragbench.extras.backends.draft`."""
+DRAFT_SOURCE = "bge-small-en-v1.5"
+"""The model that it is made from."""
 
 
 @dataclass(frozen=True)

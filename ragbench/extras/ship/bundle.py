@@ -43,7 +43,6 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.extras.ship.licences import licence_of
 from ragbench.index.artefacts import MANIFEST
 from ragbench.models import adapter, bundled
-from ragbench.models.draft import SOURCE
 from ragbench.models.functions import is_endpoint
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
@@ -222,7 +221,7 @@ def _carry(place: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
     """Copy the weights of bundled models; a sentence for each model that stays outside."""
     missing = []
     for entry in models:
-        model = bundled.find(SOURCE if entry["name"] == bundled.DRAFT else str(entry["name"]))
+        model = bundled.find(bundled.DRAFT_SOURCE if entry["name"] == bundled.DRAFT else str(entry["name"]))
         found = model.locate() if model is not None and model.backend == "onnx" else None
         if model is None or found is None:
             missing.append(f"the {entry['kind']} {entry['name']} is not carried: it must be there where this is served")

@@ -14,9 +14,7 @@ from ragbench.models.functions import is_endpoint
 def licence_of(name: str, kind: Kind) -> str | None:
     """The licence of a model, None where it is not known: endpoints, functions, folders without a model card."""
     if name == bundled.DRAFT:
-        from ragbench.models.draft import SOURCE
-
-        name = SOURCE
+        name = bundled.DRAFT_SOURCE
     known = bundled.find(name)
     if known is not None:
         return known.licence

