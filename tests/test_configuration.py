@@ -211,10 +211,10 @@ def test_options_of_ones_own(conf: Path) -> None:
     (conf / "p6" / "deeper.yaml").write_text("# Reads all.\ndefaults:\n  - deep\ndepth: 100\nblend: true\n")
     (conf / "graph").mkdir()
     (conf / "graph" / "far.yaml").write_text(
-        "# Two links.\n_target_: ragbench.search.stages.graph.FollowLinks\nhops: 2\n"
+        "# Two links.\n_target_: ragbench.search.stages.links.FollowLinks\nhops: 2\n"
     )
     with (conf / "switches.yaml").open("a", encoding="utf-8") as file:
-        file.write("\n# Again.\nagain:\n  _target_: ragbench.search.stages.limit.LimitPerDocument\n")
+        file.write("\n# Again.\nagain:\n  _target_: ragbench.search.stages.redundancy.LimitPerDocument\n")
     text = (conf / "config.yaml").read_text(encoding="utf-8")
     (conf / "config.yaml").write_text(text.replace("  - cut\n", "  - again\n  - cut\n"), encoding="utf-8")
     depths = [each.config["p6"]["depth"] for each in composition.sweep(["p6=on,deep,deeper", "graph=far"])]

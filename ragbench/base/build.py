@@ -19,8 +19,8 @@ REPLACES = "_replaces_"
 SOURCES = "sources"
 """The key of further sources by name, and the entry of `order` that stands for them."""
 SOURCE_KINDS = {
-    "dense": "ragbench.search.stages.dense.RetrieveDense",
-    "lexical": "ragbench.search.stages.lexical.RetrieveLexical",
+    "dense": "ragbench.search.stages.retrieve.RetrieveDense",
+    "lexical": "ragbench.search.stages.retrieve.RetrieveLexical",
 }
 """The classes of further sources, by `kind`."""
 

@@ -25,8 +25,7 @@ from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name
 from ragbench.search.engine.modes import ModeSpec
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.stages.dense import RetrieveDense
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 from ragbench.search.stages.stage import Retriever, Stage, among
 
 _SOURCES = (RetrieveDense, RetrieveLexical)

@@ -20,27 +20,22 @@ from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading
 from ragbench.models import bundled
-from ragbench.search.stages.calibrate import Calibrate
+from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.classify import Classify
-from ragbench.search.stages.code import RetrieveCode
-from ragbench.search.stages.community import BoostCommunity
-from ragbench.search.stages.confidence import FilterByConfidence
-from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dedup_exact import DropEqualTexts
-from ragbench.search.stages.dedup_ngram import DropNearCopies
-from ragbench.search.stages.dedup_semantic import DropParaphrases
-from ragbench.search.stages.dense import RetrieveDense
-from ragbench.search.stages.dynamic_weights import WeighByDecisiveness
-from ragbench.search.stages.expand_parents import ExpandToParents
-from ragbench.search.stages.expand_terms import ExpandTerms
-from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.graph import FollowLinks
-from ragbench.search.stages.hyde import SupposeAnswer
-from ragbench.search.stages.lexical import RetrieveLexical
-from ragbench.search.stages.limit import LimitPerDocument
-from ragbench.search.stages.mmr import Diversify
+from ragbench.search.stages.cut import Cut, ExpandToParents
+from ragbench.search.stages.expand import ExpandTerms, SupposeAnswer
+from ragbench.search.stages.fuse import Fuse, WeighByDecisiveness
+from ragbench.search.stages.links import BoostCommunity, FollowLinks
 from ragbench.search.stages.recency import BoostRecent
+from ragbench.search.stages.redundancy import (
+    Diversify,
+    DropEqualTexts,
+    DropNearCopies,
+    DropParaphrases,
+    LimitPerDocument,
+)
 from ragbench.search.stages.rerank import Rerank
+from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical
 
 
 @dataclass(frozen=True)

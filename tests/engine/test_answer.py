@@ -14,12 +14,10 @@ from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
 from ragbench.search.engine.answer import Answer, answer, as_mapping, show
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.stages.calibrate import Calibrate
-from ragbench.search.stages.confidence import FilterByConfidence
+from ragbench.search.stages.calibrate import Calibrate, FilterByConfidence
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 QUERY = "what happens after too many wrong passwords"
 

@@ -9,9 +9,8 @@ from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from ragbench.search.engine.answer import answer
 from ragbench.search.engine.pipeline import Pipeline, clean
 from ragbench.search.stages.calibrate import Calibrate
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.expand import SupposeAnswer
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.hyde import SupposeAnswer
-from ragbench.search.stages.lexical import RetrieveLexical
 from ragbench.search.stages.rerank import Rerank
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 from ragbench.search.stages.stage import models_of
 
 HYBRID = (

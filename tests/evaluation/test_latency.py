@@ -13,9 +13,8 @@ from ragbench.models.shipped import ShippedVectors
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 SPEC = LatencySpec(queries=4, rounds=3, warmup=2, cold_start=False)
 DENSE = (("dense", RetrieveDense(depth=5)), ("fuse", Fuse()))

@@ -10,7 +10,7 @@ from ragbench.evaluation.open_loop import Served, measure, poisson_ms, saturatio
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveLexical
 
 SPEC = LatencySpec(queries=4, rounds=1, warmup=1, cold_start=False, arrival_qps=(150, 20), arrivals=30)
 

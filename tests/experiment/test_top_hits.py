@@ -4,7 +4,7 @@ from ragbench.results.top_hits import COLUMNS, top_hits
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveLexical
 
 
 def test_top_hits_follow_the_ranking_and_the_judgments(index, benchmark_small) -> None:

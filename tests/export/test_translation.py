@@ -6,9 +6,9 @@ import pytest
 
 from ragbench.export.translation import Reading, flat_index
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.mmr import Diversify
+from ragbench.search.stages.redundancy import Diversify
+from ragbench.search.stages.retrieve import RetrieveDense
 
 
 @pytest.fixture

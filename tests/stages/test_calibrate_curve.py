@@ -4,7 +4,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
-from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+from ragbench.search.stages.calibrate import CalibrateByCurve
 
 X, Y = (0.01, 0.02, 0.04), (0.0, 0.2, 1.0)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.code import RetrieveCode
+from ragbench.search.stages.retrieve import RetrieveCode
 
 
 def found(state, index, text: str, **parameters) -> list[str]:

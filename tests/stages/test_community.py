@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.community import BoostCommunity
+from ragbench.search.stages.links import BoostCommunity
 
 
 @pytest.fixture

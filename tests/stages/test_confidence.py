@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.confidence import FilterByConfidence
+from ragbench.search.stages.calibrate import FilterByConfidence
 
 HITS = [(4, 0.9), (7, 0.5), (1, 0.3), (2, 0.2999)]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ragbench.search.stages.dedup_exact import DropEqualTexts
+from ragbench.search.stages.redundancy import DropEqualTexts
 
 TEXTS = ("same", "other", "same", "Same", "same ")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.dedup_ngram import DropNearCopies
+from ragbench.search.stages.redundancy import DropNearCopies
 
 # 8 trigrams of abcdefghij; without the j 7 of them: Jaccard 7/8. abcxyz shares abc only: 1 of 8 + 4 - 1 = 11.
 TEXTS = ("abcdefghij", "ABC def ghi", "abcxyz", "qrstuv")

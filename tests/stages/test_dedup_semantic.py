@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.dedup_semantic import DropParaphrases
+from ragbench.search.stages.redundancy import DropParaphrases
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.index.dense import Centroids, build_centroids
 from ragbench.index.spec import VectorsSpec
-from ragbench.search.stages.dense import RetrieveDense
+from ragbench.search.stages.retrieve import RetrieveDense
 
 
 def test_a_hypothesis_is_embedded_as_a_passage_in_place_of_the_query(state, handmade, page) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.search.stages.dynamic_weights import WeighByDecisiveness, decisiveness
+from ragbench.search.stages.fuse import WeighByDecisiveness, decisiveness
 
 
 def ranking(*scores: float) -> Ranking:

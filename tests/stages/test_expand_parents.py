@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.cut import ExpandToParents
 
 
 def test_a_parent_appears_once_with_its_best_childs_score(state, handmade, page) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.expand_synonyms import ExpandSynonyms
+from ragbench.search.stages.expand import ExpandSynonyms
 
 
 def expanded(state, index, text: str, **parameters) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.index.vocabulary import Vocabulary, build_vocabulary
-from ragbench.search.stages.expand_terms import ExpandTerms
+from ragbench.search.stages.expand import ExpandTerms
 
 # Terms at these cosines from the query's vector (1, 0); the example of seed 001.
 COSINES = {"indexing": 0.68, "query": 0.62, "performance": 0.58, "database": 0.55, "cooking": 0.2}

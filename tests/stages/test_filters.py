@@ -4,10 +4,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Filters
-from ragbench.search.stages.code import RetrieveCode
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical
 
 
 def found(stage, given, index) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Filters
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.graph import FollowLinks
+from ragbench.search.stages.links import FollowLinks
 
 Every = partial(FollowLinks, new_only=False, share=1.0)  # all neighbours, found already or not
 

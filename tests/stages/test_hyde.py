@@ -7,8 +7,8 @@ import pytest
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.types import Query, QueryState
 from ragbench.models.chat import ChatSpec
-from ragbench.search.stages.dense import RetrieveDense
-from ragbench.search.stages.hyde import SupposeAnswer
+from ragbench.search.stages.expand import SupposeAnswer
+from ragbench.search.stages.retrieve import RetrieveDense
 
 ENDPOINT = "http://localhost:11434/v1"
 GIVEN = "Add a Tool definition in list_tools() and register it."

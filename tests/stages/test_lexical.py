@@ -11,7 +11,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.search.stages.lexical import RetrieveLexical, chunks_of, documents_with_allowed
+from ragbench.search.stages.retrieve import RetrieveLexical, chunks_of, documents_with_allowed
 
 
 def test_finds_by_any_word(state, index) -> None:

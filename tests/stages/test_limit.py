@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.limit import LimitPerDocument
+from ragbench.search.stages.redundancy import LimitPerDocument
 
 HITS = [(0, 0.9), (1, 0.8), (3, 0.7), (2, 0.6), (4, 0.5)]
 

@@ -9,8 +9,7 @@ from ragbench.base.types import Ranking
 from ragbench.config import composition
 from ragbench.index.noise import Noise
 from ragbench.search.stages import votes
-from ragbench.search.stages.calibrate import Calibrate
-from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+from ragbench.search.stages.calibrate import Calibrate, CalibrateByCurve
 from ragbench.search.stages.fuse import Fuse
 
 NOISE = {"dense": "noise"}

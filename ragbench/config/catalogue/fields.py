@@ -35,6 +35,19 @@ _MOVED = {
         for name in ("LiveHttp", "LiveCommand", "LiveMcp", "LivePyserini")
     },
     "ragbench.search.stages.live.": "ragbench.extras.remote.live.external.",
+    **{
+        f"ragbench.search.stages.{name}.": f"ragbench.search.stages.{new}."
+        for new, names in {
+            "calibrate": ("calibrate_curve", "confidence"),
+            "cut": ("expand_parents",),
+            "expand": ("expand_synonyms", "expand_terms", "hyde"),
+            "fuse": ("dynamic_weights",),
+            "links": ("community", "graph"),
+            "redundancy": ("dedup_exact", "dedup_ngram", "dedup_semantic", "limit", "mmr"),
+            "retrieve": ("code", "dense", "lexical"),
+        }.items()
+        for name in names
+    },
 }
 """Where classes stood before, by the beginning of their name: bundles, results and files of users still say so."""
 

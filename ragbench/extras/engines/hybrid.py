@@ -20,9 +20,8 @@ from ragbench.index.lexical import Bm25F
 from ragbench.models.adapter import KEY as ADAPTER_KEY
 from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index

@@ -14,9 +14,9 @@ from ragbench.extras.engines.hybrid import chunk_words, document_words, require_
 from ragbench.index.lexical import Bm25F
 from ragbench.models.adapter import KEY as ADAPTER_KEY
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.rank import Rank
+from ragbench.search.stages.retrieve import RetrieveDense
 
 FUSIONS = ("rrf", "convex/min_max")
 """The fusions that a statement of SQL has; a chunk that a source did not return has its lowest score there."""

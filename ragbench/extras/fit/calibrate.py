@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState
-from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+from ragbench.search.stages.calibrate import CalibrateByCurve
 from ragbench.search.stages.stage import fused
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from ragbench.extras.systems.stages.keywords import RerankByKeywords
 from ragbench.index.lexical import LexicalSpec
 from ragbench.models import bundled
 from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.dense import RetrieveDense
 from ragbench.search.stages.fuse import Fuse
-from ragbench.search.stages.lexical import RetrieveLexical
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 _SYSTEM = "Librarian"
 _KNOWN = (RetrieveDense, RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)

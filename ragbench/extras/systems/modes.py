@@ -5,8 +5,7 @@ from __future__ import annotations
 from ragbench.extras.systems.stages.average import AverageScores
 from ragbench.extras.systems.stages.keywords import RerankByKeywords
 from ragbench.search.engine.modes import Stages
-from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.cut import Cut, ExpandToParents
 from ragbench.search.stages.stage import Fact, Stage
 
 

@@ -13,8 +13,7 @@ from ragbench.corpus.metadata import Date
 from ragbench.search.engine.modes import Mode, Stages, in_mode
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.classify import Classify
-from ragbench.search.stages.cut import Cut
-from ragbench.search.stages.expand_parents import ExpandToParents
+from ragbench.search.stages.cut import Cut, ExpandToParents
 from ragbench.search.stages.filters import FilterDocuments
 from ragbench.search.stages.stage import NOTHING, Fact, Stage
 

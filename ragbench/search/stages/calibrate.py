@@ -1,4 +1,4 @@
-"""Turn fused scores into confidences between 0 and 1."""
+"""Turn fused scores into confidences between 0 and 1, by a formula or a curve, drop those of low confidence (P10)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Natural, Positive
+from ragbench.base.bounds import Checked, Natural, Positive, Share
+from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import votes
-from ragbench.search.stages.stage import Fact, Retriever, fused
+from ragbench.search.stages.stage import NOTHING, Fact, Retriever, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -59,3 +60,104 @@ class Calibrate(Checked):
 
     def describe(self) -> str:
         return f"calibrate (half at {self.threshold:g})"
+
+
+@dataclass(frozen=True)
+class CalibrateByCurve(Checked):
+    """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
+
+    The points are those of seed 001's table of interpretations (`calibration=table`), or those that `ragbench fit
+    calibration` fits on the training queries by isotonic regression (Zadrozny and Elkan, KDD 2002). A fused score is
+    made of ranks alone, and a query without an answer has a first hit, too, so no curve over such scores can recognise
+    it. `best_of` names a source whose best score can; the curve (`best_x`, `best_y`) maps it to the probability that
+    there is an answer, which multiplies the scores of all hits. `lists` and `noise` are those of `Calibrate`: the
+    seed's table is for two lists; a fitted curve has seen scores of fewer, and takes them as they are (0). `x` and
+    `best_x` increase, `y` and `best_y` lie between 0 and 1 and never decrease.
+    """
+
+    x: tuple[float, ...]
+    y: tuple[Share, ...]
+    best_of: str | None = None
+    best_x: tuple[float, ...] = ()
+    best_y: tuple[Share, ...] = ()
+    lists: Natural = 0  # number of agreeing retrievers that the points assume; scores of fewer are scaled
+    noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
+
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_curve("x", "y")
+        if self.best_of is not None:
+            self._check_curve("best_x", "best_y")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts that say which cosines stand out."""
+        return votes.needs(self.noise)
+
+    def among(self, sources: Sequence[Retriever]) -> CalibrateByCurve:
+        """This stage in a pipeline with these sources."""
+        return replace(self, noise=votes.noise_of_several(sources, self.lists))
+
+    def _check_curve(self, x_name: str, y_name: str) -> None:
+        x, y = getattr(self, x_name), getattr(self, y_name)
+        if not x or len(x) != len(y):
+            raise self.refused(
+                x_name,
+                f"and {y_name} must hold the same number of points, at least one, got {len(x)} and {len(y)}: "
+                "let `ragbench fit calibration` fit them",
+            )
+        if not (np.diff(x) > 0).all():
+            raise self.refused(x_name, "must increase from point to point")
+        if not (np.diff(y) >= 0).all():
+            raise self.refused(y_name, "must never decrease")
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Map the scores of every state's fused ranking; order is kept."""
+        return [replace(state, fused=self._calibrated(state, index)) for state in states]
+
+    def _calibrated(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        scores = votes.factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
+        return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y) * self._answerable(state))
+
+    def _answerable(self, state: QueryState) -> float:
+        """The probability that the query has an answer, 1 without `best_of`."""
+        if self.best_of is None:
+            return 1.0
+        if self.best_of not in state.rankings:
+            raise ConfigError(
+                f"calibration.best_of names the source '{self.best_of}', which the pipeline does not search: "
+                f"name one of {', '.join(sorted(state.rankings))} or null"
+            )
+        scores = state.rankings[self.best_of].scores
+        return float(np.interp(scores[0], self.best_x, self.best_y)) if len(scores) else self.best_y[0]
+
+    def describe(self) -> str:
+        evidence = f", counting the best of {self.best_of}" if self.best_of else ""
+        return f"calibrate by a curve of {len(self.x)} points{evidence}"
+
+
+@dataclass(frozen=True)
+class FilterByConfidence(Checked):
+    """Keep hits whose calibrated score is at least `threshold` (0 to 1; 0 keeps all). Seed 000, P10."""
+
+    threshold: Share = 0.3
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {Fact.DIVERSE: "the scores are no longer confidences"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [
+            state.filtered("after_threshold", keep_hits(state, fused(state).scores >= self.threshold))
+            for state in states
+        ]
+
+    def describe(self) -> str:
+        return f"drop confidences below {self.threshold:g}"

@@ -1,22 +1,60 @@
-"""Fuse the sources' rankings: by reciprocal rank, or by normalised scores."""
+"""Fuse the retrievers' rankings: by reciprocal rank or normalised scores; weights by score separation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Weight
+from ragbench.base.bounds import Checked, Positive, Share, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.norms import NORMS, Norm, Scores
-from ragbench.search.stages.stage import Fact, Retriever
+from ragbench.search.stages.stage import NOTHING, Fact, Retriever
 from ragbench.search.stages.votes import FOLLOWERS
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
+
+Scores = NDArray[np.float64]
+Norm = Literal["min_max", "theoretical", "z", "three_sigma"]
+
+
+def _min_max(scores: Scores, least: float) -> Scores:
+    """From 0 for the lowest to 1 for the best; equal scores are 1."""
+    return _between(scores, float(scores.min()), float(scores.max()))
+
+
+def _theoretical(scores: Scores, least: float) -> Scores:
+    """From 0 for the least possible score to 1 for the best; Bruch, Gai and Ingber, TOIS 2023 (TM2C2)."""
+    return _between(scores, min(least, float(scores.min())), float(scores.max()))
+
+
+def _z(scores: Scores, least: float) -> Scores:
+    """Standard deviations above the mean; equal scores are 0."""
+    return np.asarray((scores - scores.mean()) / (_spread(scores) or 1.0))
+
+
+def _three_sigma(scores: Scores, least: float) -> Scores:
+    """From 0 at three standard deviations below the mean to 1 at three above: distribution-based score fusion."""
+    return _z(scores, least) / 6 + 0.5
+
+
+NORMS: Mapping[Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
+    {"min_max": _min_max, "theoretical": _theoretical, "z": _z, "three_sigma": _three_sigma}
+)
+
+
+def _between(scores: Scores, low: float, high: float) -> Scores:
+    return (scores - low) / (high - low) if high > low else np.ones_like(scores)
+
+
+def _spread(scores: Scores) -> float:
+    """The standard deviation; exactly 0 for equal scores, where rounding could leave a little."""
+    return float(scores.std()) if scores.max() > scores.min() else 0.0
+
 
 _METHODS = {"rrf": "reciprocal rank", "convex": "weighted scores", "dbsf": "scores within three sigma of their mean"}
 
@@ -29,7 +67,7 @@ class Fuse(Checked):
     `rrf`, reciprocal rank fusion: score(d) = sum over sources of weight / (k + rank), rank from 1; Cormack, Clarke and
     Buettcher, SIGIR 2009; weights as in seed 001. `k` is at least 0.
     `convex`, a convex combination: sum of weight * norm(score) / sum of weights; Bruch, Gai and Ingber, TOIS 2023.
-    `norm` is one of `ragbench.search.stages.norms`, `norms` another one by source; `least` by source is the least score
+    `norm` is one of `ragbench.search.stages.fuse`, `norms` another one by source; `least` by source is the least score
     it can give (0 when absent), which `theoretical` counts from.
     `dbsf`, distribution-based score fusion: `convex` with every source by `three_sigma`.
 
@@ -151,3 +189,67 @@ def _on_scale_of(norm: Callable[[Scores, float], Scores], scores: Scores, least:
     values = norm(scores, least)
     slope = float(values[0] - values[-1]) / (high - low)
     return float(values[-1]) + slope * (others - low)
+
+
+@dataclass(frozen=True)
+class WeighByDecisiveness(Checked):
+    """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
+
+    Seed 001, "Score-Aware Fusion", with `measure` `variance` as there: the variance of a source's scores instead of
+    decisiveness, at a `threshold` of 0.1. Variances cannot be compared with one threshold, because cosines run from 0.5
+    to 0.9 and BM25 scores from 0 to 30; scaled to [0, 1] first, a list with one outstanding hit has the smallest
+    variance. `threshold` is above 0, `min_factor` between 0 and 1. `weights` are the
+    weights of fusion by source (1 when absent), which the factors multiply.
+    """
+
+    threshold: Positive = 0.5  # decisiveness from which a source has its full weight
+    min_factor: Share = 0.5
+    measure: Literal["decisiveness", "variance"] = "decisiveness"  # variance: as seed 001, with a threshold of 0.1
+    sources: tuple[str, ...] = ("dense", "lexical")
+    weights: Mapping[str, Weight] = field(default_factory=dict)
+
+    needs: ClassVar[frozenset[str]] = NOTHING
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.DYNAMIC_WEIGHTS})
+    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Weigh the sources of every state."""
+        return [self._weighed(state) for state in states]
+
+    def _weighed(self, state: QueryState) -> QueryState:
+        present = [source for source in self.sources if source in state.rankings]
+        measure = decisiveness if self.measure == "decisiveness" else _variance
+        factors = {
+            source: min(1.0, max(self.min_factor, measure(state.rankings[source]) / self.threshold))
+            for source in present
+        }
+        base = {source: self.weights.get(source, 1.0) * state.weights.get(source, 1.0) for source in present}
+        total = sum(base[source] * factor for source, factor in factors.items())
+        if total == 0:
+            return state
+        scale = sum(base.values()) / total
+        for source, factor in factors.items():
+            state = state.with_weight(source, factor * scale)
+        return state
+
+    def describe(self) -> str:
+        return "weigh sources by " + ("how decided they are" if self.measure == "decisiveness" else "variance")
+
+
+def _variance(ranking: Ranking) -> float:
+    """The variance of the scores as they are, 0 for none."""
+    return float(ranking.scores.astype(np.float64).var()) if len(ranking) else 0.0
+
+
+def decisiveness(ranking: Ranking) -> float:
+    """How much of the fall from the best score to the worst lies within the first tenth of the hits, 0 to 1.
+
+    0 when all scores are equal, 1 when all but the best are equal, about 0.1 when they fall evenly. It does not change
+    when all scores are multiplied by a number or a number is added to all. 0 for fewer than two hits.
+    """
+    if len(ranking) < 2:
+        return 0.0
+    scores = ranking.scores.astype(np.float64)
+    fall = scores[0] - scores[-1]
+    return float((scores[0] - scores[max(1, len(scores) // 10)]) / fall) if fall > 0 else 0.0

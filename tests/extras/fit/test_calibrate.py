@@ -21,7 +21,7 @@ from ragbench.extras.fit.calibrate import (
     threshold_losing,
     thresholds_left_out,
 )
-from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+from ragbench.search.stages.calibrate import CalibrateByCurve
 
 
 def state(qid: str, scores: list[float], best: float | None = None) -> QueryState:

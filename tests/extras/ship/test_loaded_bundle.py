@@ -289,7 +289,11 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
     monkeypatch.syspath_prepend(str(tmp_path))
     path = copied / bundle.CONFIG
     config = yaml.safe_load(path.read_text())
-    hyde = {"_target_": "ragbench.search.stages.hyde.SupposeAnswer", "endpoint": "http://127.0.0.1:9/v1", "model": "m"}
+    hyde = {
+        "_target_": "ragbench.search.stages.expand.SupposeAnswer",
+        "endpoint": "http://127.0.0.1:9/v1",
+        "model": "m",
+    }
     live = {
         "_target_": "ragbench.extras.remote.live.stages.LiveCommand",
         "program": ["touch", str(mark)],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.index.index import Index
     from ragbench.search.engine.executor import Arm
-    from ragbench.search.stages.calibrate_curve import CalibrateByCurve
+    from ragbench.search.stages.calibrate import CalibrateByCurve
     from ragbench.search.stages.stage import Stage
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.

@@ -1,0 +1,213 @@
+"""Less repetition among hits: equal texts, near-duplicates, many of one document (P8, P11, P12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from annotated_types import Interval
+from numpy.typing import NDArray
+
+from ragbench.base.bounds import Checked, Cosine, Count, Natural, Share
+from ragbench.base.types import QueryClass, QueryState, Ranking
+from ragbench.search.stages.stage import NOTHING, Fact, first_of_similar, fused, keep_hits
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+
+
+@dataclass(frozen=True)
+class DropEqualTexts(Checked):
+    """Keep the first of the hits whose texts are equal, by the digests in the chunk table. Seed 000, P8 stage 1."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [self._filtered(state, index) for state in states]
+
+    def _filtered(self, state: QueryState, index: Index) -> QueryState:
+        ranking = fused(state)
+        first = np.zeros(len(ranking), dtype=np.bool_)
+        first[np.unique(index.chunks.content_hash[ranking.chunks], return_index=True)[1]] = True
+        return state.filtered("after_content_dedup", keep_hits(state, first))
+
+    def describe(self) -> str:
+        return "drop equal texts"
+
+
+@dataclass(frozen=True)
+class DropNearCopies(Checked):
+    """Drop a hit whose trigrams and those of a better hit have a Jaccard coefficient of `threshold` or more.
+
+    `threshold` is above 0 and at most 1. `unit`: `character` takes trigrams of the lower-cased text without spaces
+    (seed 000, P12), `word` those of its words (P8 stage 2). The trigrams come from the index; no text is read here.
+    """
+
+    threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
+    unit: Literal["character", "word"] = "character"  # or word (seed 000 P8, stage 2)
+
+    needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {
+        Fact.DIVERSE: "the cheap n-gram filter goes before the semantic one",
+        Fact.SEMANTIC_DEDUP: "the cheap n-gram filter goes before the semantic one",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [self._filtered(state, index) for state in states]
+
+    def _filtered(self, state: QueryState, index: Index) -> QueryState:
+        overlap = index.trigrams.jaccard(fused(state).chunks, self.unit)
+        return state.filtered("after_ngram_dedup", keep_hits(state, first_of_similar(overlap, self.threshold)))
+
+    def describe(self) -> str:
+        return f"drop near-duplicates ({self.unit} trigrams, {self.threshold:g})"
+
+
+@dataclass(frozen=True)
+class DropParaphrases(Checked):
+    """Drop a hit whose vector has a cosine of `threshold` (-1 to 1) or more with that of a better hit.
+
+    Seed 000, P8 stage 3. The vectors are those of the index: no passage is embedded at query time.
+    """
+
+    threshold: Cosine = 0.85
+
+    needs: ClassVar[frozenset[str]] = frozenset({"dense"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.SEMANTIC_DEDUP})
+    forbids: ClassVar[Mapping[str, str]] = {
+        Fact.DIVERSE: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)"
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking and count the merged clusters."""
+        return [self._filtered(state, index) for state in states]
+
+    def _filtered(self, state: QueryState, index: Index) -> QueryState:
+        ranking = fused(state)
+        left = keep_hits(state, first_of_similar(index.dense.similarities(ranking.chunks), self.threshold))
+        merged = replace(state, clusters_merged=state.clusters_merged + len(ranking) - len(left))
+        return merged.filtered("after_dedup", left)
+
+    def describe(self) -> str:
+        return f"drop paraphrases (cosine {self.threshold:g})"
+
+
+@dataclass(frozen=True)
+class Diversify(Checked):
+    """Pick hits one by one, each time the one with the highest lambda * relevance - (1 - lambda) * similarity.
+
+    Carbonell and Goldstein, SIGIR 1998; seed 000, P11. `lambda_` (0 to 1): 1 is relevance alone. The first `candidates`
+    hits (at least 1) are picked from, the others follow in their order. Both values are between 0 and 1: similarity is
+    the highest cosine with a picked hit, 0 if negative; relevance is the score, with `scale` `minmax` scaled over the
+    candidates, with `score` unchanged, for scores that are confidences. The new score of a hit is lambda * relevance +
+    (1 - lambda) * (1 - similarity): the same quantity moved to [0, 1], which never grows from pick to pick, so that
+    order and scores agree. `by_class` gives another lambda to a class of P3 (query-dependent lambda, future work of
+    seed 001).
+    """
+
+    lambda_: Share = 0.7  # 1 is relevance alone
+    candidates: Count = 50
+    # relevance from fused scores: minmax over the candidates, or score as it is
+    scale: Literal["minmax", "score"] = "minmax"
+    # another lambda for a class of P3, such as {exploratory: 0.5}
+    by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
+
+    needs: ClassVar[frozenset[str]] = frozenset({"dense"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({Fact.DIVERSE})
+    forbids: ClassVar[Mapping[str, str]] = {
+        Fact.SEMANTIC_DEDUP: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)",
+        Fact.RERANKED: "its order would replace that of the re-ranker",
+    }
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Reorder every state's fused ranking."""
+        return [replace(state, fused=self._diverse(state, index)) for state in states]
+
+    def _diverse(self, state: QueryState, index: Index) -> Ranking:
+        ranking = fused(state)
+        head = ranking.head(self.candidates)
+        if len(head) == 0:
+            return ranking
+        similarity = np.clip(index.dense.similarities(head.chunks), 0.0, 1.0)
+        weight = self.lambda_ if state.query_class is None else self.by_class.get(state.query_class, self.lambda_)
+        order, scores = marginal_order(self._relevance(head), similarity, weight)
+        tail = np.minimum(ranking.scores[len(head) :], scores[-1])
+        return Ranking.ordered(
+            np.concatenate([head.chunks[order], ranking.chunks[len(head) :]]), np.concatenate([scores, tail])
+        )
+
+    def _relevance(self, head: Ranking) -> NDArray[np.float64]:
+        values = head.scores.astype(np.float64)
+        if self.scale == "score":
+            return np.clip(values, 0.0, 1.0)
+        spread = values[0] - values[-1]
+        return (values - values[-1]) / spread if spread > 0 else np.ones_like(values)
+
+    def describe(self) -> str:
+        return f"diversify (lambda {self.lambda_:g})"
+
+
+def marginal_order(
+    relevance: NDArray[np.float64], similarity: NDArray[np.float32], weight: float
+) -> tuple[list[int], NDArray[np.float64]]:
+    """The greedy order of n candidates and the score of every pick; ties go to the earlier candidate.
+
+    `relevance` (n,) and `similarity` (n, n) lie between 0 and 1.
+    """
+    closest = np.zeros(len(relevance))
+    open_ = np.ones(len(relevance), dtype=np.bool_)
+    order: list[int] = []
+    scores = np.empty(len(relevance))
+    for place in range(len(relevance)):
+        value = np.where(open_, weight * relevance + (1 - weight) * (1 - closest), -np.inf)
+        pick = int(np.argmax(value))
+        order.append(pick)
+        scores[place] = value[pick]
+        open_[pick] = False
+        np.maximum(closest, similarity[pick], out=closest)
+    return order, scores
+
+
+@dataclass(frozen=True)
+class LimitPerDocument(Checked):
+    """Keep the first `max_per_doc` hits of every document (0: no limit). Seed 000, P8 component B."""
+
+    max_per_doc: Natural = 2
+
+    needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "parents would pass by the limit on their children"}
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [
+            state.filtered(
+                "after_doc_limit", keep_hits(state, self._within_limit(index.chunks.document[fused(state).chunks]))
+            )
+            for state in states
+        ]
+
+    def _within_limit(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
+        if self.max_per_doc == 0:
+            return np.ones(len(documents), dtype=np.bool_)
+        seen: dict[int, int] = {}
+        within = np.zeros(len(documents), dtype=np.bool_)
+        for place, document in enumerate(documents.tolist()):
+            seen[document] = seen.get(document, 0) + 1
+            within[place] = seen[document] <= self.max_per_doc
+        return within
+
+    def describe(self) -> str:
+        return f"keep {self.max_per_doc} per document"
