@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.native import save_benchmark
-    from ragbench.config.own_stage import stage
+    from ragbench.config.function_stage import stage
     from ragbench.evaluation.measures import measure
     from ragbench.extras.fit.bakeoff import bakeoff
     from ragbench.extras.fit.workbench import Tuning as Tuning
@@ -62,7 +62,7 @@ HOME = {
     "reranker": "ragbench.models.functions",
     "retriever": "ragbench.extras.remote.live.objects",
     "save_benchmark": "ragbench.benchmark.native",
-    "stage": "ragbench.config.own_stage",
+    "stage": "ragbench.config.function_stage",
     "tune": "ragbench.extras.fit.workbench",
 }
 

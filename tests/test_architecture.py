@@ -133,7 +133,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_stages_stand_alone() -> None:
-    common = {f"ragbench.search.stages.{shared}" for shared in ("stage", "signals", "votes")}
+    common = {f"ragbench.search.stages.{shared}" for shared in ("stage", "signals", "agreement")}
     wrong = [
         f"{shown(path)} imports {name}"
         for path in sorted(PACKAGE.rglob("stages/*.py"))

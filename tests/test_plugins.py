@@ -25,7 +25,7 @@ from ragbench.base.types import Query, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.config.own_stage import FunctionStage
+from ragbench.config.function_stage import FunctionStage
 from ragbench.evaluation import measures
 from ragbench.extras.fit import fusion_methods
 from ragbench.extras.remote import chat, endpoint, usage

@@ -20,7 +20,7 @@ from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
-from ragbench.evidence.chance import resamples
+from ragbench.evidence.max_t import resamples
 from ragbench.evidence.power import queries_needed
 from ragbench.evidence.statistics import TIE, Contrast
 

@@ -1,7 +1,7 @@
 """Whether the two halves of a benchmark agree: effects on train and test, and whether they differ by more than chance.
 
 A permutation test: topics are assigned to the halves at random many times, in the same way for all rows. p is adjusted
-for the family by the largest statistic (Westfall and Young, as in `ragbench.evidence.chance`).
+for the family by the largest statistic (Westfall and Young, as in `ragbench.evidence.max_t`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ragbench.base import fewest
 from ragbench.base.columns import Column, Columns
 from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.evidence.arms import Arms
-from ragbench.evidence.chance import tail_p
+from ragbench.evidence.max_t import tail_p
 from ragbench.evidence.statistics import Contrast
 
 if TYPE_CHECKING:

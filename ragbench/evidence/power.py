@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ragbench.base import fewest
 from ragbench.base.errors import ConfigError
 from ragbench.evidence import t_of_mean
-from ragbench.evidence.chance import resamples
+from ragbench.evidence.max_t import resamples
 
 _Floats = NDArray[np.float64]
 

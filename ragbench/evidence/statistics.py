@@ -2,7 +2,7 @@
 
 The statistic of a row of differences is the t of its mean (`ragbench.evidence.t_of_mean`). The distribution of the
 largest statistic of a family under the null comes from flipping the signs of whole queries and from resampling queries
-(`ragbench.evidence.chance`). p is adjusted for the family, and an interval contains the means that are not rejected
+(`ragbench.evidence.max_t`). p is adjusted for the family, and an interval contains the means that are not rejected
 at the critical value; all intervals of a family hold together at the stated confidence. A claim of "not worse" uses a
 one-sided bound of one comparison alone, so that it does not weaken with the number of arms.
 
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragbench.base import fewest
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.evidence import chance, t_of_mean
+from ragbench.evidence import max_t, t_of_mean
 from ragbench.evidence.power import detectable_effects
 
 _Floats = NDArray[np.float64]
@@ -139,13 +139,13 @@ def compare_all(
     differences[np.abs(differences) <= TIE] = 0.0
     n = here.sum(axis=1)
     observed = t_of_mean.statistic(n, *t_of_mean.sums(differences), t_of_mean.floor(differences, n))
-    by_chance = chance.simulate(differences, here, seed, draws, each=True)
-    p_values = chance.p_values(observed, by_chance)
+    by_chance = max_t.simulate(differences, here, seed, draws, each=True)
+    p_values = max_t.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
-    wide, narrow = (chance.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
+    wide, narrow = (max_t.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
     lows, highs = t_of_mean.bounds(differences, n, *wide)
     narrow_lows, narrow_highs = t_of_mean.bounds(differences, n, *narrow)
-    one_sided = chance.critical_alone(by_chance.each, 1 - confidence, n)
+    one_sided = max_t.critical_alone(by_chance.each, 1 - confidence, n)
     at_least, _ = t_of_mean.bounds(differences, n, one_sided, one_sided)
     bounded = np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1
     total, robust = differences.sum(axis=1), np.ones(len(n), dtype=bool)

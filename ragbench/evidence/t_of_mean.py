@@ -1,7 +1,7 @@
 """The t of a mean with a floor under its variance, and the bounds of the mean that it gives.
 
 With m the mean, s the standard deviation (over n) and n the number of queries, z = sqrt(n - 1) m / s. Nothing is
-corrected for skew here: the samples that z is compared with (`ragbench.evidence.chance`) have the skew of the data.
+corrected for skew here: the samples that z is compared with (`ragbench.evidence.max_t`) have the skew of the data.
 A correction in z itself (Hall, JRSS B 54, 1992) is solved through a cube root, which is steep near its pole, and 15 to
 60 topics reach that: the 90th percentile of half-widths was twice as large at the same coverage
 (`tests/bench/few_topics.py`).

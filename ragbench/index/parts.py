@@ -17,13 +17,13 @@ from ragbench.index.index import Index, Part, StoredPart
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ragbench.index.background import Noise
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
     from ragbench.index.dense import Centroids, DenseIndex
     from ragbench.index.filters import Facets
     from ragbench.index.graph import GraphIndex
     from ragbench.index.lexical import LexicalIndex
-    from ragbench.index.noise import Noise
     from ragbench.index.shards import Building
     from ragbench.index.synonyms import Synonyms
     from ragbench.index.terms import TermIndex
@@ -243,7 +243,7 @@ def _lexical(suffix: str) -> StoredPart[LexicalIndex]:
 
 def _noise(suffix: str) -> StoredPart[Noise]:
     """The best cosines of queries that have nothing to do with the collection."""
-    from ragbench.index.noise import VERSION, Noise, build_noise
+    from ragbench.index.background import VERSION, Noise, build_noise
 
     return StoredPart(
         f"noise{suffix}",

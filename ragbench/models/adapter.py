@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import named_text
+from ragbench.base import pinned_text
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.base.fingerprint import digest
 from ragbench.boundary.json import read_json
@@ -58,7 +58,7 @@ class Adapter:
 @lru_cache(16)
 def read(value: str) -> Adapter:
     """The adapter that a text holds, or the file that `NAME@DIGEST` names. ConfigError for anything else."""
-    text = named_text.text_of(GROUP, KEY, value, "numbers")
+    text = pinned_text.text_of(GROUP, KEY, value, "numbers")
     try:
         found = read_json(text)
         if found["form"] != _FORM:

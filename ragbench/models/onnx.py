@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ModelError
+from ragbench.models.base import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.folder import ModelFolder, Settings, refuse_other_modules
 from ragbench.models.texts import minor_version, one_line
-from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER, unit
 from ragbench.report import evidence
-from ragbench.report.canvas import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finish, labels
+from ragbench.report.figure_style import BLUE, GREEN, GREY, OLIVE, PALETTE, RED, finish, labels
 
 if TYPE_CHECKING:
     import pandas as pd

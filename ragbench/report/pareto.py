@@ -9,7 +9,7 @@ import numpy as np
 
 from ragbench.evidence import t_of_mean
 from ragbench.report import evidence
-from ragbench.report.canvas import GREY, arm_colors, finish, labels
+from ragbench.report.figure_style import GREY, arm_colors, finish, labels
 
 if TYPE_CHECKING:
     import pandas as pd

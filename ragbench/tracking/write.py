@@ -16,7 +16,7 @@ from ragbench.config import differences
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
-from ragbench.tracking import lead
+from ragbench.tracking import run_summary
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
 
 _PARAMETER_LIMIT = 6000
@@ -112,15 +112,17 @@ def _logged_records(into: OpenStore, root: Path) -> set[str]:
 def _experiment(folder: Path, into: OpenStore) -> str:
     found = measurements.load(folder)
     started = round(1000 * float(found.record.get("started", time.time())))
-    made = into.client.create_run(into.experiment, start_time=started, run_name=lead.name(found))
+    made = into.client.create_run(into.experiment, start_time=started, run_name=run_summary.name(found))
     with into.mlflow.start_run(made.info.run_id) as run:
         if len(found.arms) == 1:
             (arm,) = found.arms
-            _log_arm(into.mlflow, found, arm, lead.parameters(found)[arm])
+            _log_arm(into.mlflow, found, arm, run_summary.parameters(found)[arm])
         else:
-            into.mlflow.set_tags({"ragbench.kind": "experiment", lead.NOTE: lead.note(found), **_tags(found)})
-            into.mlflow.log_metrics(lead.side_by_side(found))
-            into.mlflow.log_table(lead.table(found).astype(object), "comparison.json")
+            into.mlflow.set_tags(
+                {"ragbench.kind": "experiment", run_summary.NOTE: run_summary.note(found), **_tags(found)}
+            )
+            into.mlflow.log_metrics(run_summary.side_by_side(found))
+            into.mlflow.log_table(run_summary.table(found).astype(object), "comparison.json")
             _log_arms(into.mlflow, found)
         _log_files(into.mlflow, found)
     ended = started + round(1000 * float(found.record.get("seconds", 0)))
@@ -193,7 +195,7 @@ def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: An
 
 
 def _log_arms(mlflow: Any, found: Measurements) -> None:
-    parameters = lead.parameters(found)
+    parameters = run_summary.parameters(found)
     for arm in steps("logging to MLflow", found.arms):
         with mlflow.start_run(run_name=arm, nested=True):
             _log_arm(mlflow, found, arm, parameters[arm])
@@ -202,7 +204,7 @@ def _log_arms(mlflow: Any, found: Measurements) -> None:
 def _log_arm(mlflow: Any, found: Measurements, arm: str, parameters: Mapping[str, Any]) -> None:
     mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in parameters.items()})
     mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(found), **verdict_tags(found, arm)})
-    mlflow.log_metrics(lead.grouped_metrics(found, arm))
+    mlflow.log_metrics(run_summary.grouped_metrics(found, arm))
     mlflow.log_artifacts(str(found.arm_path(arm)), "arm")
     frame = found.per_query[found.per_query["arm"] == arm]
     mlflow.log_table(frame.astype(object), "per_query.json")

@@ -8,8 +8,8 @@ from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import catalogue, composition
+from ragbench.config.function_stage import FunctionStage, insert, node_of
 from ragbench.config.overrides import canonical, key_of, word, words
-from ragbench.config.own_stage import FunctionStage, insert, node_of
 from ragbench.config.settings import Settings
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.stage import Stage

@@ -23,8 +23,8 @@ from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition, project
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.benchmark import load, recorder
+from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, named_arms, section_of, word, words
-from ragbench.config.own_stage import FunctionStage
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.evaluation.measures import decreasing

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.base import named_text
+from ragbench.base import pinned_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
-from ragbench.extras.fit import before_rank, ranker
+from ragbench.extras.fit import pre_ranking, ranker
 from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
 
@@ -29,7 +29,7 @@ def shipped() -> Rank:
 
 def test_recommended_has_it_and_its_sheet_names_it(shipped) -> None:
     assert shipped.name == "questions"
-    assert named_text.file_of("ranker", "questions").stat().st_size < 200_000
+    assert pinned_text.file_of("ranker", "questions").stat().st_size < 200_000
     assert f"`{shipped.model}`" in SHEET.read_text()
     assert set(shipped.features) == set(features.comparable(["dense", "documents", "lexical"]))
 
@@ -52,8 +52,8 @@ def test_it_does_no_harm_without_links_and_without_sources(shipped, tmp_path: Pa
     settings = composition.compose(words)
     whole = load(settings.config)
     benchmark = replace(whole, documents=tuple(replace(each, links=()) for each in whole.documents))
-    arm = before_rank.arm(settings, benchmark)
+    arm = pre_ranking.arm(settings, benchmark)
     assert arm.index.part("terms").standing[3].sum() == 0  # links to any document
-    judged = before_rank.sample(arm, benchmark, "all", shipped.depth, lambda sources: shipped.features)
+    judged = pre_ranking.sample(arm, benchmark, "all", shipped.depth, lambda sources: shipped.features)
     found = compare(ranker.values_with(judged, shipped), judged.fused, seed=13)
     assert found.n > 150 and found.ci_high > 0

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import norm
 
-from ragbench.evidence import chance, t_of_mean
+from ragbench.evidence import max_t, t_of_mean
 
 Floats = np.ndarray
 SIZES = (10, 15, 30, 60, 120)
@@ -40,7 +40,7 @@ PRESETS = "lexical_only,dense_only,plain_hybrid,phase1,phase3,recommended"
 def chosen(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """What `ragbench.evidence` does: the plain t, sign flips and bootstrap, a floor under the variance."""
     n, by_chance = _by_chance(differences, seed)
-    return t_of_mean.bounds(differences, n, *chance.critical(by_chance, LEVEL, differences.shape[1], len(n)))
+    return t_of_mean.bounds(differences, n, *max_t.critical(by_chance, LEVEL, differences.shape[1], len(n)))
 
 
 def wider(differences: Floats, seed: int) -> tuple[Floats, Floats]:
@@ -56,9 +56,9 @@ def flips_only(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     return t_of_mean.bounds(differences, n, critical, critical)
 
 
-def _by_chance(differences: Floats, seed: int) -> tuple[Floats, chance.Chance]:
+def _by_chance(differences: Floats, seed: int) -> tuple[Floats, max_t.Chance]:
     n = np.full(len(differences), differences.shape[1])
-    return n, chance.simulate(differences, np.ones(differences.shape, dtype=bool), seed, DRAWS)
+    return n, max_t.simulate(differences, np.ones(differences.shape, dtype=bool), seed, DRAWS)
 
 
 def _critical(references: Sequence[Floats], rows: int, n: int) -> float:
@@ -86,12 +86,12 @@ class Hall:
             np.abs(self._z(n, moved @ signs, (moved**2).sum(axis=1, keepdims=True), moved**3 @ signs, floor)).max(
                 axis=0
             )
-            for signs in chance.sign_patterns(moved.shape[1], k, DRAWS, seed)
+            for signs in max_t.sign_patterns(moved.shape[1], k, DRAWS, seed)
         ]
         references = [np.concatenate([np.empty(0), *found])]
         if len(references[0]) >= DRAWS:
             centred = differences - differences.mean(axis=1, keepdims=True)
-            (counts,) = chance.resamples(n, k, DRAWS, seed)
+            (counts,) = max_t.resamples(n, k, DRAWS, seed)
             sums = (centred**power @ counts for power in (1, 2, 3))
             references.append(np.abs(self._z(n, *sums, floor)).max(axis=0))
         reach = _critical(references, k, n) / np.sqrt(n - 1.0)
@@ -119,7 +119,7 @@ class Hall:
 def bca(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """Bias-corrected and accelerated bootstrap of each row (Efron, JASA 82, 1987), Bonferroni over the rows."""
     k, n = differences.shape
-    (counts,) = chance.resamples(n, k, DRAWS, seed)
+    (counts,) = max_t.resamples(n, k, DRAWS, seed)
     means, mean = differences @ counts / n, differences.mean(axis=1, keepdims=True)
     bias = ndtri(np.clip(((means < mean).mean(axis=1) + (means <= mean).mean(axis=1)) / 2, 1 / DRAWS, 1 - 1 / DRAWS))
     off = mean - differences

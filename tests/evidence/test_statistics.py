@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.evidence import chance, t_of_mean
+from ragbench.evidence import max_t, t_of_mean
 from ragbench.evidence.statistics import BETS, compare, compare_all, e_values
 
 
@@ -22,7 +22,7 @@ def by_chance(rows, seed, draws):
     """What the p values and intervals of a family come from; what is detectable takes longer and is excluded."""
     n = np.full(len(rows), rows.shape[1])
     observed = t_of_mean.statistic(n, *t_of_mean.sums(rows), t_of_mean.floor(rows, n))
-    return n, observed, chance.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws)
+    return n, observed, max_t.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws)
 
 
 def p_value(differences, **options):
@@ -75,7 +75,7 @@ def test_exact_p_value_of_symmetric_differences_is_that_of_scipy(n):
     reference = permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
     )
-    signs = next(chance.sign_patterns(n, 1, 10_000, 1))
+    signs = next(max_t.sign_patterns(n, 1, 10_000, 1))
     means = np.abs(np.append(differences @ signs, differences.sum()))
     by_hand = (means >= abs(differences.sum()) - 1e-12).mean()
     assert by_hand == pytest.approx(reference.pvalue, abs=1e-12)
@@ -92,7 +92,7 @@ def test_sampled_p_value_agrees_with_scipy_and_ranx():
     candidate = baseline + like_ndcg(generator, 80) + 0.03
     rows = (candidate - baseline)[np.newaxis]
     _, observed, largest = by_chance(rows, 3, draws)
-    (ours,) = chance.tail_p(np.abs(observed), largest.flipped)
+    (ours,) = max_t.tail_p(np.abs(observed), largest.flipped)
     scipys = permutation_test(
         (candidate - baseline,), np.mean, permutation_type="samples", n_resamples=draws, batch=5_000, rng=4
     ).pvalue
@@ -142,7 +142,7 @@ def test_rows_that_lose_rarely_reach_further_down_than_up():
     rows[0, :8] = -0.5
     found = compare_all(rows + 0.5, np.full((1, 200), 0.5), seed=1)[0]
     _, _, largest = by_chance(rows, 1, 10_000)
-    above, below = chance.critical(largest, 0.05, 200, 1)
+    above, below = max_t.critical(largest, 0.05, 200, 1)
     assert above > below
     assert found.difference - found.ci_low > found.ci_high - found.difference
     assert found.difference - found.at_least > (found.difference - found.ci_low) * 0.6
@@ -172,7 +172,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     for seed in range(2_000):
         rows = like_ndcg(generator, (1, 80)) + truth
         n, _, largest = by_chance(rows, seed, 299)
-        low, high = t_of_mean.bounds(rows, n, *chance.critical(largest, 0.05, 80, 1))
+        low, high = t_of_mean.bounds(rows, n, *max_t.critical(largest, 0.05, 80, 1))
         covered.append(low[0] <= truth <= high[0])
     assert 0.93 <= np.mean(covered) <= 0.97
 
@@ -185,7 +185,7 @@ def test_a_family_without_effects_finds_one_in_five_percent_of_cases(shape):
         shared = generator.normal(0.0, 0.1, 50)
         own = generator.exponential(0.15, (12, 50)) - 0.15 if shape == "skewed" else like_ndcg(generator, (12, 50))
         _, observed, largest = by_chance(shared + own, seed, 199)
-        found.append(chance.p_values(observed, largest).min() <= 0.05)
+        found.append(max_t.p_values(observed, largest).min() <= 0.05)
     assert 0.025 <= np.mean(found) <= 0.07
 
 

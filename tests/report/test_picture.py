@@ -10,7 +10,7 @@ import pytest
 
 from ragbench.base.errors import ResultsError
 from ragbench.commands import cli
-from ragbench.report import canvas, pareto, picture
+from ragbench.report import figure_style, pareto, picture
 from ragbench.results.measurements import Measurements
 
 
@@ -44,19 +44,21 @@ def test_a_name_is_no_formula_and_no_markup() -> None:
     odd = "p6=$x^2$ <b>"
     columns = {"arm": [odd, "b"], "quality": [0.5, 0.4], "p50": [9.0, 19.0], "p95": [10.0, 20.0]}
     frame = pd.DataFrame({**columns, "p95_low": [9.5, 19.0], "p95_high": [11.0, 30.0], "frontier": [True, False]})
-    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10", canvas.arm_colors(frame["arm"])))
+    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10", figure_style.arm_colors(frame["arm"])))
     assert odd in {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
 def test_an_arm_has_one_colour_in_every_figure(ablation: Measurements) -> None:
-    colors = canvas.arm_colors(ablation.arms)
+    colors = figure_style.arm_colors(ablation.arms)
     drawn = {}
     for trace in pareto.plot_pareto(ablation).data[1:]:
         drawn |= dict(zip(trace.text, trace.marker.color, strict=True))
         assert trace.error_y.array is not None
     svg = picture.svg(ablation)
     assert all(f'fill="{color}"' in svg for color in drawn.values())
-    assert drawn == {label: colors[arm] for arm, label in zip(ablation.arms, canvas.labels(ablation.arms), strict=True)}
+    assert drawn == {
+        label: colors[arm] for arm, label in zip(ablation.arms, figure_style.labels(ablation.arms), strict=True)
+    }
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.04, 0.31), (0.61, 0.63), (0.5, 0.5), (-3.0, 900.0)])

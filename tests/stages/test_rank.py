@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import locations, named_text
+from ragbench.base import locations, pinned_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.index.terms import TermIndex, build_terms
@@ -168,23 +168,23 @@ def test_equal_values_share_their_percentile(pages, state) -> None:
 
 def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "configuration", lambda: tmp_path)
-    named_text.text_of.cache_clear()
-    named_text.file_of("ranker", "mine").parent.mkdir()
+    pinned_text.text_of.cache_clear()
+    pinned_text.file_of("ranker", "mine").parent.mkdir()
     text = MODEL.replace("cover.title", "dense.norm")
-    named_text.file_of("ranker", "mine").write_text(text, encoding="utf-8")
-    named = Rank(named_text.named("mine", text))
+    pinned_text.file_of("ranker", "mine").write_text(text, encoding="utf-8")
+    named = Rank(pinned_text.named("mine", text))
     assert named.name == "mine" and named.trees == text and not Rank(MODEL).name
     assert named.describe() == Rank(text).describe()
     # A source that is not searched has found nothing: dense.norm is 0, and the trees give -1 each, so fusion decides.
     (after,) = named([state("rotate", fused=[(0, 1.0), (3, 0.5)])], pages)
     assert after.fused.chunks.tolist() == [0, 3]
-    named_text.file_of("ranker", "mine").write_text(MODEL, encoding="utf-8")
-    named_text.text_of.cache_clear()
+    pinned_text.file_of("ranker", "mine").write_text(MODEL, encoding="utf-8")
+    pinned_text.text_of.cache_clear()
     with pytest.raises(ConfigError, match=r"this version of ragbench has other trees in .*mine\.txt: measure again"):
         Rank(named.model)
     with pytest.raises(ConfigError, match=r"ranker\.model is other@0123456789ab, and .*other.txt cannot be read"):
         Rank("other@0123456789ab")
-    named_text.text_of.cache_clear()
+    pinned_text.text_of.cache_clear()
 
 
 def test_joined_models_give_the_weighted_sum() -> None:

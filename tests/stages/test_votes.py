@@ -7,8 +7,8 @@ import pytest
 
 from ragbench.base.types import Ranking
 from ragbench.config import composition
-from ragbench.index.noise import Noise
-from ragbench.search.stages import votes
+from ragbench.index.background import Noise
+from ragbench.search.stages import agreement
 from ragbench.search.stages.calibrate import Calibrate, CalibrateByCurve
 from ragbench.search.stages.fuse import Fuse
 
@@ -44,20 +44,20 @@ def meaning(state, cosine: float):
 def test_one_list_compares_with_two(state, index, sources, unanimous: float, factor: float) -> None:
     (fused,) = Fuse()([state(**sources)], index)
     assert fused.unanimous == pytest.approx(unanimous)
-    assert votes.factor(fused, index, 2, {}) == pytest.approx(factor)
+    assert agreement.factor(fused, index, 2, {}) == pytest.approx(factor)
 
 
 def test_weights_of_one_list_do_not_make_it_two(state, index) -> None:
     # P3 makes the only list 1.3/61: its first hit is as sure as without P3
     (fused,) = Fuse()([state(dense=[0]).with_weight("dense", 1.3)], index)
-    assert votes.factor(fused, index, 2, {}) * fused.fused.scores[0] == pytest.approx(2 / 61)
+    assert agreement.factor(fused, index, 2, {}) * fused.fused.scores[0] == pytest.approx(2 / 61)
 
 
 # the median is 0.5, the median absolute deviation 0.1, and 0.5 + 2 * 1.4826 * 0.1 = 0.7965
 @pytest.mark.parametrize(("cosine", "factor"), [(0.79, 1.0), (0.80, 2.0)])
 def test_vectors_alone_count_where_they_stand_out_from_noise(state, index, cosine: float, factor: float) -> None:
     (fused,) = Fuse()([meaning(state, cosine)], index)
-    assert votes.factor(fused, index, 2, NOISE) == pytest.approx(factor)
+    assert agreement.factor(fused, index, 2, NOISE) == pytest.approx(factor)
     (calibrated,) = CalibrateByCurve((0.0, 0.0328), (0.0, 0.6), lists=2, noise=NOISE)([fused], index)
     assert calibrated.fused.scores[0] == pytest.approx(0.3 * factor, abs=1e-3)
     # the formula: 1 / (1 + exp(150 * (0.035 - 0.0328))) = 0.418, and 0.058 for half of it
@@ -71,17 +71,17 @@ def test_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: 
     found = meaning(state, cosine).with_weight("dense", 1.3).with_ranking("graph", Ranking.ordered([1, 0], [1, 0.5]))
     (fused,) = Fuse()([found], index)
     boosted = replace(fused, fused=Ranking.ordered(fused.fused.chunks, fused.fused.scores * 1.2))
-    assert votes.factor(boosted, index, 2, NOISE) * boosted.fused.scores[0] == pytest.approx(first)
+    assert agreement.factor(boosted, index, 2, NOISE) * boosted.fused.scores[0] == pytest.approx(first)
 
 
 def test_two_lists_are_absolute_whatever_links_add(state, index) -> None:
     (fused,) = Fuse()([state(dense=[0, 1], lexical=[1], graph=[0]).with_weight("dense", 1.3)], index)
-    assert votes.factor(fused, index, 2, NOISE) == 1.0
+    assert agreement.factor(fused, index, 2, NOISE) == 1.0
 
 
 def test_fused_scores_are_left_as_they_are(state, index) -> None:
     (fused,) = Fuse(method="convex")([state(dense=[0, 1])], index)
-    assert (fused.unanimous, votes.factor(fused, index, 2, NOISE)) == (0.0, 1.0)
+    assert (fused.unanimous, agreement.factor(fused, index, 2, NOISE)) == (0.0, 1.0)
 
 
 def test_noise_is_read_only_where_another_source_could_find_nothing() -> None:

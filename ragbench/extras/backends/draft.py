@@ -26,12 +26,12 @@ from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.progress import ticks
 from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.models.base import UnbatchedEncoder
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.bundled import DRAFT_SOURCE
 from ragbench.models.folder import ModelFolder
 from ragbench.models.onnx import OnnxGraph, backend
 from ragbench.models.parallel import map_in_threads
-from ragbench.models.unbatched import UnbatchedEncoder
 
 _FOLDER = "RAGBENCH_MODELS"
 _VERSION = 1

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ModelError
+from ragbench.models.base import UnbatchedCrossEncoder, UnbatchedEncoder
 from ragbench.models.folder import ModelFolder
 from ragbench.models.texts import minor_version, one_line
-from ragbench.models.unbatched import UnbatchedCrossEncoder, UnbatchedEncoder
 
 if TYPE_CHECKING:
     import sentence_transformers

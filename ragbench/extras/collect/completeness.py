@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import Qrels
 from ragbench.benchmark.runs import Run
-from ragbench.evidence.chance import resamples
+from ragbench.evidence.max_t import resamples
 
 Floats = NDArray[np.float64]
 

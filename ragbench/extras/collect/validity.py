@@ -20,7 +20,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.base.numbers import with_interval
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
-from ragbench.evidence.chance import resamples
+from ragbench.evidence.max_t import resamples
 from ragbench.evidence.statistics import TIE, Contrast
 
 if TYPE_CHECKING:

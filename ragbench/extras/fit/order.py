@@ -22,7 +22,7 @@ from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
-from ragbench.extras.fit import before_rank, ranker
+from ragbench.extras.fit import pre_ranking, ranker
 from ragbench.extras.fit.ranker import Progress, Sample, Spec
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank
@@ -119,8 +119,8 @@ class Part:
 def part(collection: Collection, settings: Settings, spec: Spec = SPEC, progress: Progress | None = None) -> Part:
     """What can be learned from a collection in the pipeline of `settings`, which name its data."""
     benchmark = load(settings.config)
-    arm = before_rank.arm(settings, benchmark, progress)
-    judged = before_rank.sample(arm, benchmark, collection.split, spec.depth, features.comparable, progress)
+    arm = pre_ranking.arm(settings, benchmark, progress)
+    judged = pre_ranking.sample(arm, benchmark, collection.split, spec.depth, features.comparable, progress)
     arm.index.close()
     return Part(collection, judged, len(benchmark.documents), benchmark.digest)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import named_text
+from ragbench.base import pinned_text
 from ragbench.base.errors import ConfigError
 
 _HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
@@ -95,7 +95,7 @@ def joined(parts: Sequence[tuple[str, float]]) -> str:
 
 def text_of(model: str) -> str:
     """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
-    return named_text.text_of(GROUP, "ranker.model", model, "trees")
+    return pinned_text.text_of(GROUP, "ranker.model", model, "trees")
 
 
 @lru_cache(8)

@@ -11,7 +11,7 @@ import numpy as np
 from ragbench.base.bounds import Checked, Natural, Positive, Share
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages import votes
+from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import NOTHING, Fact, Retriever, fused, keep_hits
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Calibrate(Checked):
 
     `threshold` is the score that maps to 0.5; `steepness` (above 0) is how fast confidence grows around it. The
     mapping is absolute: it does not depend on the other hits. It is for scores of `lists` retrievers (0: any number):
-    if fewer were queried, or only one returned results above the noise, scores are scaled (`votes.factor`). `noise`
+    if fewer were queried, or only one returned results above the noise, scores are scaled (`agreement.factor`). `noise`
     names the parts of the index that measure the noise, by retriever.
     """
 
@@ -40,15 +40,15 @@ class Calibrate(Checked):
     @property
     def needs(self) -> frozenset[str]:
         """The parts that say which cosines stand out."""
-        return votes.needs(self.noise)
+        return agreement.needs(self.noise)
 
     def among(self, sources: Sequence[Retriever]) -> Calibrate:
         """This stage in a pipeline with these sources."""
-        return replace(self, noise=votes.noise_of_several(sources, self.lists))
+        return replace(self, noise=agreement.noise_of_several(sources, self.lists))
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""
-        factors = (votes.factor(state, index, self.lists, self.noise) for state in states)
+        factors = (agreement.factor(state, index, self.lists, self.noise) for state in states)
         return [
             replace(state, fused=self.calibrate(fused(state), by)) for state, by in zip(states, factors, strict=True)
         ]
@@ -96,11 +96,11 @@ class CalibrateByCurve(Checked):
     @property
     def needs(self) -> frozenset[str]:
         """The parts that say which cosines stand out."""
-        return votes.needs(self.noise)
+        return agreement.needs(self.noise)
 
     def among(self, sources: Sequence[Retriever]) -> CalibrateByCurve:
         """This stage in a pipeline with these sources."""
-        return replace(self, noise=votes.noise_of_several(sources, self.lists))
+        return replace(self, noise=agreement.noise_of_several(sources, self.lists))
 
     def _check_curve(self, x_name: str, y_name: str) -> None:
         x, y = getattr(self, x_name), getattr(self, y_name)
@@ -121,7 +121,7 @@ class CalibrateByCurve(Checked):
 
     def _calibrated(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)
-        scores = votes.factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
+        scores = agreement.factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
         return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y) * self._answerable(state))
 
     def _answerable(self, state: QueryState) -> float:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Positive, Share, Weight
 from ragbench.base.types import QueryState, Ranking
+from ragbench.search.stages.agreement import FOLLOWERS
 from ragbench.search.stages.stage import NOTHING, Fact, Retriever
-from ragbench.search.stages.votes import FOLLOWERS
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index

@@ -10,7 +10,7 @@ import pytest
 
 from ragbench.commands import cli
 from ragbench.config import project
-from ragbench.extras.collect.survey import language
+from ragbench.extras.collect.inspect_folder import language
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 

@@ -12,13 +12,13 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import ragbench
-from ragbench.base import extensions, named_text
+from ragbench.base import extensions, pinned_text
 from ragbench.base.errors import ConfigError, ModelError
 from ragbench.benchmark.benchmark import Topic
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load
-from ragbench.extras.fit import adapter, before_rank
+from ragbench.extras.fit import adapter, pre_ranking
 from ragbench.extras.fit.adapter import AdapterSpec, Pairs, grow
 from ragbench.extras.fit.questions import is_question
 from ragbench.models import adapter as adapters
@@ -149,7 +149,7 @@ def test_a_sure_gain_is_kept_used_and_exported(capsys, conf: Path, tmp_path: Pat
     curve = list(said["curve"].values())
     assert curve[0] == pytest.approx(said["measured"]["held-out queries"]["mean_baseline"]) and curve[0] < curve[-1]
     text = next((conf / "adapter").glob("mine-*.txt")).read_text()
-    assert said["word"] == f"{KEY}={named_text.named('mine', text)}"
+    assert said["word"] == f"{KEY}={pinned_text.named('mine', text)}"
 
     assert cli.main(["run", "-m", f"{KEY}='',{said['word'].partition('=')[2]}", "--json", "--quiet", *words]) == 0
     ran = json.loads(capsys.readouterr().out)
@@ -159,7 +159,7 @@ def test_a_sure_gain_is_kept_used_and_exported(capsys, conf: Path, tmp_path: Pat
     bundle = tmp_path / "bundle"
     assert cli.main(["export", ran["folder"], "--arm", arm, "--out", str(bundle), "--force", "--quiet"]) == 0
     next((conf / "adapter").glob("mine-*.txt")).unlink()
-    named_text.text_of.cache_clear()
+    pinned_text.text_of.cache_clear()
     adapters.read.cache_clear()
     assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the numbers themselves
     with ragbench.load(bundle) as loaded:
@@ -188,7 +188,7 @@ def test_nothing_is_changed_where_it_is_not_sure(capsys, conf, tmp_path, topics,
 def test_an_order_never_learns_from_vectors_adapted_on_its_own_topics(conf: Path, tmp_path: Path) -> None:
     settings = composition.compose([*vault(tmp_path / "v", 60), "exp=baseline", "lexical=null"])
     benchmark = load(settings.config)
-    arm = before_rank.arm(settings, benchmark)
+    arm = pre_ranking.arm(settings, benchmark)
     states = adapter.cross_fitted(settings, benchmark, arm, SPEC)
     topics = adapter.judged(benchmark, "train")
     assert [state.query.qid for state in states] == [topic.qid for topic in topics]

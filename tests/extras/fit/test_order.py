@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import files, named_text
+from ragbench.base import files, pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.extras.fit import order, order_sheet
+from ragbench.extras.fit import model_card, order
 from ragbench.extras.fit.order import Collection, Part
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
@@ -106,9 +106,9 @@ def test_fewer_than_three_sites_are_refused() -> None:
 
 def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
     table = order.gains(learned, draws=200)
-    order_sheet.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
+    model_card.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
-    assert f"`{named_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
+    assert f"`{pinned_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
     assert all(f"| {each.collection.name} |" in text for each in learned.parts)
     assert f"{table['gain'].iloc[-1]:+.3f}" in text
     assert "ragbench fit ranker --collections FILE --write mine exp=recommended" in text

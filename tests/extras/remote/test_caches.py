@@ -103,7 +103,7 @@ def test_an_experiment_embeds_no_query_that_another_machine_has(benchmark_small,
     first = run(settings("first"), benchmark_small, say=lambda sentence: None)
     assert any(name.startswith("caches/embeddings/") for name in files(url))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ragbench.models.unbatched.UnbatchedEncoder._encode", _refused)
+        patch.setattr("ragbench.models.base.UnbatchedEncoder._encode", _refused)
         second = run(settings("second"), benchmark_small, say=lambda sentence: None)
     assert second.per_query.equals(first.per_query)
 

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
     from ragbench.config import project
-    from ragbench.extras.collect.recognise import judgments_of, recognise
+    from ragbench.extras.collect.detect_format import judgments_of, recognise
 
     file = Path(project.FILE)
     if file.exists() and not arguments.replace:
@@ -175,7 +175,7 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tu
     from ragbench.benchmark.load import load_benchmark
     from ragbench.corpus.file_warning import grouped_by_kind
     from ragbench.corpus.folder import MARKDOWN
-    from ragbench.extras.collect.survey import survey
+    from ragbench.extras.collect.inspect_folder import survey
 
     values = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
     if data["data"] != "vault":

@@ -23,7 +23,7 @@ from ragbench.config.sections import EVERY, DeriveSpec
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words
-from ragbench.extras.collect.topics.proportion import interleave
+from ragbench.extras.collect.topics.stratify import interleave
 
 DERIVED = "derived"
 _LEFT = 20  # words that an answer must keep

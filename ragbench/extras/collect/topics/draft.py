@@ -24,8 +24,8 @@ from ragbench.benchmark.split import split
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.derive import MadeTopics
-from ragbench.extras.collect.topics.proportion import interleave
 from ragbench.extras.collect.topics.sections_found import Evidence, Passage
+from ragbench.extras.collect.topics.stratify import interleave
 
 DRAFTED = "model"
 _LEAST_WORDS = 30  # of a section that is asked about

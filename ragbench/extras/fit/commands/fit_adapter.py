@@ -45,14 +45,14 @@ def main(arguments: argparse.Namespace) -> int:
     """Learn, measure on held-out queries, keep what helps significantly."""
     import pandas as pd
 
-    from ragbench.base import fewest, named_text
+    from ragbench.base import fewest, pinned_text
     from ragbench.base.bounds import as_options
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import adapter, option_file, training
+    from ragbench.extras.fit import adapter, save_option, training
     from ragbench.models.adapter import GROUP, KEY
 
-    option_file.check(arguments.write)
+    save_option.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     with as_options():
         given = {name: getattr(arguments, name) for name in ("rank", "epochs", "folds")}
@@ -70,8 +70,8 @@ def main(arguments: argparse.Namespace) -> int:
             measured["test topics, once"] = test
     word, written = None, None
     if sure and arguments.write:
-        written = named_text.write(GROUP, arguments.write, found.adapter.text)
-        word = f"{KEY}={named_text.named(arguments.write, found.adapter.text)}"
+        written = pinned_text.write(GROUP, arguments.write, found.adapter.text)
+        word = f"{KEY}={pinned_text.named(arguments.write, found.adapter.text)}"
     if arguments.json:
         said = {"topics": len(found.topics), "questions": int(asks.sum()), "learned": bool(sure), "curve": found.curve}
         said |= {"measured": {name: asdict(each) for name, each in measured.items()}}

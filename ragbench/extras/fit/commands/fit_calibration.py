@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import calibrate, option_file
+    from ragbench.extras.fit import calibrate, save_option
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Retriever
 
@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
     if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
         raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
-    option_file.check(arguments.write)
+    save_option.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
     if arguments.best_of is not None and arguments.best_of not in sources:
@@ -114,7 +114,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     import yaml
 
     from ragbench.benchmark.split import fitted_on
-    from ragbench.extras.fit import evidence, option_file
+    from ragbench.extras.fit import evidence, save_option
 
     qids = {topic.qid for topic in fitted_on(benchmark)}
     gathered = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
@@ -134,7 +134,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
             f"Fitted by `ragbench fit calibration` on {len(qids)} topics of {benchmark.name} ({benchmark.digest[:12]})"
         )
         text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-        console.say(f"written to {option_file.write(_STAGE, arguments.write, type(fitted), comment, text)}")
+        console.say(f"written to {save_option.write(_STAGE, arguments.write, type(fitted), comment, text)}")
     if arguments.json:
         console.print_json({"calibration": values, "searches": len(gathered.kind), "left out": rows})
         return 0
@@ -207,7 +207,7 @@ def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Bench
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
-    from ragbench.extras.fit import option_file
+    from ragbench.extras.fit import save_option
 
     comment = (
         f"Isotonic calibration fitted by `ragbench fit calibration` on {len(sample.states)} training queries of "
@@ -215,7 +215,7 @@ def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Bench
     )
     values = {key: value for key, value in plain(fitted).items() if key}
     text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-    return option_file.write(_STAGE, name, type(fitted), comment, text)
+    return save_option.write(_STAGE, name, type(fitted), comment, text)
 
 
 def _overrides(fitted: CalibrateByCurve) -> str:

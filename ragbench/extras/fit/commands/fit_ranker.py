@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragbench.config.arm_builder import Progress
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
-    from ragbench.extras.fit.own_order import OwnOrder
+    from ragbench.extras.fit.ltr_finetune import OwnOrder
     from ragbench.extras.fit.ranker import Spec
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.rank import Rank
@@ -81,9 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Learn from several collections, or from one."""
-    from ragbench.extras.fit import option_file
+    from ragbench.extras.fit import save_option
 
-    option_file.check(arguments.write, ("on", "off", "builtin"))
+    save_option.check(arguments.write, ("on", "off", "builtin"))
     if arguments.sheet is not None and arguments.collections is None:
         raise ConfigError("--sheet describes an order of several collections: name them with --collections FILE")
     if arguments.without and (arguments.collections is None or not arguments.write):
@@ -102,7 +102,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.evidence.policy import Policy
     from ragbench.extras.atlas import changes
-    from ragbench.extras.fit import option_file, order, order_sheet
+    from ragbench.extras.fit import model_card, order, save_option
 
     collections = order.read(Path(arguments.collections))
     with as_options():
@@ -118,15 +118,15 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     if arguments.write:
         topics = sum(len(part.sample) for part in learned.parts)
         comment = f"Learned by `ragbench fit ranker` from {topics} topics of {len(learned.parts)} collections."
-        written = option_file.write_order(arguments.write, learned.stage, comment)
+        written = save_option.write_order(arguments.write, learned.stage, comment)
         for site, stage in learned.stages_without.items() if arguments.without else ():
             place = re.sub(r"[^\w-]", "-", site)
-            written += option_file.write_order(
+            written += save_option.write_order(
                 f"{arguments.write}{changes.WITHOUT}{place}", stage, f"{comment} Here without {site}."
             )
     if arguments.sheet is not None:
         sheet = Path(arguments.sheet)
-        order_sheet.write(sheet, learned, table, arguments.write or "order", arguments.overrides)
+        model_card.write(sheet, learned, table, arguments.write or "order", arguments.overrides)
         written.append(sheet)
     if arguments.json:
         rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
@@ -148,7 +148,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
     """Train on the queries of one collection, from the configured or the fused ranking, and report the gain."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import before_rank, option_file, own_order, ranker, training
+    from ragbench.extras.fit import ltr_finetune, pre_ranking, ranker, save_option, training
     from ragbench.search.stages.rank import Rank
 
     settings = composition.compose(arguments.overrides)
@@ -159,9 +159,9 @@ def _own_order(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        arm = before_rank.arm(settings, benchmark, progress, console.say)
-        judged = own_order.sample(settings, arm, benchmark, "train", start, spec, progress)
-        order = own_order.learn(judged, start, spec, progress)
+        arm = pre_ranking.arm(settings, benchmark, progress, console.say)
+        judged = ltr_finetune.sample(settings, arm, benchmark, "train", start, spec, progress)
+        order = ltr_finetune.learn(judged, start, spec, progress)
         gain = training.compare(order.held_out, order.before, settings)
         if arguments.from_fusion and not order.learned.pays:
             raise BenchmarkError(
@@ -182,7 +182,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
             f"({benchmark.digest[:12]}), starting from {order.start}: {order.learned.trees} trees. "
             f"The pipeline was: {arm.pipeline!r}"
         )
-        written = option_file.write_order(arguments.write, order.stage, comment)
+        written = save_option.write_order(arguments.write, order.stage, comment)
     if arguments.json:
         console.print_json(
             {
@@ -233,18 +233,18 @@ def _confirmation(
     progress: Progress,
 ) -> Comparison | None:
     """The order against its start on the test topics; None where there are none with a relevant document."""
-    from ragbench.extras.fit import own_order, training
+    from ragbench.extras.fit import ltr_finetune, training
 
     if TEST not in benchmark.splits:
         return None
-    judged = own_order.sample(settings, arm, benchmark, TEST, start, spec, progress)
+    judged = ltr_finetune.sample(settings, arm, benchmark, TEST, start, spec, progress)
     key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
     if not len(judged):
         return None
     queries = [topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))]
     if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, arm.name):
         console.say(f"the test on held-out queries is {label}")
-    return training.compare(*own_order.confirm(judged, start, found), settings)
+    return training.compare(*ltr_finetune.confirm(judged, start, found), settings)
 
 
 def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ragbench.base.bounds import Checked, one_of
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages import votes
+from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import Fact, Retriever, fused
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class CalibrateByEvidence(Checked):
 
     Normalised scores say nothing of a query: the first hit of nonsense has 1. The probability is 1 / (1 + exp(-s)), s
     being `bias` plus for each sign its weight in `weights` times (its value - that in `typical`). `nearness`: standard
-    deviations by which the best cosine exceeds those of everyday questions (`ragbench.index.noise`). `coverage`: the
+    deviations by which the best cosine exceeds those of everyday questions (`index.background`). `coverage`: the
     share of the query's idf that the first hit's text, title, path and headings hold, 0 to 1. `agreement`: the
     share of the first five documents of dense search that are among the first five of another list, 0 to 1. A sign
     that a search cannot have, because a mode omits its lists, counts as typical. `ragbench fit calibration
@@ -56,11 +56,11 @@ class CalibrateByEvidence(Checked):
     @property
     def needs(self) -> frozenset[str]:
         """The terms of documents, and what says which cosines stand out."""
-        return votes.needs(self.noise) | {"chunks", "terms"}
+        return agreement.needs(self.noise) | {"chunks", "terms"}
 
     def among(self, sources: Sequence[Retriever]) -> CalibrateByEvidence:
         """This stage in a pipeline with these sources. ConfigError without dense retrieval."""
-        noise = votes.noise_parts(sources)
+        noise = agreement.noise_parts(sources)
         if not noise:
             raise ConfigError("calibration=evidence needs dense retrieval: take calibration=on, or turn on dense")
         return replace(self, noise=noise)
@@ -88,11 +88,11 @@ class CalibrateByEvidence(Checked):
     def signs(self, state: QueryState, index: Index) -> dict[str, float]:
         """The signs of a state with at least one fused hit, as far as its lists can have them."""
         found = {"coverage": _coverage(state, index)}
-        near = [votes.deviations(state, index, *each) for each in self.noise.items() if len(_list(state, each[0]))]
+        near = [agreement.deviations(state, index, *each) for each in self.noise.items() if len(_list(state, each[0]))]
         if near:
             found["nearness"] = max(near)
         meaning = [source for source in self.noise if source in state.rankings]
-        others = [source for source in state.rankings if source not in votes.FOLLOWERS and source not in self.noise]
+        others = [source for source in state.rankings if source not in agreement.FOLLOWERS and source not in self.noise]
         if meaning and others:
             first = _first_documents(state, meaning[0], index)
             found["agreement"] = max(len(first & _first_documents(state, each, index)) for each in others) / _FIRST

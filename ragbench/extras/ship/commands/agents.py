@@ -253,7 +253,7 @@ def _mean(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """The mean with its 95% interval by the bootstrap over queries."""
     import numpy as np
 
-    from ragbench.evidence.chance import resamples
+    from ragbench.evidence.max_t import resamples
 
     n = len(values)
     means = np.concatenate([values @ counts / n for counts in resamples(n, 1, _DRAWS, 0)])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import ragbench
-from ragbench.base import named_text
+from ragbench.base import pinned_text
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.extras.fit import option_file, ranker
+from ragbench.extras.fit import ranker, save_option
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 
@@ -67,7 +67,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     ]
     assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
     text = trees_of(conf, "mine").read_text()
-    name = named_text.named("mine", text)
+    name = pinned_text.named("mine", text)
     assert name in (conf / "ranker" / "mine.yaml").read_text() and name in sheet.read_text()
     assert str(place) not in sheet.read_text()
     for letter in "abc":
@@ -93,7 +93,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
         == 0
     )
     trees_of(conf, "mine").unlink()
-    named_text.text_of.cache_clear()
+    pinned_text.text_of.cache_clear()
     capsys.readouterr()
     assert cli.main(["verify", str(bundle)]) == 0  # the bundle has the trees themselves
     with ragbench.load(bundle) as loaded:
@@ -130,11 +130,11 @@ def test_a_kill_while_an_order_is_written_over_another_leaves_the_first(
     conf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = (conf / "ranker" / "questions.txt").read_text()
-    option_file.write_order("mine", Rank(first), "The first.")
-    monkeypatch.setattr(option_file, "write", _killed)
+    save_option.write_order("mine", Rank(first), "The first.")
+    monkeypatch.setattr(save_option, "write", _killed)
     with pytest.raises(KeyboardInterrupt):
-        option_file.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
-    named_text.text_of.cache_clear()
+        save_option.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
+    pinned_text.text_of.cache_clear()
     assert dict(composition.compose([*WORDS, "ranker=mine"]).pipeline)["ranker"].trees == first
 
 
@@ -143,7 +143,7 @@ def _killed(*given: object) -> None:
 
 
 def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
-    from ragbench.extras.fit import own_order
+    from ragbench.extras.fit import ltr_finetune
 
     assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
                      "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
@@ -151,12 +151,12 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
     start = settings.pipeline.first(Rank)
     assert start is not None
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import before_rank
+    from ragbench.extras.fit import pre_ranking
 
     benchmark = load(settings.config)
     spec = ranker.Spec(rounds=5)
-    judged = own_order.sample(settings, before_rank.arm(settings, benchmark), benchmark, "train", start, spec)
-    found = own_order.learn(judged, start, spec)
+    judged = ltr_finetune.sample(settings, pre_ranking.arm(settings, benchmark), benchmark, "train", start, spec)
+    found = ltr_finetune.learn(judged, start, spec)
     whole, first = trees.parse(found.stage.trees), trees.parse(start.trees)
     assert found.stage.prior == start.prior and len(whole) > len(first)
     assert found.before == pytest.approx(ranker.values_with(judged, start))
@@ -186,6 +186,6 @@ def test_a_ranker_written_in_a_project_is_an_option_there(tmp_path: Path, monkey
     (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
     shipped = dict(composition.compose(["exp=recommended"]).pipeline)["ranker"]
     monkeypatch.chdir(tmp_path)
-    written = option_file.write_order("mine", shipped, "A copy.")
+    written = save_option.write_order("mine", shipped, "A copy.")
     assert {path.parent for path in written} == {tmp_path / "conf" / "ranker"}
     assert dict(composition.compose(["exp=recommended", "ranker=mine"]).pipeline)["ranker"].trees == shipped.trees

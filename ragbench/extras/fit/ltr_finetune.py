@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragbench.config.settings import Settings
-from ragbench.extras.fit import adapter, before_rank, ranker
+from ragbench.extras.fit import adapter, pre_ranking, ranker
 from ragbench.extras.fit.ranker import Learned, Progress, Sample, Spec, Values
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
@@ -58,7 +58,7 @@ def sample(
     if split == "train" and settings.index.encoder.adapter:
         states = adapter.cross_fitted(settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed), progress)
         return ranker.sample(states, arm.index, benchmark, depth, wanted)
-    return before_rank.sample(arm, benchmark, split, depth, wanted, progress)
+    return pre_ranking.sample(arm, benchmark, split, depth, wanted, progress)
 
 
 def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | None = None) -> OwnOrder:

@@ -12,8 +12,8 @@ from ragbench.base.types import QueryState
 from ragbench.search.stages.stage import Retriever, fused
 
 if TYPE_CHECKING:
+    from ragbench.index.background import Noise
     from ragbench.index.index import Index
-    from ragbench.index.noise import Noise
 
 _FIRST_RANK = 1 / 61
 """What a list gives to its first hit in the seeds' formula, by weight 1 and k 60."""

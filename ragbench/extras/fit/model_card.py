@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import named_text
+from ragbench.base import pinned_text
 from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
@@ -66,7 +66,7 @@ Written by the command that learned it; `FILE` lists the collections below:
     {command} --sheet SHEET
 
 - {grew}
-- trees: {len(order.model):,} bytes, `{named_text.named(name, order.model)}`
+- trees: {len(order.model):,} bytes, `{pinned_text.named(name, order.model)}`
 - learned from: {learned_from} (documents, topics and judgments of all collections)
 
 ## What it gains

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragbench.base import locations, named_text
+from ragbench.base import locations, pinned_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
 from ragbench.search.ranking import trees
@@ -40,7 +40,7 @@ def write(group: str, name: str, target: type, comment: str, values: str) -> Pat
 
 def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
     """Write the files of `ranker=<name>`, trees first. Returns their paths."""
-    of_trees = named_text.write(trees.GROUP, name, stage.trees)
-    model = f"{named_text.named(name, stage.trees)}   # its trees and their digest"
+    of_trees = pinned_text.write(trees.GROUP, name, stage.trees)
+    model = f"{pinned_text.named(name, stage.trees)}   # its trees and their digest"
     option = write(trees.GROUP, name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
     return [option, of_trees]

@@ -17,7 +17,7 @@ from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import find_files
-from ragbench.extras.collect.recognise import OTHERS
+from ragbench.extras.collect.detect_format import OTHERS
 
 _WARNINGS = 4
 _SHARE = 0.05  # of the documents, from which a language is named
