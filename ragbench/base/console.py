@@ -160,7 +160,7 @@ def _viewed(quiet: bool) -> Iterator[Progress]:
         finally:
             notebook.close()
     else:
-        with in_terminal() if sys.stderr.isatty() else in_pipe() as made:
+        with in_terminal() if sys.stderr.isatty() else _in_pipe() as made:
             yield made
 
 
@@ -462,7 +462,7 @@ def in_terminal() -> Iterator[Progress]:
 
 
 @contextmanager
-def in_pipe() -> Iterator[Progress]:
+def _in_pipe() -> Iterator[Progress]:
     """Lines, also while a step reports nothing."""
     view = Pipe()
     progress, over = Progress(view), threading.Event()

@@ -55,7 +55,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
 
 def read_qrels_table(table: Any, what: str = "qrels") -> dict[str, dict[str, int]]:
     """Judgments by qid and docno, of a data frame, a list of dicts, a mapping or ranx. Raises BenchmarkError."""
-    table = table.to_dict() if _of_ranx(table) and not is_frame(table) else table
+    table = table.to_dict() if _of_ranx(table) and not _is_frame(table) else table
     if isinstance(table, Mapping):
         rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
     else:
@@ -82,7 +82,7 @@ def _of_dataset(dataset: Any) -> tuple[Any, Any, Any]:
 
 
 def _rows_by_id(table: Any, key: str, text: str, what: str) -> Iterable[Mapping[str, Any]]:
-    if isinstance(table, Mapping) and not is_frame(table):
+    if isinstance(table, Mapping) and not _is_frame(table):
         return [
             {key: each, **(value if isinstance(value, Mapping) else {text: value})} for each, value in table.items()
         ]
@@ -93,12 +93,12 @@ def is_run(value: Any) -> bool:
     """Whether a value is a table of results: a data frame, a mapping by qid, or a run of ranx."""
     return (
         isinstance(value, Mapping)
-        or is_frame(value)
+        or _is_frame(value)
         or (callable(getattr(value, "to_dict", None)) and hasattr(value, "keys"))
     )
 
 
-def is_frame(value: Any) -> bool:
+def _is_frame(value: Any) -> bool:
     """Whether a value is a data frame, of pandas or Polars."""
     return hasattr(value, "columns") and hasattr(value, "shape")
 
@@ -125,7 +125,7 @@ def read_run_table(table: Any, what: str) -> dict[str, list[tuple[str, float]]]:
 
 
 def _scored(table: Any, what: str) -> Iterator[tuple[Any, Any, float]]:
-    table = table.to_dict() if _of_ranx(table) and not is_frame(table) else table
+    table = table.to_dict() if _of_ranx(table) and not _is_frame(table) else table
     if isinstance(table, Mapping):
         for qid, hits in table.items():
             named = isinstance(hits, Mapping)
@@ -144,7 +144,7 @@ def _scored(table: Any, what: str) -> Iterator[tuple[Any, Any, float]]:
 
 def rows_of(table: Any, what: str) -> Iterable[Mapping[str, Any]]:
     """The rows of a data frame, or of an iterable of mappings and named tuples."""
-    if is_frame(table):
+    if _is_frame(table):
         made = table.to_dicts() if hasattr(table, "to_dicts") else table.to_dict("records")
         return [{str(key): value for key, value in row.items()} for row in made]
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes)):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from docx.table import Table
     from docx.text.paragraph import Paragraph
 
-ENDING = ".docx"
+_ENDING = ".docx"
 
 _MOST_BYTES = 100_000_000  # unpacked; a small file may unpack to anything
 
@@ -201,7 +201,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
 
 
 def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
-    if not path.lower().endswith(ENDING):
+    if not path.lower().endswith(_ENDING):
         return decode(path, raw)
     if find_spec("docx") is None:
         message = "it is a Word document: run pip install 'ragbench[word]' to read it, or exclude it."

@@ -174,11 +174,11 @@ def evaluate(
 
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
     of_answerable = {qid: run[qid] for qid in answerable}
-    own = [name for name in measures if is_own(name)]
+    own = [name for name in measures if _is_own(name)]
     parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
     rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
     rows += _unplaced(run)
-    rows += [(qid, name, own_value(name, hits, qrels[qid])) for name in own for qid, hits in of_answerable.items()]
+    rows += [(qid, name, _own_value(name, hits, qrels[qid])) for name in own for qid, hits in of_answerable.items()]
     rows += _by_ir_measures(parsed, of_answerable, qrels)
     if PRIMARY in parsed and useless_known(qrels[qid] for qid in answerable):
         rows += _if_useful(of_answerable, qrels)
@@ -292,7 +292,7 @@ def _parsed(name: str) -> Measure:
 def check(names: Iterable[str]) -> None:
     """Raise ConfigError for a measure that cannot be computed, before any work starts."""
     for name in names:
-        if name not in (UNJUDGED, if_useful(PRIMARY)) and not is_own(name):
+        if name not in (UNJUDGED, if_useful(PRIMARY)) and not _is_own(name):
             parse(name)
 
 
@@ -371,12 +371,12 @@ def measure(function: F) -> F:
     return function
 
 
-def is_own(name: str) -> bool:
+def _is_own(name: str) -> bool:
     """Whether a measure is a function that a user registered."""
     return extensions.find("measure", name) is not None
 
 
-def own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
+def _own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
     """The measure of one topic. Raises ConfigError unless it is a finite number."""
     returned = extensions.call(
         f"measure '{name}'", extensions.find("measure", name), [docno for docno, _ in hits], dict(grades)

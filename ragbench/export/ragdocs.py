@@ -133,7 +133,7 @@ _AUGUST = Version(
 
 VERSIONS: Mapping[str, Version] = {version.name: version for version in (_JANUARY, _AUGUST)}
 
-NEWEST = _AUGUST.name
+_NEWEST = _AUGUST.name
 
 _SYSTEM = "ragdocs"
 
@@ -227,7 +227,7 @@ _FIXED: dict[tuple[str, str], Any] = {
 }
 
 
-def values(settings: Settings, version: str = NEWEST) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def values(settings: Settings, version: str = _NEWEST) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The tables of the file by name, and a sentence for everything they cannot express."""
     read = Reading(settings)
     return _values_2026_08(read) if version == "2026-08" else _values_2026_01(read)
@@ -238,7 +238,7 @@ def replayed(settings: Settings, version: str | None = None) -> Settings:
     from ragbench.config import composition
 
     read = Reading(settings)
-    if (version or NEWEST) == "2026-08":
+    if (version or _NEWEST) == "2026-08":
         _values_2026_08(read)
         return read.replayed(_KNOWN_2026_08, {("index", "encoder.name"): read.index.encoder.name})
     _values_2026_01(read)
@@ -403,7 +403,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
 
     Raises ConfigError for a version whose keys are not known.
     """
-    known = VERSIONS.get(version or NEWEST)
+    known = VERSIONS.get(version or _NEWEST)
     if known is None:
         raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
     tables, missing = values(settings, known.name)

@@ -49,7 +49,7 @@ _SEED = 13
 _AT_ONCE = 50_000  # vectors read from the file at a time
 
 
-def kind_for(n_vectors: int) -> _Kind:
+def _kind_for(n_vectors: int) -> _Kind:
     """The structure that `index.dense.kind=auto` chooses for a number of vectors."""
     if n_vectors <= FLAT_UP_TO:
         return "flat"
@@ -69,7 +69,7 @@ def probes_for(lists: int) -> int:
     return max(256, lists // 10)
 
 
-def build_hnsw(path: Path, vectors: NDArray[np.float32], m: int, ef_construction: int) -> None:
+def _build_hnsw(path: Path, vectors: NDArray[np.float32], m: int, ef_construction: int) -> None:
     """Write the graph of the vectors, float32 (n, dim), to `path`."""
     faiss = library()
     index = faiss.IndexHNSWFlat(vectors.shape[1], m, faiss.METRIC_INNER_PRODUCT)
@@ -79,7 +79,7 @@ def build_hnsw(path: Path, vectors: NDArray[np.float32], m: int, ef_construction
     faiss.write_index(index, str(path))
 
 
-def build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> None:
+def _build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> None:
     """Write cells around the centres of a seeded sample to `path`, each vector component in one byte."""
     faiss = library()
     n, dim = vectors.shape
@@ -189,7 +189,7 @@ class DenseSpec(Checked):
 
     def with_kind_for(self, n_vectors: int) -> DenseSpec:
         """The same settings with `auto` replaced by the kind for a number of vectors."""
-        return replace(self, kind=kind_for(n_vectors)) if self.kind == "auto" else self
+        return replace(self, kind=_kind_for(n_vectors)) if self.kind == "auto" else self
 
 
 def build_dense(folder: Path, spec: DenseSpec, vectors: NDArray[np.float32]) -> None:
@@ -203,9 +203,9 @@ def build_neighbours(folder: Path, spec: DenseSpec) -> None:
     vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
     kind = spec.with_kind_for(len(vectors)).kind
     if kind == "hnsw":
-        build_hnsw(folder / _INDEX, vectors, spec.m, spec.ef_construction)
+        _build_hnsw(folder / _INDEX, vectors, spec.m, spec.ef_construction)
     elif kind == "ivf_sq8" and len(vectors):
-        build_ivf(folder / _INDEX, vectors, spec.lists)
+        _build_ivf(folder / _INDEX, vectors, spec.lists)
 
 
 class DenseIndex:

@@ -236,7 +236,7 @@ def _from_hub(name: str, tried: list[str]) -> _Found:
         yield name, folder, None
     tried.append("the hub cache holds an incomplete copy" if root else "the hub cache does not hold it")
     try:
-        folder = find_model(hub_download(name))
+        folder = find_model(_hub_download(name))
     except Exception as reason:  # the hub's client raises errors of several libraries; all end up in one message
         tried.append(f"the hub answered {type(reason).__name__}: {' '.join(str(reason).split())[:160].rstrip('.')}")
         return
@@ -331,7 +331,7 @@ def hub_cached(name: str) -> Path | None:
     return None
 
 
-def hub_download(name: str) -> Path:
+def _hub_download(name: str) -> Path:
     """Download the files of a model that one back end reads, PyTorch weights before ONNX ones.
 
     Raises the errors of the hub's client (no connection, no such model, no access, a full disk), and LookupError when

@@ -94,7 +94,7 @@ def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     for kind in QUESTIONS:
         if found := atlas.pooled(change, base, kind):
             few = "" if found.enough else f", fewer than {fewest.COLLECTIONS}: no claim"
-            said.append(f"{WORDS[kind]}: {pooled_text(found)} on {found.collections} collections{few}")
+            said.append(f"{WORDS[kind]}: {_pooled_text(found)} on {found.collections} collections{few}")
     return said
 
 
@@ -108,7 +108,7 @@ def moderators(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     ]
 
 
-def pooled_text(found: Pooled) -> str:
+def _pooled_text(found: Pooled) -> str:
     """`+0.055 [+0.036, +0.074]`."""
     return with_interval(found.effect, found.low, found.high)
 
@@ -134,7 +134,7 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
                 "change": f"`{change}`",
                 "sites": len(found),
                 "questions": int(found["topics"].sum()),
-                "change of nDCG@10": pooled_text(pooled),
+                "change of nDCG@10": _pooled_text(pooled),
                 "better": int(found["better"].sum()),
                 "worse": int(found["worse"].sum()),
                 "helps": f"{pooled.helps} of {len(found)}",
@@ -145,7 +145,7 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.DataFrame:
+def _people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.DataFrame:
     """The effects of changes on real user questions: a row for every site, a column for every change."""
     import pandas as pd
 
@@ -222,7 +222,7 @@ def findings(atlas: Atlas) -> str:
 def proposals(atlas: Atlas) -> str:
     """Return the tables of docs/research/proposals.md: each switch and preset on user questions, pooled and by site."""
     return "\n\n".join(
-        [markdown(people(atlas)), "By site:", markdown(people_by_site(atlas, [*_PROPOSALS, "graph", "community"]))]
+        [markdown(people(atlas)), "By site:", markdown(_people_by_site(atlas, [*_PROPOSALS, "graph", "community"]))]
     )
 
 

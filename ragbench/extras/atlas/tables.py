@@ -35,7 +35,7 @@ COLLECTION_COLUMNS = (
 )
 QUESTIONS = ("people", "authors", "derived")
 """Who wrote the topics: users who asked in public; authors of documents or benchmarks; a rule, from the documents."""
-MODERATORS = ("documents", "median_words", "links_per_document", "code_share", "query_words")
+_MODERATORS = ("documents", "median_words", "links_per_document", "code_share", "query_words")
 _LOGARITHMIC = ("documents", "median_words", "links_per_document")
 _TEXTS = dict.fromkeys(("collection", "base", "change", "questions", "kind", "language"), "str")
 
@@ -129,7 +129,7 @@ class Atlas:
             return []
         properties: dict[str, Sequence[float]] = {
             name: np.log1p(found[name]).tolist() if name in _LOGARITHMIC else found[name].tolist()
-            for name in MODERATORS
+            for name in _MODERATORS
         }
         properties["real user questions"] = (found["questions"] == "people").astype(float).tolist()
         errors = meta.steadied(found["error"].to_numpy(), found["topics"].to_numpy())

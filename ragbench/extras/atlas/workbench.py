@@ -87,7 +87,7 @@ def measure(
             except RagbenchError as error:
                 failed.add(each.name)
                 say(f"warning: collection '{each.name}' is excluded: {error}")
-    return tabulate([each for each in listed if each.name not in failed], words)
+    return _tabulate([each for each in listed if each.name not in failed], words)
 
 
 def _measure(each: Collection, group: str, words: Sequence[str], progress: Progress | None, say: Say) -> None:
@@ -124,7 +124,7 @@ def _finished(settings: Settings, benchmark: Benchmark) -> list[Measurements]:
     return gather.load(gather.runs_of(settings.results, benchmark))
 
 
-def tabulate(listed: Sequence[Collection], words: Sequence[str] = ()) -> Atlas:
+def _tabulate(listed: Sequence[Collection], words: Sequence[str] = ()) -> Atlas:
     """The tables of everything that finished runs have measured on these collections."""
     rows = []
     for each in listed:

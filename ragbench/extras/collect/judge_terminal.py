@@ -13,7 +13,7 @@ from ragbench.extras.collect.judge import ACTS, GRADES, JudgingSession
 if TYPE_CHECKING:
     from rich.console import Console
 
-QUIT = "q"
+_QUIT = "q"
 _END = "\x04"
 _INTERRUPT = "\x03"
 _ESCAPE = b"\x1b"
@@ -38,8 +38,8 @@ def judge_in_terminal(
         try:
             key = read().lower()
         except KeyboardInterrupt:
-            key = QUIT
-        if key in ("", QUIT, _END, _INTERRUPT):
+            key = _QUIT
+        if key in ("", _QUIT, _END, _INTERRUPT):
             break
         unknown = f"'{key}' is not a key here" if key.isprintable() else ""
         say = session.act(key) if key in ACTS else unknown

@@ -18,7 +18,7 @@ from ragbench.benchmark.lines import write_atomically
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.collect.pool import PoolFile, read_pool, to_csv
 
-JUDGE = "judge"
+_JUDGE = "judge"
 """The column that names the model; a pool that has it is not merged."""
 
 PROMPT = """You judge search results of a documentation. Grade how useful the text is to the person who typed the query:
@@ -76,9 +76,9 @@ def grade_pool(
     rows = []
     for number, row in enumerate(pool.rows, start=1):
         found = _GRADE.search(ask(_prompt(row)))
-        rows.append({**row, "grade": found[0] if found else "", JUDGE: model})
+        rows.append({**row, "grade": found[0] if found else "", _JUDGE: model})
         progress("grading", number, len(pool.rows))
-    _write(grades, pool, rows, (JUDGE,))
+    _write(grades, pool, rows, (_JUDGE,))
     _write(sample, pool, [{**row, "grade": "", "note": ""} for row in pool.rows if row["qid"] in sampled], ())
     return ModelGraded(sum(bool(row["grade"]) for row in rows), len(rows), grades, sample, sampled)
 

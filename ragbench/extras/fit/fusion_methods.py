@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Qrels
     from ragbench.index.index import Index
 
-RANX = "ranx"
+_RANX = "ranx"
 _NORMS = ("min-max", "max", "sum", "rank", "zmuv", "borda")
 _OF_SCORES = ("min", "max", "med", "sum", "anz", "mnz")
 _OF_RANKS = ("isr", "log_isr", "bordafuse", "condorcet")
@@ -87,7 +87,7 @@ def compare(
     compared = []
     for number, way in enumerate(ways, start=1):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=RANX)  # numba warns once for each function that it compiles
+            warnings.filterwarnings("ignore", module=_RANX)  # numba warns once for each function that it compiles
             fused = _fuse(whole, way, qrels, folds, configured)
         frame = evaluate({qid: _ordered(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
         rows = frame[frame["measure"] == PRIMARY]
@@ -111,19 +111,19 @@ def _ways_of_stage(configured: Fuse) -> Iterator[Fused]:
 
 def _ways_of_ranx(fitted: bool) -> Iterator[Fused]:
     for method in _OF_RANKS:
-        yield Fused(RANX, method, "", False, "", {})
+        yield Fused(_RANX, method, "", False, "", {})
     for norm in _NORMS:
         for method in _OF_SCORES:
-            yield Fused(RANX, method, norm, False, "", {})
+            yield Fused(_RANX, method, norm, False, "", {})
     for method in _FITTED if fitted else ():
-        yield Fused(RANX, method, "", True, "", {})
+        yield Fused(_RANX, method, "", True, "", {})
     for norm in _NORMS:
         for method in _FITTED_OF_SCORES if fitted else ():
-            yield Fused(RANX, method, norm, True, "", {})
+            yield Fused(_RANX, method, norm, True, "", {})
 
 
 def _fuse(runs: SourceRuns, way: Fused, qrels: Qrels, folds: Sequence[Sequence[str]], configured: Fuse) -> Hits:
-    if way.home != RANX:
+    if way.home != _RANX:
         return _by_stage(runs, _stage(way, configured))
     if not way.fitted:
         return _by_ranx(runs, way, {})

@@ -7,7 +7,7 @@
 
 `url` is anything fsspec opens: a folder, `s3://bucket/prefix`, `memory://`. Neither renaming nor a common clock is
 needed: an archive has a unique name and is valid when `artefact.json` names it. A claim expires when it does not change
-for `EXPIRY_SECONDS` by the clock of a waiting machine. That machine then creates the next claim, which only one can.
+for `_EXPIRY_SECONDS` by the clock of a waiting machine. That machine then creates the next claim, which only one can.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ragbench.models.store import Store
 
 POINTER = "artefact.json"
 _CACHES = "caches"
-EXPIRY_SECONDS = 60.0
+_EXPIRY_SECONDS = 60.0
 
 Say = Callable[[str], None]
 
@@ -45,7 +45,7 @@ class RemoteStore:
 
     url: str
     say: Say = lambda message: None
-    expiry_seconds: float = EXPIRY_SECONDS
+    expiry_seconds: float = _EXPIRY_SECONDS
     _files: Any = field(init=False, repr=False)
     _root: str = field(init=False, repr=False)
     _damaged: set[str] = field(default_factory=set, repr=False)

@@ -27,7 +27,7 @@ from ragbench.models.chat import ChatModel, ChatSpec
 from ragbench.models.store import Store, key_of
 
 _LARGEST_ANSWER = 2**20
-ATTEMPTS = 5
+_ATTEMPTS = 5
 _WAIT_S = 0.5
 """Before the second attempt; doubled each time."""
 
@@ -42,7 +42,7 @@ def attempts(within_s: float = float("inf"), answered: bool = False) -> Retrying
         return isinstance(error, HttpError) and error.again and bool(error.status or not answered)
 
     return Retrying(
-        stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(within_s),
+        stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(within_s),
         wait=wait_random_exponential(multiplier=_WAIT_S, max=20),
         retry=retry_if_exception(may_pass),
     )
@@ -59,7 +59,7 @@ def ask(client: Client, address: str, body: Any, wanted: str) -> tuple[Any, int]
                 answer = client.send("POST", address, body)
                 return answer.json(), attempt.retry_state.attempt_number
     except RetryError as error:
-        raise BoundaryError(f"{error.last_attempt.exception()}, {ATTEMPTS} times") from None
+        raise BoundaryError(f"{error.last_attempt.exception()}, {_ATTEMPTS} times") from None
     except HttpError as error:
         raise BoundaryError(f"{error}: {error.body}" if error.body else str(error)) from None
     except BoundaryError as error:

@@ -25,7 +25,7 @@ from ragbench.boundary.paths import PORTS, split_address
 if TYPE_CHECKING:
     import httpx
 
-MAX_ANSWER = 20_000_000
+_MAX_ANSWER = 20_000_000
 AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed later."""
 
@@ -71,7 +71,7 @@ class Client:
     """
 
     def __init__(
-        self, address: str, headers: Mapping[str, str] | None = None, *, timeout_s: float, max_bytes: int = MAX_ANSWER
+        self, address: str, headers: Mapping[str, str] | None = None, *, timeout_s: float, max_bytes: int = _MAX_ANSWER
     ) -> None:
         self._origin = origin(address)
         self._headers = _checked_headers(headers or {})

@@ -53,7 +53,7 @@ def parts(name: str) -> tuple[str, str, str]:
     return kind, model, address.rstrip("/")
 
 
-def chat_spec(name: str, depth: int = 100) -> ChatSpec:
+def _chat_spec(name: str, depth: int = 100) -> ChatSpec:
     """The language model of a `chat:` name, whose answer may list `depth` numbers."""
     _, model, address = parts(name)
     key = KEY if os.environ.get(KEY) else None
@@ -153,4 +153,4 @@ def of_spec(spec: CrossEncoderSpec) -> EndpointCrossEncoder:
 
 def list_reranker(spec: CrossEncoderSpec, chat: Callable[[ChatSpec], ChatModel] | None) -> ListReranker:
     """The language model that orders passages; `chat` gives language models (None: without a cache)."""
-    return ListReranker(spec.name, (chat or EndpointModel)(chat_spec(spec.name)), spec.max_length)
+    return ListReranker(spec.name, (chat or EndpointModel)(_chat_spec(spec.name)), spec.max_length)

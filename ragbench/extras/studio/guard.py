@@ -20,7 +20,7 @@ from ragbench.extras.ship import admission as guard
 from ragbench.extras.ship.access import Session
 from ragbench.extras.ship.admission import READS, Refusal
 
-MAX_BODY = 65_536
+_MAX_BODY = 65_536
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -42,7 +42,7 @@ class Guard(guard.Guard):
     """
 
     def __init__(self, app: ASGIApp, access: Session) -> None:
-        super().__init__(app, access, MAX_BODY, _SECONDS)
+        super().__init__(app, access, _MAX_BODY, _SECONDS)
         self._session = access
 
     async def admit(self, scope: Scope, headers: Mapping[str, str]) -> str | Response:

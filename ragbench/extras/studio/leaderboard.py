@@ -19,7 +19,7 @@ from ragbench.evidence.t_of_mean import Mean
 from ragbench.extras.studio.runs import ArmId, ListedArm, ListedRun, Runs
 from ragbench.results import measured_data
 
-MOST_JUDGED = 40
+_MOST_JUDGED = 40
 """The most arms that are judged against a base together: verdicts of a larger family are more cautious."""
 
 _AROUND = frozenset({*AROUND, "latency"})
@@ -89,7 +89,7 @@ def rows(
 
 def with_verdicts(found: Sequence[Row], base: ArmId, runs: Runs) -> list[Row]:
     """The rows with verdicts against the base, for the first of them that can have one."""
-    wanted = [row.arm.id for row in found if not row.other and row.arm.id != base][:MOST_JUDGED]
+    wanted = [row.arm.id for row in found if not row.other and row.arm.id != base][:_MOST_JUDGED]
     by_arm = dict(zip(wanted, judge(runs, base, wanted), strict=True)) if wanted else {}
     return [replace(row, judged=by_arm.get(row.arm.id)) for row in found]
 

@@ -42,7 +42,7 @@ def _three_sigma(scores: Scores, least: float) -> Scores:
     return _z(scores, least) / 6 + 0.5
 
 
-NORMS: Mapping[Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
+_NORMS: Mapping[Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
     {"min_max": _min_max, "theoretical": _theoretical, "z": _z, "three_sigma": _three_sigma}
 )
 
@@ -145,7 +145,7 @@ class Fuse(Checked):
     ) -> NDArray[np.float64]:
         """The value of a source for each of `chunks`, which ascend and include all of its hits, shape (n,)."""
         ranking = state.rankings[source]
-        norm = NORMS["three_sigma" if self.method == "dbsf" else self.norms.get(source, self.norm)]
+        norm = _NORMS["three_sigma" if self.method == "dbsf" else self.norms.get(source, self.norm)]
         scores, least = ranking.scores.astype(np.float64), self.least.get(source, 0.0)
         values = norm(scores, least)
         filled = np.full(len(chunks), 0.0 if self.missing == "nothing" else values[-1])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragbench.workbench import Experiment
 
 HUMAN, DERIVED = "human", "derived"
-VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
+_VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
 """The arms of `validate` where none are named."""
 DESCRIPTION = "Show which query types of a collection have too few queries (topics), or generate queries."
 EXAMPLES = """examples:
@@ -47,7 +47,7 @@ or, with the topics of the file after you have read and corrected them: ... data
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The task, its inputs and where to write."""
-    tasks = ", ".join((*TASKS, *RUNNING))
+    tasks = ", ".join((*_TASKS, *RUNNING))
     parser.add_argument("words", nargs="*", metavar="task|key=value", help=f"one of {tasks} (default: show), settings")
     parser.add_argument(
         "--out", metavar="FILE", help="the file to write (topics.jsonl; pool.csv of find-evidence); threads: the folder"
@@ -105,8 +105,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
     task, *arguments.inputs = [word for word in arguments.words if word not in overrides] or ["show"]
-    if task not in (*TASKS, *RUNNING):
-        raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*TASKS, *RUNNING))}")
+    if task not in (*_TASKS, *RUNNING):
+        raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*_TASKS, *RUNNING))}")
     if task == "derive":
         given = {"topics": DERIVED, "topics.limit": arguments.limit, "topics.seed": arguments.seed}
         keys = {key_of(word) for word in overrides}
@@ -116,7 +116,7 @@ def main(arguments: argparse.Namespace) -> int:
     if task in RUNNING:
         return RUNNING[task](overrides, arguments)
     arguments.out = arguments.out or {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
-    return TASKS[task](composition.compose(overrides), arguments)
+    return _TASKS[task](composition.compose(overrides), arguments)
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -413,7 +413,7 @@ def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements
     kept = [word for word in overrides if key_of(word) != "topics"]
     kept = [word for word in kept if topics != "given" or section_of(word) != "topics"]
     with console.progress(quiet) as progress:
-        return _sweep([*kept, f"topics={topics}"], VALIDATED).run(progress)
+        return _sweep([*kept, f"topics={topics}"], _VALIDATED).run(progress)
 
 
 def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
@@ -428,7 +428,7 @@ def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
     return Experiment.sweep(*words)
 
 
-TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
+_TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "show": _show,
     "derive": _derive,
     "from-log": _from_log,

@@ -27,7 +27,7 @@ from ragbench.extras.collect.topics.derive import MadeTopics
 from ragbench.extras.collect.topics.sections_found import Evidence, Passage
 from ragbench.extras.collect.topics.stratify import interleave
 
-DRAFTED = "model"
+_DRAFTED = "model"
 _LEAST_WORDS = 30  # of a section that is asked about
 _SHOWN = 4_000  # characters of a section that the model is shown
 _LIKENESS = 0.7
@@ -45,7 +45,7 @@ Heading: {heading}
 {text}
 
 Question:"""
-CHECK = """Does the text answer the question? Answer "yes" only when somebody who reads nothing but the text can \
+_CHECK = """Does the text answer the question? Answer "yes" only when somebody who reads nothing but the text can \
 answer the whole question; otherwise answer "no". Answer with one word.
 
 Question: {question}
@@ -103,7 +103,7 @@ def draft(
     sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept.items()}
     judged = best_sections(sections)
     listed = [
-        Topic(qids[question], question, "question", group=passage.document.docno, provenance=DRAFTED)
+        Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept.items()
     ]
     sides = split(listed, judged, spec.seed, spec.train)
@@ -122,12 +122,12 @@ def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec
         return [], "word for word from its section"
     if any(place in Finder([asked]) for place in (passage.document.title, passage.heading)):
         return [], "given away by title or heading"
-    if not _says_yes(ask(_prompt(CHECK, passage, question))):
+    if not _says_yes(ask(_prompt(_CHECK, passage, question))):
         return [], "not answered by its section"
     answers = [passage.id]
     near = evidence.find(question, spec.others + 1)
     for other in [each for each in near if each.id != passage.id][: spec.others]:
-        if _says_yes(ask(_prompt(CHECK, other, question))):
+        if _says_yes(ask(_prompt(_CHECK, other, question))):
             answers.append(other.id)
             if len(answers) > spec.answers:
                 return [], "answered by many sections"

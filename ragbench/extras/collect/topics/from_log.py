@@ -26,7 +26,7 @@ from ragbench.extras.collect.search_log import Log, Search, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.clicks import Clicks, rates
 
-LOGGED = "log"
+_LOGGED = "log"
 _PAGE = re.compile(r"(?:/?(?:index|_index|readme))?(?:\.html?)?$", re.IGNORECASE)
 FREQUENT, RARE = "frequent", "rare"
 _GROUPED = 0.7  # share of common words from which two queries stay on one side of the split
@@ -105,7 +105,7 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
     qrels: dict[str, dict[str, int]] = {}
     topics, named, found = [], 0, 0
     for each, group in zip(chosen, _groups([each.text for each in chosen]), strict=True):
-        topic = Topic(_qid(each), each.text, FREQUENT if each.count > 1 else RARE, group=group, provenance=LOGGED)
+        topic = Topic(_qid(each), each.text, FREQUENT if each.count > 1 else RARE, group=group, provenance=_LOGGED)
         topics.append(topic)
         relevant = each.clicks.relevant(spec.least_clicks)
         docnos = [docno for name in relevant if (docno := docno_of(name)) is not None]

@@ -18,7 +18,7 @@ from ragbench.benchmark.benchmark import Benchmark, Topic
 
 Kind = Literal["typos", "case", "keywords", "word_order", "quotes", "drop"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-PERTURBED = "perturbed"
+_PERTURBED = "perturbed"
 SEPARATOR = "~"
 """Between the qid of a topic and the kind of its variant."""
 
@@ -48,7 +48,7 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
             text=text,
             hypothesis=None,
             salient_terms="",
-            provenance=PERTURBED,
+            provenance=_PERTURBED,
             group=_group(topic),
         )
         for topic in benchmark.topics

@@ -300,14 +300,14 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
     return ThreadTopics(tuple(topics), qrels, sources, dict(dropped))
 
 
-REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
+_REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
 
 
 def review_sheet(made: ThreadTopics) -> str:
     """A CSV to go through: put `no` into `keep` to drop a topic, shorten `text`; `relevant` are documents, by `;`."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(REVIEW)
+    writer.writerow(_REVIEW)
     for topic in made.topics:
         relevant = ";".join(made.document_qrels[topic.qid])
         writer.writerow(["yes", topic.qid, topic.text, topic.type, relevant, made.threads[topic.qid].title])
@@ -320,9 +320,9 @@ def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int
         rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"))))
     except (OSError, UnicodeDecodeError) as error:
         raise BenchmarkError(f"{file} cannot be read ({error}): name the review.csv of topics threads") from None
-    if not rows or not set(REVIEW[:5]) <= set(rows[0]):
+    if not rows or not set(_REVIEW[:5]) <= set(rows[0]):
         raise BenchmarkError(
-            f"{file} must have the columns {', '.join(REVIEW[:5])}: name the review.csv of topics threads"
+            f"{file} must have the columns {', '.join(_REVIEW[:5])}: name the review.csv of topics threads"
         )
     topics, qrels = [], {}
     for line, row in enumerate(rows, start=2):

@@ -47,9 +47,9 @@ from ragbench.extras.fit.tuning.space import START, Value, Values, configured_va
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 from ragbench.results.store import readable
 
-JOURNAL = "journal.log"
+_JOURNAL = "journal.log"
 ALL = "all"
-REPEATS = 3
+_REPEATS = 3
 """How many times all folds are drawn where they give the verdict."""
 PRESET = -1
 """The trial number of the configured values if they lie outside the space, so that no trial has them."""
@@ -69,7 +69,7 @@ def tune(
     Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed next to the preset.
     """
     spec = base.tune
-    repeats = spec.repeats or (1 if held_out_topics else REPEATS)
+    repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
     rules = _rules(base, compose, held_out_topics, say)
     names = [each.measure for each in rules.objectives if each.measure is not None]
     builder = ArmBuilder.of(base, train, progress, say)
@@ -85,7 +85,7 @@ def tune(
         rules = replace(rules, cost=_cost(folder, values, preset, progress))
     held = [each for repeat in range(repeats) for each in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, held)
-    journal = Path(spec.storage) if spec.storage else folder / JOURNAL
+    journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
     studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
     share_caches(builder.store, builder.models)
     trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}

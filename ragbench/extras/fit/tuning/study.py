@@ -188,13 +188,13 @@ def optimise(
     import optuna
 
     left = list(begun)
-    study.pruner = make_pruner()
+    study.pruner = _make_pruner()
     while (done := len(trials_in(study, "COMPLETE", "PRUNED"))) < search.trials:
         if report is not None:
             report(done)
         with quiet():
             seed = rules.seed + _PROCESS_STRIDE * process + done
-            study.sampler = make_sampler(rules.sampler, seed)
+            study.sampler = _make_sampler(rules.sampler, seed)
             trial = _drawn(study, left.pop(0), rules, seed) if left else study.ask()
             tried = suggest(rules.parameters, trial)
         if _is_pruned(trial, search, rules, values, tried):
@@ -221,7 +221,7 @@ def _drawn(study: optuna.Study, begun: optuna.trial.FrozenTrial, rules: Rules, s
     import optuna
 
     if begun.params and "fixed_params" not in begun.system_attrs:
-        twin = optuna.create_study(directions=study.directions, sampler=make_sampler(rules.sampler, seed))
+        twin = optuna.create_study(directions=study.directions, sampler=_make_sampler(rules.sampler, seed))
         twin.add_trials(trials_in(study, "COMPLETE", "PRUNED"))
         whole = twin.ask()
         suggest(rules.parameters, whole)
@@ -246,7 +246,7 @@ def _is_pruned(trial: optuna.Trial, search: Search, rules: Rules, values: Traini
     return False
 
 
-def make_pruner() -> optuna.pruners.BasePruner:
+def _make_pruner() -> optuna.pruners.BasePruner:
     """Successive halving as trials come (Li et al., ASHA, MLSys 2020), here by thirds.
 
     A trial continues after a part of the topics when its value there is among the best third of finished trials. Unlike
@@ -315,7 +315,7 @@ def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenT
     return lambda trial: -objective.sign * float(trial.values[place])
 
 
-def make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
+def _make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
     """A sampler by its name in `tune.sampler`."""
     from optuna import samplers
 

@@ -47,12 +47,12 @@ class Asker:
                 if attempt > self.retries or not failure.again:
                     times = "once" if attempt == 1 else f"{attempt} times"
                     raise LiveError(f"{self.name} did not answer '{query[:60]}', asked {times}: {failure}") from None
-                pause = min(MOST_PAUSE_S, max(failure.after_s, 0.2 * 2 ** (attempt - 1)))
+                pause = min(_MOST_PAUSE_S, max(failure.after_s, 0.2 * 2 ** (attempt - 1)))
                 self._free_at = max(self._free_at, time.monotonic() + pause)
         raise AssertionError("unreachable")
 
 
-MOST_PAUSE_S = 30.0
+_MOST_PAUSE_S = 30.0
 """The longest wait before another attempt, even if the search asks for more."""
 
 

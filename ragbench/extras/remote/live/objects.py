@@ -165,7 +165,7 @@ def hold(name: str, target: Any) -> PythonRetriever:
 
 def of_object(name: str, value: Any) -> PythonRetriever | None:
     """A retriever as it is, an object that can be asked as one under this name; None for anything else."""
-    if not is_retriever(value):
+    if not _is_retriever(value):
         return None
     return value if isinstance(value, PythonRetriever) else hold(name, value)
 
@@ -181,7 +181,7 @@ def find(name: str, number: int) -> PythonRetriever:
     return found
 
 
-def is_retriever(value: Any) -> bool:
+def _is_retriever(value: Any) -> bool:
     """Whether a value can be asked for hits."""
     return isinstance(value, PythonRetriever) or _method(value) is not None
 
