@@ -345,7 +345,7 @@ class ChunkTable:
         ]
 
     def section_spans(self, docno: str, anchor: str) -> list[tuple[int, int]]:
-        """Start and end of the section with an anchor in its document's text; empty if there is no such section."""
+        """Start and end of the section with an anchor in its document's text; empty if it has none."""
         row = self.document_number.get(docno)
         if row is None or anchor not in (anchors := self.document_value("anchors", row)):
             return []

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class ModelJudged:
     """`agreement` of model and annotators, with intervals of the quadratic kappa and of the share of equal grades.
 
-    `effects`: a row for every arm but the first: arm, effect, low, high (prediction-powered), weight, `persons`,
-    `persons_low`, `persons_high` (their topics alone), model (its grades alone), n, n_model.
+    `effects`: a row for every arm but the first: arm, effect, low, high (prediction-powered), weight, `annotators`,
+    `annotators_low`, `annotators_high` (their topics alone), model (its grades alone), n, n_model.
     """
 
     agreement: Agreement
@@ -54,20 +54,20 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     grades of other topics, and for a sample with ungraded pairs."""
     import pandas as pd
 
-    by_model, by_persons = grades_of(model), grades_of(sample)
+    by_model, by_annotators = grades_of(model), grades_of(sample)
     ungraded = sum(not row["grade"].strip() for row in read_pool(sample).rows)
-    if ungraded or not by_persons:
+    if ungraded or not by_annotators:
         raise ResultsError(f"{sample} has {ungraded} pairs without a grade: grade them with ragbench judge {sample}")
-    qids = sorted(set(by_model) | set(by_persons))
+    qids = sorted(set(by_model) | set(by_annotators))
     known = {topic.qid for topic in benchmark.topics}
     if unknown := [qid for qid in qids if qid not in known]:
         raise ResultsError(f"{model} grades topic {unknown[0]}, which '{benchmark.name}' does not have: name its run")
     policy = Policy.of(results.config(results.arms[0]))
     runs = {arm: results.run(arm) for arm in results.arms}
-    sampled = [qid for qid in qids if qid in by_persons]
-    others = [qid for qid in qids if qid not in by_persons]
+    sampled = [qid for qid in qids if qid in by_annotators]
+    others = [qid for qid in qids if qid not in by_annotators]
     machine = _values(runs, _add_grades(benchmark, by_model, qids), policy.measure)
-    person = _values(runs, _add_grades(benchmark, by_persons, sampled), policy.measure)
+    person = _values(runs, _add_grades(benchmark, by_annotators, sampled), policy.measure)
     base, *rest = results.arms
     rows = []
     for arm in rest:
@@ -77,7 +77,7 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
             _differences(machine, arm, base, others),
             policy.statistics.confidence,
         )
-        alone = (corrected.persons, corrected.persons_low, corrected.persons_high, corrected.model)
+        alone = (corrected.annotators, corrected.annotators_low, corrected.annotators_high, corrected.model)
         rows.append(
             (
                 arm,
@@ -90,23 +90,23 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
                 corrected.n_model,
             )
         )
-    agreed = agreement(by_persons, by_model)
+    agreed = agreement(by_annotators, by_model)
     names = [
         "arm",
         "effect",
         "low",
         "high",
         "weight",
-        "persons",
-        "persons_low",
-        "persons_high",
+        "annotators",
+        "annotators_low",
+        "annotators_high",
         "model",
         "n",
         "n_model",
     ]
     return ModelJudged(
         agreed,
-        kappa_interval(by_persons, by_model, policy.seed),
+        kappa_interval(by_annotators, by_model, policy.seed),
         wilson(round(agreed.same * agreed.n_pairs), agreed.n_pairs),
         pd.DataFrame(rows, columns=names),
     )

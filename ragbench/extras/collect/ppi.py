@@ -20,33 +20,33 @@ from ragbench.evidence.statistics import TIE
 
 @dataclass(frozen=True)
 class PoweredMean:
-    """A mean with its interval. `weight` (0 to 1): of the model. `persons` and `model`: the means of each alone.
+    """A mean with its interval. `weight` (0 to 1): of the model. `annotators` and `model`: the means of each alone.
 
-    `persons_low` and `persons_high` bound the mean of the annotators' `n` topics; the model judged `n_model` others.
+    `annotators_low` and `annotators_high` bound the mean of their `n` topics; the model judged `n_model` others.
     """
 
     mean: float
     low: float
     high: float
     weight: float
-    persons: float
-    persons_low: float
-    persons_high: float
+    annotators: float
+    annotators_low: float
+    annotators_high: float
     model: float
     n: int
     n_model: int
 
 
 def prediction_powered_mean(
-    persons: ArrayLike, model: ArrayLike, elsewhere: ArrayLike, confidence: float = 0.95
+    annotators: ArrayLike, model: ArrayLike, elsewhere: ArrayLike, confidence: float = 0.95
 ) -> PoweredMean:
-    """The mean over topics: `persons` and `model` (n,) for topics that both judged, `elsewhere` for the model's others.
+    """The mean over topics: `annotators` and `model` (n,) for topics that both judged, `elsewhere` for others.
 
     Raises ResultsError for fewer than `fewest.GRADED` topics judged by annotators.
     """
     from scipy.special import stdtrit
 
-    gold, same, rest = (np.asarray(values, dtype=np.float64) for values in (persons, model, elsewhere))
+    gold, same, rest = (np.asarray(values, dtype=np.float64) for values in (annotators, model, elsewhere))
     n, more = len(gold), len(rest)
     if n < fewest.GRADED:
         raise ResultsError(

@@ -86,23 +86,23 @@ class Validity:
         ]
 
 
-def validate(persons: Arms, other: Arms) -> Validity:
+def validate(human: Arms, other: Arms) -> Validity:
     """Compare the conclusions of two sets of topics about the arms they share, by the policy of the human-written set.
 
     Raises ResultsError for fewer than `fewest.SHARED` shared arms.
     """
-    names = [arm for arm in persons.arms if arm in other.arms]
+    names = [arm for arm in human.arms if arm in other.arms]
     if len(names) < fewest.SHARED:
         raise ResultsError(
             f"the two runs share {len(names)} arms by name, and {fewest.SHARED} are needed: "
             "run the same arms on both topics"
         )
     sides = [
-        Arms({name: replace(each.arms[name], levels=_documents(each, name)) for name in names}, persons.policy)
-        for each in (persons, other)
+        Arms({name: replace(each.arms[name], levels=_documents(each, name)) for name in names}, human.policy)
+        for each in (human, other)
     ]
     values = [_matrix(side) for side in sides]
-    seed, confidence = persons.policy.seed, persons.policy.statistics.confidence
+    seed, confidence = human.policy.seed, human.policy.statistics.confidence
     means = [each.mean(axis=1) for each in values]
     first, second = (_resampled_means(each, seed + place) for place, each in enumerate(values))
     again = _resampled_means(values[0], seed + 2, values[1].shape[1])
@@ -120,7 +120,7 @@ def validate(persons: Arms, other: Arms) -> Validity:
     gap = drawn[1] - drawn[0]
     return Validity(
         (values[0].shape[1], values[1].shape[1]),
-        persons.policy.measure,
+        human.policy.measure,
         confidence,
         names[0],
         interval(float(_tau(means[0][:, None], means[1][:, None])[0]), _tau(first, second)),

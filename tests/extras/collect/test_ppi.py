@@ -15,16 +15,16 @@ def test_a_model_that_is_always_right_counts_as_more_topics() -> None:
     assert found.weight == pytest.approx(ours / (ours + others))
     assert found.mean == pytest.approx(gold.mean() + found.weight * (rest.mean() - gold.mean()))
     # Both variances together: 1 / (1 / ours + 1 / others).
-    assert ((found.high - found.low) / (found.persons_high - found.persons_low)) ** 2 == pytest.approx(
+    assert ((found.high - found.low) / (found.annotators_high - found.annotators_low)) ** 2 == pytest.approx(
         others / (ours + others)
     )
-    assert found.high - found.low < 0.7 * (found.persons_high - found.persons_low)
+    assert found.high - found.low < 0.7 * (found.annotators_high - found.annotators_low)
 
 
 def test_a_model_that_says_nothing_changes_nothing() -> None:
     gold = np.linspace(-0.2, 0.4, 12)
     constant = prediction_powered_mean(gold, np.full(12, 0.3), np.full(50, 0.3))
-    assert constant.weight == 0 and (constant.mean, constant.low) == (constant.persons, constant.persons_low)
+    assert constant.weight == 0 and (constant.mean, constant.low) == (constant.annotators, constant.annotators_low)
     against = prediction_powered_mean(gold, -gold, -gold)
     assert against.weight == 0 and against.mean == pytest.approx(gold.mean())
     alone = prediction_powered_mean(gold, gold, [])
@@ -41,6 +41,6 @@ def test_intervals_hold_the_truth_though_the_model_is_off() -> None:
     assert 0.91 < held / 400 < 0.98
 
 
-def test_few_topics_of_persons_are_refused() -> None:
+def test_few_topics_of_annotators_are_refused() -> None:
     with pytest.raises(ResultsError, match="people judged 9 topics, and a model's grades count only next to 10"):
         prediction_powered_mean(np.zeros(9), np.zeros(9), np.zeros(50))

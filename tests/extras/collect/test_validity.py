@@ -30,9 +30,9 @@ def arms(policy: Policy, seed: int, n: int = 60, **means: float) -> Arms:
 
 
 def test_one_swapped_pair_of_six(policy: Policy) -> None:
-    persons = arms(policy, 1, a=0.5, b=0.6, c=0.3, d=0.2, only_here=0.1)
+    human = arms(policy, 1, a=0.5, b=0.6, c=0.3, d=0.2, only_here=0.1)
     other = arms(policy, 2, n=40, a=0.6, b=0.8, c=0.2, d=0.3)
-    found = validate(persons, other)
+    found = validate(human, other)
     assert found.topics == (60, 40) and found.base == "a"
     assert found.tau.value == pytest.approx(4 / 6)  # 5 pairs in one order, 1 in the other
     assert found.same_sign.value == pytest.approx(5 / 6)
@@ -51,12 +51,12 @@ def test_one_swapped_pair_of_six(policy: Policy) -> None:
 
 
 def test_the_same_set_agrees_with_itself_as_far_as_its_size_allows(policy: Policy) -> None:
-    persons = arms(policy, 1, a=0.5, b=0.51, c=0.52)
-    found = validate(persons, persons)
+    human = arms(policy, 1, a=0.5, b=0.51, c=0.52)
+    found = validate(human, human)
     assert found.tau.value == found.same_sign.value == 1
     assert found.ceiling.value < 0.9 and found.tau.low < 1
     assert found.sure_other == 0 and found.bias.value == 0
-    again = validate(persons, persons)
+    again = validate(human, human)
     assert (again.tau, again.ceiling, again.bias) == (found.tau, found.ceiling, found.bias)
 
 
