@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 FOUND = "found"
 NEVER = "never retrieved"
-FUSED_OUT = "fused out"
-BURIED = "never near the top"
+FUSED_OUT = "lost in fusion"
+BURIED = "ranked too low"
 
 _Ranks = Mapping[int, int]
 """The rank of each chunk in a ranking, from 1; of each document's row where documents are judged."""
@@ -42,9 +42,9 @@ def diagnose(
     """One row for every relevant section of every query, for every relevant document with `by_document`.
 
     `section` is its id, or the docno; documents are ranked by their best chunk. `outcome` says what happened to it and
-    `stage` at which stage: `found` among the first `cutoff` hits; `never retrieved` by any source; `fused out`: below
-    the cut-off after fusion although a source had it above; `never near the top`; `dropped` by a filter, deduplication
-    or limit; `ranked down` by a later stage. Ranks count from 1; 0 means absent.
+    `stage` at which stage: `found` among the first `cutoff` hits; `never retrieved` by any source; `lost in fusion`:
+    below the cut-off after fusion although a source had it above; `ranked too low` by each source; `dropped` by a
+    filter, deduplication or limit; `ranked down` by a later stage. Ranks count from 1; 0 means absent.
     """
     members = {docno: [row] for docno, row in table.document_number.items()} if by_document else _in_sections(table)
     rows = []

@@ -52,7 +52,8 @@ def show(checks: Iterable[Check], as_json: bool) -> int:
     for check in checks:
         done.append(check)
         if not as_json:
-            said = check.said if check.outcome != "not checked" else f"not checked: {check.said}"
+            unchecked = check.outcome == "not checked" and not check.undecided
+            said = f"not checked: {check.said}" if unchecked else check.said
             screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), said))
     failed = any(check.outcome == "fails" for check in done)
     undecided = any(check.undecided for check in done)

@@ -43,8 +43,8 @@ def fate(section: str, cutoff: int = 2, **stages: tuple[int, ...]) -> tuple:
         ("s5", {"dense": (1, 2), "fuse": (2, 1)}, ("never retrieved", "retrieval", 0, "", 0)),
         ("s11", {"dense": (1, 2), "fuse": (2, 1)}, ("never retrieved", "retrieval", 0, "", 0)),
         # above the cut-off in a source, below it after fusion
-        ("s1", {"dense": (1,), "lexical": (2, 3), "fuse": (2, 3, 1)}, ("fused out", "fuse", 3, "dense", 1)),
-        ("s3", {"dense": (1, 2, 3), "fuse": (1, 2, 3)}, ("never near the top", "retrieval", 3, "dense", 3)),
+        ("s1", {"dense": (1,), "lexical": (2, 3), "fuse": (2, 3, 1)}, ("lost in fusion", "fuse", 3, "dense", 1)),
+        ("s3", {"dense": (1, 2, 3), "fuse": (1, 2, 3)}, ("ranked too low", "retrieval", 3, "dense", 3)),
         ("s2", {"dense": (1, 2), "fuse": (1, 2), "p10": (1,), "cut": (1,)}, ("dropped", "p10", 0, "dense", 2)),
         ("s1", {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p6": (2, 3, 1)}, ("ranked down", "p6", 3, "dense", 1)),
         # down, up and down again: the last stage that took it below is named

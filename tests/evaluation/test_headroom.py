@@ -50,7 +50,9 @@ def test_the_parts_add_up_to_a_perfect_order() -> None:
 def test_a_topic_is_lost_where_its_best_document_is() -> None:
     found = outcome(dense=[5, 6], lexical=[7], final=[5, 6])
     frame = headroom(found, TABLE, {"q": {"d7": 1, "d70": 1}})
-    assert lost_topics(frame)[["outcome", "stage", "topics", "share"]].values.tolist() == [["fused out", "fuse", 1, 1]]
+    assert lost_topics(frame)[["outcome", "stage", "topics", "share"]].values.tolist() == [
+        ["lost in fusion", "fuse", 1, 1]
+    ]
 
 
 def test_topics_without_a_relevant_document_take_no_part() -> None:

@@ -93,7 +93,7 @@ def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     said = []
     for kind in QUESTIONS:
         if found := atlas.pooled(change, base, kind):
-            few = "" if found.enough else f", fewer than {fewest.COLLECTIONS}: no claim"
+            few = "" if found.enough else f", fewer than {fewest.COLLECTIONS}: no conclusion"
             said.append(f"{WORDS[kind]}: {_pooled_text(found)} on {found.collections} collections{few}")
     return said
 

@@ -68,7 +68,9 @@ class Completeness:
                 if each.low < 1
                 else "more are already judged, so none are known to be missing"
             )
-            said.append(f"{each.method}{of}: at least {each.relevant:.0f} relevant for such systems; {shown}")
+            said.append(
+                f"{each.method}{of}: such systems would return about {each.relevant:.0f} relevant ones; {shown}"
+            )
         return said
 
 

@@ -175,12 +175,11 @@ def _fate(row: Mapping[str, Any]) -> Fate:
     source, at = str(row["best_source"]), int(row["best_source_rank"])
     remedies = {
         FOUND: "",
-        NEVER: "No source returns it. A source must reach deeper, or match it in another way (other fields or model, "
+        NEVER: "No retriever returns it: increase the depth, or match it in another way (other fields or model, "
         "expanded queries).",
-        FUSED_OUT: f"Source {source} has it at rank {at}: give {source} more weight in fusion, or re-rank what is "
-        "fused.",
-        BURIED: f"Source {source} has it at rank {at} at best: that source must rank it higher, or a re-ranker reach "
-        f"rank {at}.",
+        FUSED_OUT: f"Retriever {source} ranks it at {at}: give {source} more weight in fusion, or re-rank the fused "
+        "results.",
+        BURIED: f"Retriever {source} ranks it at {at} at best: improve that retriever, or re-rank down to rank {at}.",
         "dropped": f"Stage {stage} removes it: loosen {stage} or remove it.",
         "ranked down": f"Stage {stage} moves it out of the first ten: weaken {stage} or remove it.",
     }

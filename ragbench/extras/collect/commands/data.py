@@ -282,5 +282,8 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json(table.to_dict(orient="records"))
     else:
+        table = table.rename(
+            columns={"other": "compared with", "n": "queries", "sd of differences": "SD of differences"}
+        )
         console.print_table(table, "Minimum detectable difference at 80% power, alpha 5%, two-sided")
     return 0

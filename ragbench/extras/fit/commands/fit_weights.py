@@ -68,12 +68,11 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     print(f"nDCG@10 on {len(states)} training queries: {learned.before.mean():.4f} with the configured weights,")
-    print(
-        f"{learned.after.mean():.4f} with the best of {arguments.draws} mixtures (chosen on these queries: too good);"
-    )
+    best = f"{learned.after.mean():.4f} with the best of {arguments.draws} weights"
+    print(f"{best} (optimistic, because chosen on these queries);")
     print(
         f"on held-out queries the gain is {held_out.difference:+.4f} "
-        f"(95% interval {interval(held_out.ci_low, held_out.ci_high, 4)})."
+        f"(95% CI {interval(held_out.ci_low, held_out.ci_high, 4)})."
     )
     print(f"use them with: {overrides}")
     return 0
