@@ -475,7 +475,9 @@ class Campaign:
             os.environ.pop(name, None)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.chdir(root)
-        self.shim.watch(told / "journal", [root, told, self.folder / "whole-run" / "cache"])  # that a run names
+        # Also changed: the cache that a run names, and the folder of ir_datasets, which its loader names.
+        more = self.folder / "whole-run" / "cache", self.folder / "home" / ".ir_datasets"
+        self.shim.watch(told / "journal", [root, told, *more])
         self.shim.arm(root, at, error, always)
 
     def _ended(self, call: tuple[int, Path], typed: str = "") -> Done:
