@@ -94,6 +94,16 @@ class Golden:
     scores: tuple[float, ...] = ()
     outputs: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError for values of other types, which a file may contain."""
+        query = self.query
+        texts = (query.qid, query.text, query.hypothesis or "", query.kind or "", *query.salient_terms, *self.ids)
+        whole = all(isinstance(each, str) for each in (*texts, *self.outputs, *self.outputs.values()))
+        numbers = all(isinstance(each, (int, float)) for each in self.scores)
+        if not whole or not numbers or (self.scores and len(self.ids) != len(self.scores)):
+            raise TypeError("not a golden query")
+        self.arrays()
+
     def arrays(self) -> dict[bytes, bytes]:
         """The outputs as bytes of float32. Raises ValueError for text that is not such bytes."""
         found = {bytes.fromhex(key): base64.b64decode(value) for key, value in self.outputs.items()}
@@ -264,9 +274,6 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
             raise BundleError(f"{folder / name} is missing or has changed since the export: export the bundle again")
 
 
-_RESOURCES = (MemoryError, RuntimeError, OSError)
-
-
 @contextmanager
 def reading(folder: Path | str) -> Iterator[None]:
     """Raise BundleError for content that cannot be read, although its digests may fit."""
@@ -274,8 +281,8 @@ def reading(folder: Path | str) -> Iterator[None]:
         yield
     except (RagbenchError, TimeoutError):
         raise
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, *_RESOURCES) as error:
-        if getattr(error, "errno", None) is not None:
+    except Exception as error:  # NumPy, Arrow, zip files and struct have classes of their own
+        if isinstance(error, OSError) and error.errno is not None:
             raise  # of the system; those of Arrow have no number
         kind = type(error).__name__
         raise BundleError(f"{folder} cannot be read ({kind}): export the bundle again") from error

@@ -342,10 +342,20 @@ def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
     assert said in capsys.readouterr().err
 
 
-def test_damaged_golden_queries(copied: Path) -> None:
-    rewrite(copied, bundle.GOLDEN, json.dumps({"qid": "1"}))
-    with pytest.raises(BundleError, match=r"golden\.jsonl cannot be read"):
+def test_an_array_with_a_damaged_header_is_one_sentence(copied: Path) -> None:
+    (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
+    rewrite_part(vectors, vectors.read_bytes().replace(b"}", b"{", 1))
+    with pytest.raises(BundleError, match=r"cannot be read \(\w+Error\): export the bundle again"):
         ragbench.load(copied)
+
+
+def test_damaged_golden_queries(copied: Path) -> None:
+    whole = json.loads((copied / bundle.GOLDEN).read_text().splitlines()[0])
+    wrong = {"ids": [None], "scores": ["x"], "text": 5, "outputs": {"a": []}, "hypothesis": ["x"]}
+    for row in ({"qid": "1"}, *({**whole, key: value} for key, value in wrong.items())):
+        rewrite(copied, bundle.GOLDEN, json.dumps(row))
+        with pytest.raises(BundleError, match=r"golden\.jsonl cannot be read"):
+            ragbench.load(copied)
 
 
 def test_nothing_is_rebuilt_in_a_sealed_bundle(copied: Path) -> None:

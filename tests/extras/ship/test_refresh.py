@@ -119,7 +119,7 @@ def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -
     checks = {check.part.split(" ")[0]: check for check in verify(copied, corpus=notes, latency=False)}
     assert {check.outcome for part, check in checks.items() if part != "latency"} == {"passes"}
     assert checks["drift"].said.startswith("generation 1: ")
-    refreshed = "20 documents are those of generation 1: 1 added, 0 changed, 0 deleted since the measurement"
+    refreshed = "20 documents, of generation 1: 1 added, 0 changed, 0 deleted since the measurement"
     assert checks["documents"].said == refreshed
 
 
