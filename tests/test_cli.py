@@ -58,7 +58,7 @@ def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) ->
         (["encoders"], "did you mean compare encoders?"),
         (["fit"], "takes one of adapter, calibration, weights, ranker as its first word, got none"),
         (["fit", "everything"], "got everything"),
-        (["init", "notes", " "], "ragbench init takes no ''"),
+        (["init", "notes", " "], "ragbench init does not accept ''"),
     ],
 )
 def test_a_word_that_is_nearly_a_command(typed: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
