@@ -80,6 +80,11 @@ def test_a_pipe_gets_whole_sentences_and_no_blanks_at_the_ends_of_lines(capsys: 
     console.print_table(pd.DataFrame({"arm": ["a", "bb"], "text": ["short", words]}), words)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == words and lines[1].startswith("┏") and max(map(len, lines[1:])) < 200
+    numbers = {f"oracle {depth}": [0.5] for depth in range(9)}
+    console.print_table(pd.DataFrame({"arm": ["a"], **numbers}), in_pipe=console.SCREEN)
+    console.print_text(words, in_pipe=console.SCREEN)
+    narrow = capsys.readouterr().out
+    assert max(map(len, narrow.splitlines())) <= 80 and narrow.count("oracle") == 9 and narrow.count("arm") == 2
     assert cli.main(["list", "experiments"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) > 10 and not [line for line in listed if line != line.rstrip()]

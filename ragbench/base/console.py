@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+SCREEN = 80
+"""Columns of the screens that fit everywhere."""
+_PIPE = 240
+"""Columns for a pipe, which has none: the room that tables need."""
+
+
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """The configuration overrides that most commands take."""
     parser.add_argument(
@@ -177,40 +183,46 @@ def _strict(value: Any) -> Any:
     return [_strict(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def print_table(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None) -> None:
+def print_table(
+    frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None, in_pipe: int = _PIPE
+) -> None:
     """A data frame on standard output; numbers to the right, with four decimals unless `formats` says otherwise.
 
-    Columns that do not fit the terminal stand in further tables below, each of which begins with the first column.
+    Columns that do not fit the terminal, or `in_pipe` characters of a pipe, stand in further tables below, each of
+    which begins with the first column.
     """
     if title:
         print_text(title)
-    names, width = list(frame.columns), _width()
+    names, width = list(frame.columns), _width(in_pipe)
     while names:
         fits = _columns_that_fit(width, frame, names, formats)
-        render(_table(frame, names[:fits], formats, width))
+        render(_table(frame, names[:fits], formats, width), in_pipe)
         names = [names[0], *names[fits:]] if fits < len(names) else []
 
 
-def print_text(*sentences: str) -> None:
-    """Print sentences on standard output; a terminal gets lines that are broken between words only."""
+def print_text(*sentences: str, in_pipe: int = sys.maxsize) -> None:
+    """Print sentences on standard output; lines that are too long for the terminal are broken between words only.
+
+    In a pipe, lines have at most `in_pipe` characters; by default each sentence is one line.
+    """
     for sentence in sentences:
-        whole = len(sentence) <= _width() or not sys.stdout.isatty()
-        print(sentence if whole else textwrap.fill(sentence, _width(), break_long_words=False, break_on_hyphens=False))
+        whole = len(sentence) <= (width := _width(in_pipe))
+        print(sentence if whole else textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False))
 
 
-def render(table: Table) -> None:
+def render(table: Table, in_pipe: int = _PIPE) -> None:
     """Print a table on standard output, in lines without blanks at their ends."""
     from rich.console import Console
 
-    screen = Console(width=_width())
+    screen = Console(width=_width(in_pipe))
     with screen.capture() as captured:
         screen.print(table)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def _width() -> int:
-    """Return the columns of the terminal; a pipe has none and gets the room that tables need."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 240
+def _width(in_pipe: int = _PIPE) -> int:
+    """Return the columns of the terminal, or those for a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else in_pipe
 
 
 def _columns_that_fit(width: int, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None) -> int:

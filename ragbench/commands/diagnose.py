@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
             console.print_json(fates.to_dict(orient="records"))
             return 0
         shown = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
-        console.print_table(shown, f"Query {arguments.query}")
+        console.print_table(shown, f"Query {arguments.query}", in_pipe=console.SCREEN)
     elif arguments.json:
         kinds = {"fates": fates, "headroom": headroom.summary(room), "lost topics": headroom.lost_topics(room)}
         kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
@@ -73,8 +73,8 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
-        console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"})
-        console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms))
+        console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
+        console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
     if len(room):
         tables.show_headroom(room)
     tables.show_contexts(loaded, tokens)

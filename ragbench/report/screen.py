@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import fewest
+from ragbench.base.console import SCREEN
 from ragbench.base.numbers import counted, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation.intervals import p95_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-WIDTH = 80
 _SHOWN = 4
 _LABEL = 10
 """Characters of the name of a row for two arms."""
@@ -39,7 +39,7 @@ def show(results: Measurements) -> None:
 
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console = Console(width=None if sys.stdout.isatty() else SCREEN)
     lines = pair(results)
     if not lines:
         console.print(table(results))
@@ -96,7 +96,7 @@ def _recalls(results: Measurements) -> list[str]:
 def _labelled(name: str, text: str) -> list[str]:
     indent = " " * _LABEL
     return textwrap.wrap(
-        f"{name:<{_LABEL}}{text}", WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        f"{name:<{_LABEL}}{text}", SCREEN, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -189,7 +189,7 @@ def below(results: Measurements) -> list[str]:
 
 
 def _wrapped(sentence: str) -> list[str]:
-    return textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(sentence, SCREEN, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def expected_lines(results: Measurements) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base.console import columns, latex, markdown, print_table, print_text
+from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.numbers import interval, with_interval
 from ragbench.config.catalogue import label
@@ -85,15 +85,16 @@ def show_headroom(room: pd.DataFrame) -> None:
     """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
     summary = headroom.summary(room)[headroom.table_columns(room)].rename(columns=_HEADROOM_TITLES)
     summary.columns = [str(name).replace("oracle_", "oracle top ").replace(":", " ") for name in summary.columns]
-    print_table(summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"})
+    print_table(summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"}, SCREEN)
     lost = headroom.lost_topics(room)
     if len(lost):
         print_table(
             lost.rename(columns=_HEADROOM_TITLES),
             "Queries without a relevant document among the first 10",
             {"share": ".1%"},
+            SCREEN,
         )
-    print_text(*headroom.sentences(room))
+    print_text(*headroom.sentences(room), in_pipe=SCREEN)
 
 
 def _with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:

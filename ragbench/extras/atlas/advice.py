@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import fewest
+from ragbench.base.console import SCREEN
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.loaders import MEMORY
 from ragbench.evaluation import diagnosis, headroom
 from ragbench.evidence import arms
 from ragbench.report import evidence
-from ragbench.report.screen import WIDTH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -259,15 +259,15 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
     """One screen: where the arm stands, and the levers with their commands."""
     frame = evidence.headroom(results)
     stands = headroom.sentences(frame[frame["arm"] == arm])
-    said = [*(line for each in stands for line in textwrap.wrap(each, WIDTH)), ""]
+    said = [*(line for each in stands for line in textwrap.wrap(each, SCREEN)), ""]
     if not levers:
         return [*said, "No suggestion: every change could gain at most 0.02 nDCG@10."]
     if results.config(arm)["data"]["loader"] == MEMORY:
         saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
         sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."
-        said += [*textwrap.wrap(sentence, WIDTH), ""]
+        said += [*textwrap.wrap(sentence, SCREEN), ""]
     for number, lever in enumerate(levers, start=1):
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
-        said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", WIDTH, subsequent_indent="   ")
+        said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", SCREEN, subsequent_indent="   ")
         said += [f"     {command}" for command in lever.commands]
     return [*said, "", "'at most' is the gain of a perfect change. Run the command to measure the real gain."]

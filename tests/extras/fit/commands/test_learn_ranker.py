@@ -118,4 +118,6 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     assert cli.main(["advise", folder, "--arm", "none"]) == 2
     assert "has no arm 'none'" in capsys.readouterr().err
     assert cli.main(["diagnose", folder]) == 0
-    assert "Relevant documents by outcome" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "Relevant documents by outcome" in said and "Oracle gain (headroom) in nDCG@10, by documents" in said
+    assert max(map(len, said.splitlines())) <= 80
