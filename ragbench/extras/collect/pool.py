@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.numbers import counted
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import read_table, write_atomically
@@ -60,11 +61,17 @@ def write_pool(
     """Write the rows as CSV with the columns of `COLUMNS`, the grade empty; returns how many.
 
     `path` is that of the document's file; `text` is the section without its heading, cut after `snippet_chars`. Raises
-    BenchmarkError for a topic or section that is not in the benchmark, and for an existing file with grades in it
-    unless `replace`.
+    BenchmarkError for a topic or section that is not in the benchmark, and for an existing file with grades that the
+    benchmark does not have, unless `replace`.
     """
-    if not replace and path.exists() and (graded := sum(bool(row["grade"].strip()) for row in read_pool(path).rows)):
-        raise BenchmarkError(f"{path} holds {graded} grades that would be lost: merge it first, or write another file")
+    if not replace and path.exists():
+        qrels, grades = benchmark.section_qrels, read_pool(path).rows
+        merged = [str(qrels.get(row["qid"], {}).get(row["section"])) for row in grades]
+        if lost := sum(row["grade"].strip() not in ("", known) for row, known in zip(grades, merged, strict=True)):
+            raise BenchmarkError(
+                f"{path} has {counted(lost, 'grade')} that would be lost: merge it and name the judgments with "
+                "data.qrels, or write another file"
+            )
     topics = {topic.qid: topic for topic in benchmark.topics}
     documents = {document.docno: document for document in benchmark.documents}
     written = []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,12 @@ def test_grades_are_not_overwritten(benchmark_tea: Benchmark, tmp_path: Path) ->
     write_pool(path, pool(RUNS, {}), benchmark_tea)
     write_pool(path, pool(RUNS, {}), benchmark_tea)
     path.write_text(path.read_text().replace('then taste.",,', 'then taste.",2,'))
-    with pytest.raises(BenchmarkError, match=r"pool.csv holds 1 grades that would be lost"):
+    with pytest.raises(BenchmarkError, match=r"pool.csv has 1 grade that would be lost"):
         write_pool(path, pool(RUNS, {}), benchmark_tea)
+    (row,) = (row for row in read_pool(path).rows if row["grade"])
+    merged = replace(benchmark_tea, section_qrels={row["qid"]: {row["section"]: 2}})
+    write_pool(path, pool(RUNS, {}), merged)
+    path.write_text(path.read_text().replace('then taste.",,', 'then taste.",2,'))
     write_pool(path, pool(RUNS, {}), benchmark_tea, replace=True)
 
 
