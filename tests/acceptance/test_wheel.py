@@ -23,9 +23,19 @@ def run(*command: str | Path, **options) -> str:
     return done.stdout
 
 
-def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", tmp_path / "dist", ROOT)
-    (wheel,) = (tmp_path / "dist").glob("ragbench-*.whl")
+def build(folder: Path, clock: str) -> Path:
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1580601600", "TZ": clock}
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT, env=environment)
+    (wheel,) = folder.glob("ragbench-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("dist"), "UTC")
+
+
+def test_a_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "clean")
     python = tmp_path / "clean" / "bin" / "python"
     # The libraries are those of this environment, ragbench is the wheel's.
@@ -47,11 +57,5 @@ def test_a_wheel_works_in_a_clean_environment(tmp_path: Path) -> None:
     assert '"documents": 521' in called("data", "describe", "--json")
 
 
-def test_the_wheel_is_the_same_bytes_when_it_is_built_again(tmp_path: Path) -> None:
-    def built(folder: Path, clock: str) -> bytes:
-        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1580601600", "TZ": clock}
-        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, ROOT, env=environment)
-        (wheel,) = folder.glob("ragbench-*.whl")
-        return wheel.read_bytes()
-
-    assert built(tmp_path / "first", "UTC") == built(tmp_path / "second", "Asia/Tokyo")
+def test_the_wheel_is_the_same_bytes_when_it_is_built_again(wheel: Path, tmp_path: Path) -> None:
+    assert build(tmp_path, "Asia/Tokyo").read_bytes() == wheel.read_bytes()
