@@ -1,7 +1,7 @@
-"""What README and docs/ say is tried: every command line is parsed and composed, blocks marked `<!-- run -->` are run.
+"""What README and docs/ say is tried: every command line is parsed and composed, Python marked `<!-- run -->` is run.
 
 A page's marked blocks run in order, in one folder with a handbook in `notes/`, questions in `queries.csv` and a bundle
-in `bundle/`, which is what the pages talk about.
+in `bundle/`, which is what the pages talk about. `tests/journeys/test_examples.py` runs the commands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 GENERATED = ROOT / "docs" / "configuration.md"
-QUICK = ["latency.enabled=false", "tracking.enabled=false"]
 
 BLOCK = re.compile(r"(?P<run><!-- run -->\n\n)?^ *```(?P<kind>bash|python)\n(?P<body>.*?)^ *```$", re.M | re.S)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -155,19 +154,10 @@ RUN = sorted({block.page for block in blocks() if block.run})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", RUN, ids=name)
-def test_marked_blocks_run(page: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_marked_python_runs(page: Path, place: Path) -> None:
     for block in blocks():
-        if block.page != page or not block.run:
-            continue
-        if block.kind == "python":
+        if block.page == page and block.run:
             run_python(block)
-            continue
-        for words, may_fail in block.lines:
-            quick = QUICK if not words[0].startswith("-") and overrides(words) is not None else []
-            code = cli.main([*words, *quick])
-            said = capsys.readouterr()
-            assert code == 0 or (may_fail and code == 1), f"{shlex.join(words)}: {said.out}{said.err}"
-            assert said.out.strip(), f"{shlex.join(words)} says nothing"
 
 
 def run_python(block: Block) -> None:

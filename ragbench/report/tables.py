@@ -75,10 +75,10 @@ def show_contexts(results: Measurements, found: pd.DataFrame) -> None:
     if len(found):
         title = f"Contexts of {results.config(results.arms[0])['context_tokens']:,} tokens"
         shares, forms = contexts.SHARES.shown(contexts.shares(found))
-        print_table(shares, results.title_with_origin(title), forms)
+        print_table(shares, results.title_with_origin(title), forms, SCREEN)
     if len(rows := contexts.polluters(found, contexts.SHOWN)):
         shown, forms = contexts.POLLUTERS.shown(rows)
-        print_table(shown, f"{title}: most pollution", forms)
+        print_table(shown, f"{title}: most pollution", forms, SCREEN)
 
 
 def show_headroom(room: pd.DataFrame) -> None:

@@ -39,7 +39,7 @@ def test_they_lead_from_notes_to_a_served_answer(
 ) -> None:
     shutil.copytree(ROOT / "tests" / "data" / "phases", tmp_path / "notes")
     monkeypatch.chdir(tmp_path)
-    lines = typed()
+    lines, results = typed(), sorted((ROOT / "results").rglob("*"))
     for place, line in enumerate(lines[:-1]):
         words = shlex.split(line)[1:]
         quick = {"run": QUICK, "verify": ("--no-latency",)}.get(words[0], ())
@@ -63,3 +63,6 @@ def test_they_lead_from_notes_to_a_served_answer(
             assert answer.json()["hits"][0]["docno"] == "authentication"
         finally:
             process.terminate()
+    # What is written lies where the commands are typed.
+    assert {path.name for path in tmp_path.iterdir()} >= {"notes", "results", "ragbench.yaml", "bundle"}
+    assert sorted((ROOT / "results").rglob("*")) == results

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
 
 from ragbench.base import locations
 from ragbench.base.errors import ResultsError
-from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.results import store
 from ragbench.workbench import Experiment, experiment
 from tests.test_docs import BLOCK, ROOT, Block, overrides, parsed
-
-QUICK = ("latency.queries=2", "latency.rounds=1", "latency.warmup=0", "latency.cold_start=false")
-QUICK += ("tracking.enabled=false", "statistics.draws=1000", "tune.trials=2", "tune.folds=0", "tune.starts=[]")
-QUESTIONS = (
-    "how do programs prove their identity,authentication.md",
-    "counters,metrics.md",
-    "copies of the data at night,backup.md",
-    "why is a request slow,slow-requests.md",
-)
 
 
 def calls() -> list[list[str]]:
@@ -93,28 +82,3 @@ def test_results_in_the_checkout_change_nothing_elsewhere(empty: Path, monkeypat
     assert len(experiment.first_lines(composition.compose([]))) == 2
     with pytest.raises(ResultsError, match=r"no results below .*: run an experiment first$"):
         store.latest(empty / "results")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_the_commands_of_readme_leave_their_results_where_they_are_typed(empty: Path, monkeypatch, capsys) -> None:
-    """Every call of README is carried out beside a handbook with four questions; all that it writes lies there."""
-    shutil.copytree(ROOT / "tests" / "data" / "phases", empty / "notes")
-    (empty / "questions.csv").write_text("\n".join(["text,relevant", *QUESTIONS]) + "\n", encoding="utf-8")
-    monkeypatch.setenv("HOME", str(empty.parent / "home"))
-    before = sorted(path.name for path in (ROOT / "results").glob("**/*")) if (ROOT / "results").is_dir() else []
-    # Both pages have some of them: a bundle is written where there is none.
-    for words in map(list, dict.fromkeys(map(tuple, calls()))):
-        if words[0] in ("serve", "judge", "pool", "data") or words[0].startswith("-"):
-            continue
-        more = ["--queries", "questions.csv", "--replace"] if words[0] == "init" else []
-        takes = overrides(words) is not None and words[0] not in ("init", "export", "verify")
-        kept = [word for word in words if not word.startswith("split=")]
-        forced = ["--force"] if words[0] == "export" else []
-        code = cli.main([*kept, *more, *forced, *(QUICK if takes else ())])
-        said = capsys.readouterr()
-        # Four questions cannot be learned from, which is said in a sentence.
-        assert code == 0 or "topics" in said.err, f"{shlex.join(words)}: {said.err}"
-    after = sorted(path.name for path in (ROOT / "results").glob("**/*")) if (ROOT / "results").is_dir() else []
-    assert before == after
-    assert {path.name for path in empty.iterdir()} >= {"results", "ragbench.yaml", "bundle"}
