@@ -37,6 +37,8 @@ def inside(root: Path, name: str) -> Path:
 
 def _check_name(name: str) -> None:
     """Raise BoundaryError for a text that cannot be the name of a file: empty, too long, or with control characters."""
+    if not isinstance(name, str):  # of a database
+        raise BoundaryError("a name is not text")
     if not name.strip():
         raise BoundaryError("a name is empty")
     if _UNWRITABLE.search(name):

@@ -64,3 +64,8 @@ def test_what_has_the_name_of_a_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(BoundaryError, match=reason):
             regular_file(tmp_path / name)
+
+
+def test_a_name_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BoundaryError, match="a name is not text"):
+        inside(tmp_path, b"\0\xff")
