@@ -68,8 +68,8 @@ def named_runs(words: Sequence[str], most: int | None = None, say: Say = console
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names among the words, and the overrides: words that contain `=` and are not a file."""
-    overrides = [word for word in words if "=" in word and not Path(word).exists()]
+    """The names among the words, and the overrides: words that contain `=` and are neither a file nor `@1/a=b`."""
+    overrides = [word for word in words if "=" in word and word[0] != "@" and not Path(word).exists()]
     return [word for word in words if word not in overrides], overrides
 
 

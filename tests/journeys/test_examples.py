@@ -191,8 +191,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = [{"id": each.docno, "contents": each.text} for each in read_vault(HANDBOOK).documents]
     build(records, tmp_path / "indexes", "-storeDocvectors").rename(tmp_path / "indexes" / "notes")
     shutil.copytree(TEA / "beir", tmp_path / "scifact")
-    for name, copied in (("documents.jsonl", "cran.jsonl"), ("topics.txt", "cran.qry"), ("test.qrels", "cran.qrels")):
+    for name, copied in (("documents.jsonl", "cran.jsonl"), ("topics.txt", "cran.qry")):
         shutil.copy(TEA / "trec" / name, tmp_path / copied)
+    (tmp_path / "cran.qrels").write_text("q2 0 tea/storing 2\nq3 0 coffee/grinding 1\n", encoding="utf-8")
     program = tmp_path / "search.sh"
     program.write_text('#!/bin/sh\necho \'[{"path": "caching.md"}]\'\n', encoding="utf-8")
     program.chmod(0o755)
@@ -564,6 +565,8 @@ def follow(words: list[str], followed: set[tuple[str, ...]], capsys) -> list[str
         if kind in followed or words[0] in ("serve", "judge", "data"):  # those of judging: test_printed_commands
             return []
         followed.add(kind)
+        if words[0] == "export":
+            shutil.rmtree("bundle", ignore_errors=True)
         code, err, _ = carried_out(words, capsys)
     except (AssertionError, RagbenchError, SystemExit) as error:
         return [f"next: {shlex.join(words)}: {error!r}"]
