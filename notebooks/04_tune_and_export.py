@@ -24,17 +24,14 @@ import tempfile
 from pathlib import Path
 
 import ragbench
-from ragbench.base import locations
 
 place = Path(tempfile.mkdtemp())
 tuning = ragbench.tune(
-    "+exp=phase1",
+    "exp=phase1",
     "data=builtin_v1",
     "tune=[fuse,p10]",
     "tune.trials=30",
     "tune.folds=3",
-    f"paths.results={place}",
-    f"paths.cache={locations.results() / 'cache'}",
     "latency.queries=10",
     "latency.rounds=1",
     "latency.cold_start=false",
