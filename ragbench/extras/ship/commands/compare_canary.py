@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read, count, print."""
     from ragbench.base.errors import BenchmarkError
-    from ragbench.extras.collect.search_log import read
+    from ragbench.benchmark.search_log import read
     from ragbench.extras.ship.interleaved import preference
 
     found = preference(read(arguments.log.expanduser()).searches)

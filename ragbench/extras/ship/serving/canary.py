@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ragbench.base.bounds import Checked, Share
 from ragbench.base.types import Hit
-from ragbench.extras.collect.search_log import CANARY, FIRST
+from ragbench.benchmark.search_log import CANARY, FIRST
 
 NEITHER = "-"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.collect.search_log import personal
+from ragbench.benchmark.search_log import personal
 from ragbench.extras.ship.serving.canary import Drafted
 
 LOG = logging.getLogger("ragbench.extras.ship.serving")

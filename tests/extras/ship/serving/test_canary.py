@@ -13,8 +13,8 @@ from mcp import Client
 
 import ragbench
 from ragbench.base.errors import ConfigError
+from ragbench.benchmark.search_log import Search, read
 from ragbench.commands import cli
-from ragbench.extras.collect.search_log import Search, read
 from ragbench.extras.ship.interleaved import preference
 from ragbench.extras.ship.serving.canary import CanarySpec, Draft
 from ragbench.extras.ship.serving.mcp import create_server
