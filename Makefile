@@ -78,9 +78,9 @@ bench: .venv/installed
 # load and kills of refreshes; the same bytes under other seeds, threads and orders. About two hours.
 faults: .venv/installed
 	$(BIN)/python -m tests.faults.campaign
-	$(BIN)/python -m tests.faults.doors
-	$(BIN)/python -m tests.faults.company
-	$(BIN)/python -m tests.faults.sameness
+	$(BIN)/python -m tests.faults.fuzz_inputs
+	$(BIN)/python -m tests.faults.concurrent_refresh
+	$(BIN)/python -m tests.faults.determinism
 
 # The pictures of docs/read-results.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed

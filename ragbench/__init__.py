@@ -18,7 +18,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragbench.base.query_memory import remember as remember
+    from ragbench.base.query_cache import remember as remember
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.benchmark.load import load_benchmark
     from ragbench.benchmark.native import save_benchmark
@@ -58,7 +58,7 @@ HOME = {
     "measure": "ragbench.evaluation.measures",
     "mlflow_metrics": "ragbench.tracking",
     "pipeline": "ragbench.workbench.composed",
-    "remember": "ragbench.base.query_memory",
+    "remember": "ragbench.base.query_cache",
     "reranker": "ragbench.models.functions",
     "retriever": "ragbench.extras.remote.live.objects",
     "save_benchmark": "ragbench.benchmark.native",

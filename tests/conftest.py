@@ -18,7 +18,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.boundary.sealed import read_sealed
+from ragbench.boundary.checksummed_json import read_sealed
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings

@@ -1,4 +1,4 @@
-"""`qrels/v2/vectors.npz`: the vectors of the built-in benchmark that come with ragbench (`ragbench.models.shipped`).
+"""`qrels/v2/vectors.npz`: the vectors of the built-in benchmark (`ragbench.models.bundled_vectors`).
 
     python -m tests.shipped [key=value ...]     writes it anew: two minutes of two processors
 
@@ -19,7 +19,7 @@ import numpy as np
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
-from ragbench.models.shipped import KEY_BYTES, packed, shipped
+from ragbench.models.bundled_vectors import KEY_BYTES, packed, shipped
 from ragbench.models.store import embedding_key
 
 ARMS = ("baseline", "plain_hybrid", "recommended")

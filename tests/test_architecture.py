@@ -1,4 +1,4 @@
-"""The house's arrows run one way; heavy libraries stay out of the doorway."""
+"""Imports between packages follow the package table; heavy libraries are imported late."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import yaml
 from ragbench.config import catalogue, composition
 from ragbench.config.catalogue.nodes import Leaf, Node, filled, node_of, overlaid, plain
 from ragbench.config.catalogue.source import Source
-from tests import house
+from tests import package_layers
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
 
 ROOTS = {("__init__.py",), ("extras", "__init__.py")}
 
-HOUSE = house.read()
+HOUSE = package_layers.read()
 ONLY_HOME = {"hydra": {"config"}, "mlflow": {"tracking"}}
 
 
@@ -77,7 +77,7 @@ def test_a_room_imports_only_what_it_lists() -> None:
     wrong = []
     for path in modules():
         room = room_of(path)
-        assert room in HOUSE, f"{room} is not in {house.FILE.name}: add it with its contents and its imports"
+        assert room in HOUSE, f"{room} is not in {package_layers.FILE.name}: add it with its contents and its imports"
         for name in imports(path):
             parts = name.split(".")
             if parts[0] == "ragbench" and len(parts) > 1 and not allowed(room, room_named(parts[1:])):
@@ -122,7 +122,7 @@ def test_the_core_imports_no_extra() -> None:
 
 def test_the_architecture_page_shows_the_packages() -> None:
     page = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert house.table(HOUSE) in page, "run: python -m tests.house"
+    assert package_layers.table(HOUSE) in page, "run: python -m tests.package_layers"
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

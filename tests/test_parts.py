@@ -12,10 +12,10 @@ import pytest
 
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
-from tests import house
+from tests import package_layers
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = sorted(name for name in house.read() if name.startswith("extras/"))
+EXTRAS = sorted(name for name in package_layers.read() if name.startswith("extras/"))
 OPTIONAL = (
     "ragbench.extras.studio",
     "ragbench.tracking",
@@ -107,7 +107,7 @@ def test_an_unknown_part_is_one_sentence() -> None:
 
 def needed_by(extra: str) -> set[str]:
     """The extras that cannot be imported without an extra, which is one of them."""
-    laws, needing = house.read(), {extra}
+    laws, needing = package_layers.read(), {extra}
     while more := {name for name in EXTRAS if needing & set(laws[name].imports)} - needing:
         needing |= more
     return needing

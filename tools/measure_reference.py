@@ -15,7 +15,7 @@ from ragbench.base import console
 from ragbench.base.console import markdown
 from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_between, write_text
-from ragbench.base.numbers import with_interval
+from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ConfigError
-from ragbench.base.numbers import with_interval
+from ragbench.base.formatting import with_interval
 
 if TYPE_CHECKING:
     from ragbench.workbench import Results

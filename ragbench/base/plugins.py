@@ -27,7 +27,7 @@ _Group = Literal[
     "ragbench.models",
     "ragbench.stores",
 ]
-"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.executions.Execution`.
+"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.execution_backends.Execution`.
 `exports`: `ragbench.export.file_format.Format`. `hooks`: functions that the core calls where an extra has one, by the
 names in `ragbench.base.plugins.Hook`. `models`: make a model behind an endpoint of its specification, by scheme.
 `stores`: makes a store of artefacts from (URL, say), by scheme; `*` takes every other one."""

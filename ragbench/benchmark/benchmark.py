@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import ASIDE, digest
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.base.types import Query
 from ragbench.benchmark.quotes import Quote
 from ragbench.corpus.links import collection_digest

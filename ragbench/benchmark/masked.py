@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.quotes import locate
 from ragbench.corpus.masking import Masks

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import shuffle_key
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
@@ -53,7 +53,7 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
 
 def has_halves(topics: Sequence[Topic]) -> bool:
     """Whether there are topics to explore on and others to confirm on: both splits, and `HALVES` topics or more."""
-    return len(topics) >= fewest.HALVES and {TRAIN, TEST} <= {topic.split for topic in topics}
+    return len(topics) >= minimums.HALVES and {TRAIN, TEST} <= {topic.split for topic in topics}
 
 
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
@@ -61,7 +61,7 @@ def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
 
     Use it for fits that are judged on held-out queries of the fit.
     """
-    few = len(benchmark.topics) < fewest.HALVES and TRAIN not in benchmark.splits
+    few = len(benchmark.topics) < minimums.HALVES and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)
 
 

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
     from ragbench.config.benchmark import load
-    from ragbench.evidence.field import field
+    from ragbench.evidence.best_arm import field
     from ragbench.evidence.policy import Policy
     from ragbench.evidence.table import table
     from ragbench.report import tables
@@ -96,7 +96,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.evidence.field import agreement, effects
+    from ragbench.evidence.best_arm import agreement, effects
     from ragbench.results import measurements, verdicts
 
     loaded: dict[str, measurements.Measurements] = {}

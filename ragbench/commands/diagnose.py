@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import ResultsError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements

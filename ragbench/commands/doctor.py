@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ragbench.base import console
 from ragbench.base.errors import BAD_INPUT, RagbenchError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 
 DESCRIPTION = "Check every part that a run needs by using it, and print the remedy if one fails."
 EXAMPLES = """examples:

@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         from ragbench.benchmark.load import load
         from ragbench.config.arm_builder import ArmBuilder
-        from ragbench.config.executions import sharding_of
+        from ragbench.config.execution_backends import sharding_of
 
         sharding = sharding_of(settings)
         benchmark = load(settings.config["data"], topics=False)

@@ -116,7 +116,7 @@ def _plugins(found: Catalogue) -> _Rows:
 
 
 def _runs(found: Catalogue) -> _Rows:
-    from ragbench.boundary.sealed import read_sealed
+    from ragbench.boundary.checksummed_json import read_sealed
     from ragbench.config import composition
     from ragbench.results import store
 

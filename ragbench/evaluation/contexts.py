@@ -51,7 +51,7 @@ SHOWN = 3
 """Folders and types of an arm that reports show."""
 _MEASURES = {"useful": "Useful", "duplicate": "Duplicate", "folder": "FolderPollution", "type": "TypePollution"}
 _WORD = re.compile(r"\w+")
-_FEWEST = 4  # words of a piece that can repeat another one at another place
+_REPEATED_WORDS = 4  # words of a piece that can repeat another one at another place
 
 _Spans = dict[str, list[tuple[int, int]]]
 """Character spans by docno."""
@@ -169,7 +169,7 @@ class _Cut:
                     of_group[2] += per_character * (end - start)
                 else:
                     of_group[1] += per_character * _overlap(start, end, relevant.get(docno, ()))
-                if said.count(" ") >= _FEWEST - 1:
+                if said.count(" ") >= _REPEATED_WORDS - 1:
                     words.add(said)
             places[docno].append(table.span(chunk))
         return found

@@ -2,7 +2,7 @@
 
 Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that is new
 (`Unasked`), arms in a new seeded order for each query, so that a slow moment of the machine affects all arms alike.
-Models run without caches on disk and with pinned threads; the memory of earlier queries (`ragbench.base.query_memory`)
+Models run without caches on disk and with pinned threads; the memory of earlier queries (`ragbench.base.query_cache`)
 is cleared before each query. In the last round some variants are asked twice more: with that memory cleared, which
 shows what is remembered elsewhere, and with it filled. Garbage
 collection stays on. The time is service time in a closed loop: the next query starts when the last one is answered.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.base import query_memory
+from ragbench.base import query_cache
 from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
 from ragbench.base.progress import track
 from ragbench.base.types import Query
@@ -201,7 +201,7 @@ def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -
 def time_new(arm: Arm, query: Query) -> list[float]:
     """The times of a query with the query memory cleared, that of plug-ins too."""
     arm.index.memory.forget()
-    query_memory.OF_PLUGINS.forget()
+    query_cache.OF_PLUGINS.forget()
     return time_query(arm, query)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import Run
 
@@ -25,7 +25,7 @@ DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 
 def enough(topics: int, most: int) -> bool:
     """Whether a level with this many topics counts, where the level with the most topics has `most`."""
-    return topics > 0 and topics >= min(fewest.LEVEL, most / 2)
+    return topics > 0 and topics >= min(minimums.LEVEL, most / 2)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.base import query_memory
+from ragbench.base import query_cache
 from ragbench.base.columns import Column, Columns
 from ragbench.base.progress import ticks
 from ragbench.evaluation.intervals import Floats, Samples, summary
@@ -113,7 +113,7 @@ def _serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) 
     start = time.perf_counter()
     for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
         arm.index.memory.forget()
-        query_memory.OF_PLUGINS.forget()
+        query_cache.OF_PLUGINS.forget()
         early = arrival / 1e3 - (time.perf_counter() - start)
         if early > 0:
             time.sleep(early)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.evaluation.intervals import Samples, weighted_sum
 from ragbench.evaluation.machine import WAITED
 from ragbench.evidence.statistics import Contrast
@@ -37,9 +37,8 @@ class Added:
     def text(self) -> str:
         """As text: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
-        return (
-            f"{self.p95_ms:+.0f} ms {interval if self.known else f'(a confidence interval needs {fewest.P95} queries)'}"
-        )
+        unknown = f"(a confidence interval needs {minimums.P95} queries)"
+        return f"{self.p95_ms:+.0f} ms {interval if self.known else unknown}"
 
     @property
     def known(self) -> bool:
@@ -95,11 +94,11 @@ class Cost:
         if self.disturbed:
             return "Measure latency again on a quieter machine: ragbench run --remeasure-latency @1"
         if self.added is not None and self.added.known:
-            return f"Time more queries: latency.queries={2 * max(self.queries, fewest.P95)}"
-        if 0 < self.queries < fewest.P95:
+            return f"Time more queries: latency.queries={2 * max(self.queries, minimums.P95)}"
+        if 0 < self.queries < minimums.P95:
             return (
-                f"A confidence interval of p95 needs at least {fewest.P95} timed queries: set latency.queries="
-                f"{fewest.P95} and provide a query log or more queries"
+                f"A confidence interval of p95 needs at least {minimums.P95} timed queries: set latency.queries="
+                f"{minimums.P95} and provide a query log or more queries"
             )
         return "Measure latency: ragbench run --remeasure-latency @1"
 

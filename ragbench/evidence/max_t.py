@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.evidence import t_of_mean
+from ragbench.evidence import t_statistic
 
 _Floats = NDArray[np.float64]
 
@@ -47,17 +47,17 @@ def simulate(differences: _Floats, here: NDArray[np.bool_], seed: int, draws: in
     patterns are used.
     """
     n = here.sum(axis=1)[:, np.newaxis]
-    floor = t_of_mean.floor(differences, n[:, 0])[:, np.newaxis]
+    floor = t_statistic.floor(differences, n[:, 0])[:, np.newaxis]
     moved = differences[:, (differences != 0).any(axis=0)]
     squares = (moved**2).sum(axis=1, keepdims=True)
     flipped = (
-        t_of_mean.statistic(n, moved @ signs, squares, floor)
+        t_statistic.statistic(n, moved @ signs, squares, floor)
         for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
     )
     centred = np.where(here, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
     present = here.astype(np.float64)
     again = (
-        t_of_mean.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
+        t_statistic.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
         for counts in resamples(differences.shape[1], len(differences), draws, seed)
     )
     (up, down, signs), (highest, lowest, samples) = (_largest(z, len(differences), each) for z in (flipped, again))

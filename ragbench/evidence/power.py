@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import ConfigError
-from ragbench.evidence import t_of_mean
+from ragbench.evidence import t_statistic
 from ragbench.evidence.max_t import resamples
 
 _Floats = NDArray[np.float64]
@@ -35,11 +35,11 @@ def detectable_effects(
 
     An experiment resamples queries, ties included; an effect shifts every query that is not a tie. The direction
     that is harder to find counts: with the mean of both directions, only 73 to 79% of the experiments in
-    `tests/bench/promises.py` find it. NaN for rows with fewer than `fewest.DETECTABLE` queries or changed queries.
+    `tests/bench/promises.py` find it. NaN for rows with fewer than `minimums.DETECTABLE` queries or changed queries.
     """
     n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
-    floors = t_of_mean.floor(differences, n)
-    enough = (n >= fewest.DETECTABLE) & (changed >= fewest.DETECTABLE)
+    floors = t_statistic.floor(differences, n)
+    enough = (n >= minimums.DETECTABLE) & (changed >= minimums.DETECTABLE)
     effects = np.full(len(differences), np.nan)
     if not enough.any():
         return effects
@@ -60,7 +60,7 @@ def detectable_effects(
         """The share of experiments that find an effect of this size and sign, by row."""
         step = sign * effect[:, np.newaxis] / share
         sums = (first + step * moved, second + 2 * step * first + step**2 * moved)
-        z = t_of_mean.statistic(np.maximum(size, 1.0), *sums, floor)
+        z = t_statistic.statistic(np.maximum(size, 1.0), *sums, floor)
         found = (sign * z > critical[0 if sign > 0 else 1]) & (sign * sums[0] > sums_at_least)
         return np.asarray(found.mean(axis=1))
 

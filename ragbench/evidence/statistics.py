@@ -1,6 +1,6 @@
 """Significance of differences between arms: one family of paired comparisons with one critical value.
 
-The statistic of a row of differences is the t of its mean (`ragbench.evidence.t_of_mean`). The distribution of the
+The statistic of a row of differences is the t of its mean (`ragbench.evidence.t_statistic`). The distribution of the
 largest statistic of a family under the null comes from flipping the signs of whole queries and from resampling queries
 (`ragbench.evidence.max_t`). p is adjusted for the family, and an interval contains the means that are not rejected
 at the critical value; all intervals of a family hold together at the stated confidence. A claim of "not worse" uses a
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.evidence import max_t, t_of_mean
+from ragbench.evidence import max_t, t_statistic
 from ragbench.evidence.power import detectable_effects
 
 _Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Comparison:
     `narrow_low` and `narrow_high` do so at 1 - 2 (1 - confidence), for two one-sided tests. `at_least` is the one-sided
     lower bound of this comparison alone, whatever the size of the family. All five are NaN below three queries.
     `p_value` is two-sided and adjusted for the family. `robust` is False where the sign would not survive `UNSEEN` more
-    queries, or a gain over fewer than `fewest.BOUND_FREE` queries lacks an e-value of 2 k / (1 - confidence). `wins`,
+    queries, or a gain over fewer than `minimums.BOUND_FREE` queries lacks an e-value of 2 k / (1 - confidence). `wins`,
     `ties`, `losses` count queries. `sd` is the standard deviation of the differences. `mde` is the smallest true
     difference that 80% of such comparisons find; NaN where that cannot be said.
     """
@@ -138,15 +138,15 @@ def compare_all(
     differences = np.where(here, candidate - baseline, 0.0)
     differences[np.abs(differences) <= TIE] = 0.0
     n = here.sum(axis=1)
-    observed = t_of_mean.statistic(n, *t_of_mean.sums(differences), t_of_mean.floor(differences, n))
+    observed = t_statistic.statistic(n, *t_statistic.sums(differences), t_statistic.floor(differences, n))
     by_chance = max_t.simulate(differences, here, seed, draws, each=True)
     p_values = max_t.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
     wide, narrow = (max_t.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
-    lows, highs = t_of_mean.bounds(differences, n, *wide)
-    narrow_lows, narrow_highs = t_of_mean.bounds(differences, n, *narrow)
+    lows, highs = t_statistic.bounds(differences, n, *wide)
+    narrow_lows, narrow_highs = t_statistic.bounds(differences, n, *narrow)
     one_sided = max_t.critical_alone(by_chance.each, 1 - confidence, n)
-    at_least, _ = t_of_mean.bounds(differences, n, one_sided, one_sided)
+    at_least, _ = t_statistic.bounds(differences, n, one_sided, one_sided)
     bounded = np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1
     total, robust = differences.sum(axis=1), np.ones(len(n), dtype=bool)
     more = np.where(n < 60, *UNSEEN) if bounded else np.zeros(len(n))
@@ -159,7 +159,7 @@ def compare_all(
         narrow_lows = np.clip(np.minimum(narrow_lows, total / n - unseen), -1, 1)
         narrow_highs = np.clip(np.maximum(narrow_highs, total / n + unseen), -1, 1)
         large = e_values(differences) >= 2 * len(n) / (1 - confidence)
-        robust = (np.abs(total) > more) & ((total < 0) | (n >= fewest.BOUND_FREE) | large)
+        robust = (np.abs(total) > more) & ((total < 0) | (n >= minimums.BOUND_FREE) | large)
     mdes = detectable_effects(differences, here, wide, seed=seed, least=more)
     return [
         Comparison(

@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from ragbench.base import fewest
-from ragbench.base.numbers import counted, with_interval
+from ragbench.base import minimums
+from ragbench.base.formatting import counted, with_interval
 from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
@@ -79,7 +79,7 @@ class Level:
         found = self.comparison
         if np.isnan(found.ci_low):
             return "open"
-        enough = found.n >= fewest.DETECTABLE
+        enough = found.n >= minimums.DETECTABLE
         if enough and -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
             return "equivalent"
         if not self._sure:
@@ -99,7 +99,7 @@ class Level:
         if found.ties == found.n:
             return f"{self.name}s: none of {counted(found.n, 'query')} changed"
         numbers = f"{self.name}s {with_interval(found.difference, found.ci_low, found.ci_high)}, {_p_text(found)}"
-        if found.n < fewest.INTERVAL:
+        if found.n < minimums.INTERVAL:
             return f"{self.name}s {found.difference:+.3f}: {counted(found.n, 'query')} are too few to test"
         if not self.sign_is_sure:
             return (
@@ -110,7 +110,7 @@ class Level:
             return f"{numbers}: equivalent (the effect is smaller than {smallest_effect:g})"
         if found.p_value <= 1 - found.confidence and not found.robust:
             few = found.ci_low > 0
-            lack = f"fewer than {fewest.BOUND_FREE} queries" if few else "a few unseen queries that lose everything"
+            lack = f"fewer than {minimums.BOUND_FREE} queries" if few else "a few unseen queries that lose everything"
             return f"{numbers}: inconclusive, because {lack} could " + (
                 "show such a gain by chance" if few else "reverse it"
             )

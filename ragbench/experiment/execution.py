@@ -20,7 +20,7 @@ from ragbench.base.errors import ArmsFailed
 from ragbench.base.extensions import FAILURES
 from ragbench.base.fingerprint import digest
 from ragbench.base.pools import Failure, LocalPool
-from ragbench.config.executions import Execution, execution_of, spec_of
+from ragbench.config.execution_backends import Execution, execution_of, spec_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.experiment import worker

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import RagbenchError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.base.progress import Step, in_words, report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
-from ragbench.base.numbers import counted, interval
+from ragbench.base.formatting import counted, interval
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import IndexError_
-from ragbench.base.query_memory import QueryMemory
+from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.boundary.json import read_json
 from ragbench.index import lexical
@@ -70,7 +70,7 @@ def common_name(language: str) -> str:
 class CodeIndex:
     """Code blocks by their identifiers; equal scores are in the order of block numbers."""
 
-    def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
+    def __init__(self, folder: Path, memory: QueryCache | None = None) -> None:
         """Open the artefact in `folder`; `IndexError_` when it is missing, damaged or foreign."""
         self._index = LexicalIndex(folder, _SPEC, Bm25F((("code", 1.0),)), memory)
         self._languages = np.array(read_json(self._index.notes[_LANGUAGES]), dtype=np.str_)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
-from ragbench.base.query_memory import QueryMemory
+from ragbench.base.query_cache import QueryCache
 from ragbench.index.artefacts import Artefact, ArtefactStore, fingerprint_of
 from ragbench.index.shards import Building, Progress, Sharding, Shards
 from ragbench.index.spec import IndexSpec
@@ -270,7 +270,7 @@ class Index:
     # models -----------------------------------------------------------------------------------------------------
 
     @property
-    def memory(self) -> QueryMemory:
+    def memory(self) -> QueryCache:
         """The memory of earlier queries, of models and parts."""
         return self.models.memory
 

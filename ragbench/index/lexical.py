@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Positive, Share, Weight, one_of
 from ragbench.base.errors import ConfigError, IndexError_
-from ragbench.base.query_memory import QueryMemory
+from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
 from ragbench.index.jvm import java, java_errors, lucene
@@ -216,7 +216,7 @@ class LexicalIndex:
     """Search of chunks by their words. Threads may share it; chunks of equal score are in the order of numbers."""
 
     def __init__(
-        self, folder: Path, spec: LexicalSpec, scoring: Bm25F = _CONTENT, memory: QueryMemory | None = None
+        self, folder: Path, spec: LexicalSpec, scoring: Bm25F = _CONTENT, memory: QueryCache | None = None
     ) -> None:
         """Open the artefact in `folder`; `IndexError_` when it is missing, damaged, foreign or of another layout.
 
@@ -228,7 +228,7 @@ class LexicalIndex:
         self.folder = folder
         self._closed = Event()
         self._analyzer = analyzer(spec.analyzer)
-        self._memory = memory or QueryMemory()
+        self._memory = memory or QueryCache()
         self._restriction = lru_cache(_MASKS_KEPT)(self._new_restriction)
         with self._errors():
             self._directory = _directory(folder)

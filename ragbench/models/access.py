@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base.query_memory import QueryMemory
+from ragbench.base.query_cache import QueryCache
 from ragbench.models.functions import endpoint
 from ragbench.models.resolve import (
     CrossEncoderSpec,
@@ -37,7 +37,7 @@ class Models:
     threads: int | None = None
     shipped: bool = False
     recorded: dict[bytes, bytes] | None = field(default=None, repr=False)
-    memory: QueryMemory = field(default_factory=QueryMemory, repr=False)
+    memory: QueryCache = field(default_factory=QueryCache, repr=False)
     _encoders: dict[EncoderSpec, Encoder] = field(default_factory=dict, repr=False)
     _cross_encoders: dict[CrossEncoderSpec, CrossEncoder] = field(default_factory=dict, repr=False)
     _chats: dict[tuple[ChatSpec, int], ChatModel] = field(default_factory=dict, repr=False)
@@ -51,8 +51,8 @@ class Models:
         if spec not in self._encoders:
             encoder = load_encoder(spec, self.threads)
             if self.cache is not None:
+                from ragbench.models.bundled_vectors import shipped
                 from ragbench.models.cache import CachedEncoder, EmbeddingCache
-                from ragbench.models.shipped import shipped
 
                 self._embeddings = self._embeddings or EmbeddingCache(self.cache / "embeddings.sqlite")
                 encoder = CachedEncoder(encoder, self._embeddings, shipped() if self.shipped else None)

@@ -19,7 +19,7 @@ from ragbench.models.store import Recorded, Store, embedding_key, key_of
 from ragbench.models.texts import check_texts
 
 if TYPE_CHECKING:
-    from ragbench.models.shipped import ShippedVectors
+    from ragbench.models.bundled_vectors import ShippedVectors
 
 
 class WrappedEncoder:

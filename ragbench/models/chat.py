@@ -10,7 +10,7 @@ from typing import Annotated, Protocol
 
 from ragbench.base.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
 from ragbench.base.errors import BoundaryError, ConfigError, without_secret
-from ragbench.base.query_memory import QueryMemory
+from ragbench.base.query_cache import QueryCache
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.boundary.paths import split_address
 
@@ -99,5 +99,5 @@ class ChatModel(Protocol):
 class RememberingChatModel:
     """Keeps the latest answers of a model in memory."""
 
-    def __init__(self, model: ChatModel, memory: QueryMemory, size: int) -> None:
+    def __init__(self, model: ChatModel, memory: QueryCache, size: int) -> None:
         self.complete = memory.keep(model.complete, size)

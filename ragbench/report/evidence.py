@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
-from ragbench.evidence import by_type as kinds
 from ragbench.evidence import policy
+from ragbench.evidence import subgroups as kinds
 from ragbench.evidence.policy import Policy
 from ragbench.results import verdicts
 from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, HEADROOM, TOP

@@ -26,8 +26,8 @@ from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.corpus.words import readable
 from ragbench.evaluation.diagnosis import unit
-from ragbench.evidence import areas, halves
-from ragbench.evidence import field as field_
+from ragbench.evidence import best_arm as field_
+from ragbench.evidence import cluster_bootstrap, split_consistency
 from ragbench.evidence.policy import Policy
 from ragbench.report import evidence, figures, page_tables, pareto, screen
 from ragbench.report.cells import MARKS, Cell, Table, join_names
@@ -146,12 +146,18 @@ def _field(results: Measurements) -> dict[str, Any]:
 
 def _halves(results: Measurements) -> dict[str, Any]:
     found = verdicts.halves(results)
-    return {"halves": page_tables.halves(results) if len(found) else None, "halves_said": halves.sentences(found)}
+    return {
+        "halves": page_tables.halves(results) if len(found) else None,
+        "halves_said": split_consistency.sentences(found),
+    }
 
 
 def _areas(results: Measurements) -> dict[str, Any]:
     found = verdicts.areas(results)
-    return {"areas": page_tables.areas(results) if len(found) else None, "areas_said": areas.sentences(found)}
+    return {
+        "areas": page_tables.areas(results) if len(found) else None,
+        "areas_said": cluster_bootstrap.sentences(found),
+    }
 
 
 def _contexts(results: Measurements) -> dict[str, Any]:

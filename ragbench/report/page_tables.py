@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.config.catalogue import label
 from ragbench.evaluation import contexts as contexts_
 from ragbench.evaluation import headroom as room
@@ -16,9 +16,9 @@ from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
-from ragbench.evidence import areas as areas_
-from ragbench.evidence import field as field_
-from ragbench.evidence import halves as halves_
+from ragbench.evidence import best_arm as field_
+from ragbench.evidence import cluster_bootstrap as areas_
+from ragbench.evidence import split_consistency as halves_
 from ragbench.report import evidence
 from ragbench.report.cells import (
     MARKS,
@@ -233,7 +233,7 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
 
     few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
     said = (
-        f"By {of}: {join_names(few)}. It takes at least {fewest.CONCLUSION} queries to make a conclusion stable."
+        f"By {of}: {join_names(few)}. It takes at least {minimums.CONCLUSION} queries to make a conclusion stable."
         if few
         else ""
     )

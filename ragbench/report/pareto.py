@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ragbench.evidence import t_of_mean
+from ragbench.evidence import t_statistic
 from ragbench.report import evidence
 from ragbench.report.figure_style import GREY, arm_colors, finish, labels
 
@@ -192,7 +192,7 @@ def pareto(results: Measurements) -> pd.DataFrame:
         frame[end] = frame[end].fillna(frame["p95"])
     values = [judged[arm] for arm in frame["arm"]]
     frame.insert(1, "quality", [float(np.mean(each)) for each in values])
-    ends = [t_of_mean.mean(each)[1:3] for each in values]
+    ends = [t_statistic.mean(each)[1:3] for each in values]
     for place, name in enumerate(("quality_low", "quality_high")):
         frame[name] = [
             mean if end[place] != end[place] else end[place] for mean, end in zip(frame["quality"], ends, strict=True)

@@ -6,16 +6,16 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.console import SCREEN
-from ragbench.base.numbers import counted, with_interval
+from ragbench.base.formatting import counted, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evaluation.passages import recall_within
-from ragbench.evidence import arms, t_of_mean
+from ragbench.evidence import arms, t_statistic
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED
 from ragbench.evidence.verdict import UNPROVEN
 from ragbench.report import evidence
@@ -66,7 +66,7 @@ def pair(results: Measurements) -> list[str]:
     busy = bool(arms.disturbed(results.record))
     lines += _labelled("latency", _latency(results, row, busy))
     lines += _labelled("verdict", f"{_verdict(row)}: {_sentence(results, row, busy)}")
-    if row["verdict"] == "inconclusive" and int(results.record["topics"]) < fewest.WITHOUT_EXPECTATION:
+    if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_EXPECTATION:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(each.effect, each.low, each.high)} from other collections, "
             f"P(gain) = {each.better:.2f}"
@@ -200,7 +200,7 @@ def expected_lines(results: Measurements) -> list[str]:
 def expected_sentences(results: Measurements) -> list[str]:
     """What the atlas expects of the arms that few topics leave open; empty where they decide, or nothing is known."""
     frame = evidence.effects(results)
-    if not len(frame) or int(results.record["topics"]) >= fewest.WITHOUT_EXPECTATION:
+    if not len(frame) or int(results.record["topics"]) >= minimums.WITHOUT_EXPECTATION:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
@@ -256,7 +256,7 @@ def _why_unknown(row: Mapping[str, Any], busy: bool) -> str:
     if row["latency_ms"] != row["latency_ms"]:
         return "it was not measured"
     if row["latency_low"] != row["latency_low"]:
-        return f"fewer than {fewest.P95} queries were timed"
+        return f"fewer than {minimums.P95} queries were timed"
     if busy:
         return "the machine was busy"
     return f"the confidence interval contains the budget of +{row['budget_ms']:g} ms"
@@ -283,7 +283,7 @@ def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | 
         return f"{said} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
     if len(results.arms) > 1:
         return said
-    return f"{said} {_bracket(*t_of_mean.mean(values)[1:3], '.2f')}".rstrip()
+    return f"{said} {_bracket(*t_statistic.mean(values)[1:3], '.2f')}".rstrip()
 
 
 def _change(row: Mapping[str, Any], level: str) -> str:

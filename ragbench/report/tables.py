@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
-from ragbench.base.numbers import interval, with_interval
+from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation import contexts, headroom, latency, open_loop
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
-from ragbench.evidence import areas, field, halves
+from ragbench.evidence import best_arm, cluster_bootstrap, split_consistency
 from ragbench.evidence.verdict import LATENCY, QUALITY
 from ragbench.report import evidence, figures
 from ragbench.results import verdicts
@@ -146,17 +146,17 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
 def print_field(frame: pd.DataFrame) -> None:
     """Print how likely each of several arms is the best, and sentences about it."""
     if len(frame):
-        shown, forms = field.COLUMNS.shown(frame)
+        shown, forms = best_arm.COLUMNS.shown(frame)
         print_table(shown, "The field: probability of being the best", forms)
-        print_text(*field.sentences(frame))
+        print_text(*best_arm.sentences(frame))
 
 
 def _print_halves(frame: pd.DataFrame) -> None:
     """Print the effects on both halves of the topics, and where they disagree."""
     if len(frame):
-        shown, forms = halves.COLUMNS.shown(frame)
+        shown, forms = split_consistency.COLUMNS.shown(frame)
         print_table(shown, "Effects on train and on test topics", forms)
-        print_text(*(halves.sentences(frame) or ["Train and test queries do not differ significantly."]))
+        print_text(*(split_consistency.sentences(frame) or ["Train and test queries do not differ significantly."]))
 
 
 def _print_areas(frame: pd.DataFrame) -> None:
@@ -166,9 +166,9 @@ def _print_areas(frame: pd.DataFrame) -> None:
             effect=[with_interval(row["effect"], row["low"], row["high"]) for row in evidence.rows(frame)],
             area_low=[interval(row["area_low"], row["area_high"]) for row in evidence.rows(frame)],
         )
-        shown, forms = areas.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
+        shown, forms = cluster_bootstrap.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
         print_table(shown, "Effects with intervals over topics, and over whole areas", forms)
-        print_text(*(areas.sentences(frame) or ["No significant effect depends on a few areas."]))
+        print_text(*(cluster_bootstrap.sentences(frame) or ["No significant effect depends on a few areas."]))
 
 
 def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, files, processes
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
+from ragbench.boundary.checksummed_json import SEAL, read_sealed, write_sealed
 from ragbench.boundary.json import read_json_file
-from ragbench.boundary.sealed import SEAL, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     import pandas as pd

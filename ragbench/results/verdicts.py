@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import plugins
 from ragbench.base.files import write_text
-from ragbench.base.numbers import counted, with_interval
+from ragbench.base.formatting import counted, with_interval
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.evidence import areas as areas_
-from ragbench.evidence import field as field_
-from ragbench.evidence import halves as halves_
+from ragbench.evidence import best_arm as field_
+from ragbench.evidence import cluster_bootstrap as areas_
+from ragbench.evidence import split_consistency as halves_
 from ragbench.evidence import table
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.results.measurements import AREAS, FIELD, HALVES, VERDICTS, Measurements
@@ -55,17 +55,17 @@ def read(results: Measurements) -> pd.DataFrame:
 
 
 def field(results: Measurements) -> pd.DataFrame:
-    """How likely each of several arms is the best, with the columns of `ragbench.evidence.field`; possibly empty."""
+    """How likely each of several arms is the best, with the columns of `ragbench.evidence.best_arm`; possibly empty."""
     return field_.COLUMNS.read(results.folder / FIELD)
 
 
 def halves(results: Measurements) -> pd.DataFrame:
-    """The effects on train and test, with the columns of `ragbench.evidence.halves`; possibly empty."""
+    """The effects on train and test, with the columns of `ragbench.evidence.split_consistency`; possibly empty."""
     return halves_.COLUMNS.read(results.folder / HALVES)
 
 
 def areas(results: Measurements) -> pd.DataFrame:
-    """The effects with intervals over areas, with the columns of `ragbench.evidence.areas`; possibly empty."""
+    """The effects with intervals over areas: the columns of `ragbench.evidence.cluster_bootstrap`, possibly empty."""
     return areas_.COLUMNS.read(results.folder / AREAS)
 
 

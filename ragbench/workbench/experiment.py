@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base import console, fewest, plugins
+from ragbench.base import console, minimums, plugins
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.files import write_text
@@ -124,10 +124,10 @@ class Experiment:
         benchmark = experiment.benchmark
         used = comparisons.used(settings[0].ledger, benchmark.name)
         unused = frozenset(topic.qid for topic in benchmark.with_answer(benchmark.topics) if topic.qid not in used)
-        if len(unused) < fewest.DETECTABLE:
+        if len(unused) < minimums.DETECTABLE:
             raise BenchmarkError(
                 f"{len(unused)} judged queries of '{benchmark.name}' were not used in a comparison before, and a "
-                f"confirmation needs {fewest.DETECTABLE}: add queries with answers, such as data.queries=new.csv"
+                f"confirmation needs {minimums.DETECTABLE}: add queries with answers, such as data.queries=new.csv"
             )
         return dataclasses.replace(experiment, only=unused)
 

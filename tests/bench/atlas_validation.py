@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.console import markdown
 from ragbench.extras.atlas import changes, meta
 from ragbench.extras.atlas.changes import BASE
@@ -56,7 +56,7 @@ def carried(atlas: Atlas) -> pd.DataFrame:
     for change in atlas.changes():
         found = atlas.rows(change)
         people = (found["questions"] == "people").to_numpy()
-        if people.sum() < fewest.COLLECTIONS or people.all() or not found["effect"].any():
+        if people.sum() < minimums.COLLECTIONS or people.all() or not found["effect"].any():
             continue
         errors = meta.steadied(found["error"].to_numpy(), found["topics"].to_numpy())
         known = (found["effect"].to_numpy()[people], errors[people])
@@ -123,13 +123,13 @@ def _priors(others: Mapping[str, np.ndarray]) -> tuple[list[meta.Pooled], list[f
 def _values(listed: Path, words: list[str]) -> dict[str, pd.DataFrame]:
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.atlas import gather
+    from ragbench.extras.atlas import ingest
     from ragbench.extras.atlas import workbench as campaign
 
     found = {}
     for each in campaign.collections(listed):
         (settings,) = composition.arms({BASE: ()}, [*each.words, "split=all", *words])
-        values = gather.values_of(gather.load(gather.runs_of(settings.results, load(settings.config))))
+        values = ingest.values_of(ingest.load(ingest.runs_of(settings.results, load(settings.config))))
         if BASE in values and len(values.columns) > 1:
             found[each.name] = values
     return found

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from ragbench.base import files
-from ragbench.base.numbers import interval
+from ragbench.base.formatting import interval
 from ragbench.base.types import Query
 from ragbench.export import measured_arm
 from ragbench.export.replay import MAX_LOSS, Bench

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import norm
 
-from ragbench.evidence import max_t, t_of_mean
+from ragbench.evidence import max_t, t_statistic
 
 Floats = np.ndarray
 SIZES = (10, 15, 30, 60, 120)
@@ -40,7 +40,7 @@ PRESETS = "lexical_only,dense_only,plain_hybrid,phase1,phase3,recommended"
 def chosen(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """What `ragbench.evidence` does: the plain t, sign flips and bootstrap, a floor under the variance."""
     n, by_chance = _by_chance(differences, seed)
-    return t_of_mean.bounds(differences, n, *max_t.critical(by_chance, LEVEL, differences.shape[1], len(n)))
+    return t_statistic.bounds(differences, n, *max_t.critical(by_chance, LEVEL, differences.shape[1], len(n)))
 
 
 def wider(differences: Floats, seed: int) -> tuple[Floats, Floats]:
@@ -53,7 +53,7 @@ def flips_only(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """The plain t with sign flips alone, which take differences for symmetric."""
     n, by_chance = _by_chance(differences, seed)
     critical = _critical([by_chance.flipped], *differences.shape)
-    return t_of_mean.bounds(differences, n, critical, critical)
+    return t_statistic.bounds(differences, n, critical, critical)
 
 
 def _by_chance(differences: Floats, seed: int) -> tuple[Floats, max_t.Chance]:

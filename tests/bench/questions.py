@@ -21,7 +21,7 @@ import numpy as np
 
 from ragbench.base import console, files
 from ragbench.config import composition
-from ragbench.evidence.areas import reach
+from ragbench.evidence.cluster_bootstrap import reach
 from ragbench.extras.fit import order
 from ragbench.extras.fit.order import Collection, Part
 

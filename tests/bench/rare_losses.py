@@ -18,7 +18,7 @@ from itertools import product
 
 import numpy as np
 
-from ragbench.evidence import max_t, t_of_mean
+from ragbench.evidence import max_t, t_statistic
 from ragbench.evidence.statistics import UNSEEN
 
 Floats = np.ndarray
@@ -80,7 +80,7 @@ def bounds(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """The bounds of max-t, before any allowance."""
     k, n = differences.shape
     by_chance = max_t.simulate(differences, np.ones((k, n), dtype=bool), seed, DRAWS)
-    return t_of_mean.bounds(differences, np.full(k, n), *max_t.critical(by_chance, LEVEL, n, k))
+    return t_statistic.bounds(differences, np.full(k, n), *max_t.critical(by_chance, LEVEL, n, k))
 
 
 def allowed(differences: Floats, low: Floats, high: Floats, more: int) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from ragbench.base.fewest import P95 as FEWEST
+from ragbench.base.minimums import P95 as FEWEST
 from ragbench.evaluation.intervals import Samples, p95_at_least, places, summary, weighted_sum
 
 CHANCE = np.random.default_rng(7)

@@ -8,8 +8,8 @@ from ragbench.evaluation.latency import LatencySpec, measure, repeat_sentences
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.models.access import Models
+from ragbench.models.bundled_vectors import ShippedVectors
 from ragbench.models.cache import EmbeddingCache
-from ragbench.models.shipped import ShippedVectors
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut

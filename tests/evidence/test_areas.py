@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ragbench.config import composition
-from ragbench.evidence.areas import COLUMNS, areas, reach, sentences
 from ragbench.evidence.arms import Arm, Arms
+from ragbench.evidence.cluster_bootstrap import COLUMNS, areas, reach, sentences
 from ragbench.evidence.policy import Policy
 
 QIDS = [f"q{n:03}" for n in range(120)]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.fewest import CONCLUSION as FEW
+from ragbench.base.minimums import CONCLUSION as FEW
 from ragbench.config import composition
-from ragbench.evidence.by_type import by_type, types, warning
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import compare_all
+from ragbench.evidence.subgroups import by_type, types, warning
 
 POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
-from ragbench.evidence.field import field, sentences
+from ragbench.evidence.best_arm import field, sentences
 from ragbench.evidence.policy import Policy
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.base.fewest import DETECTABLE as FEW
-from ragbench.evidence import max_t, t_of_mean
+from ragbench.base.minimums import DETECTABLE as FEW
+from ragbench.evidence import max_t, t_statistic
 from ragbench.evidence.power import minimum_detectable_effect, queries_needed
 from ragbench.evidence.statistics import compare, compare_all
 
@@ -68,7 +68,7 @@ def test_a_planted_effect_of_this_size_is_found_in_four_of_five():
         values = experiment()
         values = values + (values != 0) * effect / 0.5
         n = np.array([60])
-        z = t_of_mean.statistic(n, *t_of_mean.sums(values[np.newaxis]), t_of_mean.floor(values[np.newaxis], n))
+        z = t_statistic.statistic(n, *t_statistic.sums(values[np.newaxis]), t_statistic.floor(values[np.newaxis], n))
         largest = max_t.simulate(values[np.newaxis], np.ones((1, 60), dtype=bool), seed, 299)
         found.append(z[0] > 0 and max_t.p_values(z, largest)[0] <= 0.05)
     assert 0.70 <= np.mean(found) <= 0.89

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.evidence import max_t, t_of_mean
+from ragbench.evidence import max_t, t_statistic
 from ragbench.evidence.statistics import BETS, compare, compare_all, e_values
 
 
@@ -21,7 +21,7 @@ def like_ndcg(generator, shape, ties=0.4):
 def by_chance(rows, seed, draws):
     """What the p values and intervals of a family come from; what is detectable takes longer and is excluded."""
     n = np.full(len(rows), rows.shape[1])
-    observed = t_of_mean.statistic(n, *t_of_mean.sums(rows), t_of_mean.floor(rows, n))
+    observed = t_statistic.statistic(n, *t_statistic.sums(rows), t_statistic.floor(rows, n))
     return n, observed, max_t.simulate(rows, np.ones(rows.shape, dtype=bool), seed, draws)
 
 
@@ -109,7 +109,7 @@ def test_the_statistic_is_the_t_of_scipy():
     values = np.array([[-0.3, -0.1, 0.1, 0.3, 0.5, 0.9, -0.5, 0.02]])
     values = np.concatenate([values, -values], axis=1) + 0.07  # symmetric round its mean
     n = np.array([16])
-    found = t_of_mean.statistic(n, *t_of_mean.sums(values), np.array([0.0]))
+    found = t_statistic.statistic(n, *t_statistic.sums(values), np.array([0.0]))
     # scipy divides by n - 1 in the variance, the statistic by n and takes root n - 1: the same.
     assert found[0] == pytest.approx(ttest_1samp(values[0], 0.0).statistic, rel=1e-12)
 
@@ -117,22 +117,22 @@ def test_the_statistic_is_the_t_of_scipy():
 def test_the_statistic_by_hand():
     """1, 1, 4: mean 2, variance over n 2, so z = sqrt(2) * 2 / sqrt(2) = 2; under a floor of 8 it is half of that."""
     values, n = np.array([[1.0, 1.0, 4.0]]), np.array([3])
-    mean, root = t_of_mean.moments(n, *t_of_mean.sums(values), np.array([0.0]))
+    mean, root = t_statistic.moments(n, *t_statistic.sums(values), np.array([0.0]))
     assert (mean[0], root[0]) == (2.0, pytest.approx(math.sqrt(2)))
-    assert t_of_mean.statistic(n, *t_of_mean.sums(values), np.array([0.0]))[0] == pytest.approx(2.0)
-    assert t_of_mean.statistic(n, *t_of_mean.sums(values), np.array([8.0]))[0] == pytest.approx(1.0)
+    assert t_statistic.statistic(n, *t_statistic.sums(values), np.array([0.0]))[0] == pytest.approx(2.0)
+    assert t_statistic.statistic(n, *t_statistic.sums(values), np.array([8.0]))[0] == pytest.approx(1.0)
 
 
 def test_bounds_solve_the_statistic():
     """At each end of the interval the statistic is the critical value."""
     values = np.random.default_rng(3).exponential(0.2, (4, 30)) - 0.1
     n = np.full(4, 30)
-    low, high = t_of_mean.bounds(values, n, 2.5, 2.0)
-    least = t_of_mean.floor(values, n)
+    low, high = t_statistic.bounds(values, n, 2.5, 2.0)
+    least = t_statistic.floor(values, n)
     for end, z in ((low, 2.5), (high, -2.0)):
         # The moments about an end: only the mean moves.
         moved = values - end[:, np.newaxis]
-        assert t_of_mean.statistic(n, *t_of_mean.sums(moved), least) == pytest.approx(np.full(4, z), rel=1e-9)
+        assert t_statistic.statistic(n, *t_statistic.sums(moved), least) == pytest.approx(np.full(4, z), rel=1e-9)
     assert (high - values.mean(axis=1)) / 2.0 == pytest.approx((values.mean(axis=1) - low) / 2.5)
 
 
@@ -152,8 +152,8 @@ def test_a_row_of_which_little_changed_has_the_variance_of_sixteen_typical_chang
     differences = np.zeros((2, 40))
     differences[0, 0], differences[1, :20] = 0.1, 0.2
     typical = (0.01 + 20 * 0.04) / 21
-    assert t_of_mean.floor(differences, np.array([40, 40])) == pytest.approx([16 * typical / 40] * 2)
-    assert t_of_mean.floor(differences[:, :10], np.array([10, 10])) == pytest.approx([(0.01 + 10 * 0.04) / 11] * 2)
+    assert t_statistic.floor(differences, np.array([40, 40])) == pytest.approx([16 * typical / 40] * 2)
+    assert t_statistic.floor(differences[:, :10], np.array([10, 10])) == pytest.approx([(0.01 + 10 * 0.04) / 11] * 2)
 
 
 @given(st.integers(0, 1000), st.integers(8, 60), st.floats(-0.2, 0.2))
@@ -172,7 +172,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
     for seed in range(2_000):
         rows = like_ndcg(generator, (1, 80)) + truth
         n, _, largest = by_chance(rows, seed, 299)
-        low, high = t_of_mean.bounds(rows, n, *max_t.critical(largest, 0.05, 80, 1))
+        low, high = t_statistic.bounds(rows, n, *max_t.critical(largest, 0.05, 80, 1))
         covered.append(low[0] <= truth <= high[0])
     assert 0.93 <= np.mean(covered) <= 0.97
 

@@ -225,7 +225,7 @@ def test_groups_hold_every_arm_once_and_neighbours_together() -> None:
 
 
 def test_what_cannot_be_is_one_sentence() -> None:
-    from ragbench.config.executions import spec_of
+    from ragbench.config.execution_backends import spec_of
 
     for overrides, said in (
         (["execution=joblib", "execution.workers=0"], r"execution\.workers must be at least 1, or null, got 0"),

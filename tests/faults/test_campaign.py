@@ -13,9 +13,9 @@ import pytest
 
 from tests.faults.bad_inputs import cases, harm
 from tests.faults.campaign import SEED, exported, words_in
-from tests.faults.company import Company
-from tests.faults.doors import Doors
-from tests.faults.sameness import differences, measure
+from tests.faults.concurrent_refresh import Company
+from tests.faults.determinism import differences, measure
+from tests.faults.fuzz_inputs import Doors
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
-from ragbench.config.executions import sharding_of
+from ragbench.config.execution_backends import sharding_of
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
 from ragbench.index import sharded
 from ragbench.index.artefacts import ArtefactStore

@@ -18,7 +18,7 @@ import pytest
 from ragbench.base.bounds import Refused
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.config import composition
-from ragbench.config.executions import sharding_of
+from ragbench.config.execution_backends import sharding_of
 from ragbench.index.shards import Sharding, Shards, _fill_apart
 
 

@@ -15,10 +15,10 @@ from ragbench.config import composition
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index, IndexSpec
 from ragbench.models import Encoder
-from ragbench.models import shipped as module
+from ragbench.models import bundled_vectors as module
 from ragbench.models.access import Models
+from ragbench.models.bundled_vectors import ShippedVectors, packed, read_arrays, shipped, unpacked
 from ragbench.models.cache import CachedEncoder, EmbeddingCache
-from ragbench.models.shipped import ShippedVectors, packed, read_arrays, shipped, unpacked
 from tests.models.test_cache import Counting
 from tests.shipped import ARMS, Group, groups, write
 

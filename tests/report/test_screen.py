@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ragbench.base import console
-from ragbench.evidence import t_of_mean
+from ragbench.evidence import t_statistic
 from ragbench.report import screen
 from ragbench.results import measurements, verdicts
 from ragbench.results.measurements import Measurements
@@ -71,10 +71,10 @@ def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> 
 
 def test_the_interval_of_a_mean_is_students() -> None:
     # Deviation 0.1, t(2) = 4.3027: half of the interval is 4.3027 * 0.1 / sqrt(3).
-    assert t_of_mean.mean([0.4, 0.5, 0.6])[1:3] == pytest.approx((0.5 - 0.2484, 0.5 + 0.2484), abs=1e-4)
-    assert t_of_mean.mean([0.0, 1.0, 1.0])[1:3][1] == 1.0, "no mean of such values is above 1"
-    assert t_of_mean.mean([1.0, 2.0, 9.0]).low < 0
-    assert all(end != end for end in t_of_mean.mean([0.0, 1.0])[1:3])
+    assert t_statistic.mean([0.4, 0.5, 0.6])[1:3] == pytest.approx((0.5 - 0.2484, 0.5 + 0.2484), abs=1e-4)
+    assert t_statistic.mean([0.0, 1.0, 1.0])[1:3][1] == 1.0, "no mean of such values is above 1"
+    assert t_statistic.mean([1.0, 2.0, 9.0]).low < 0
+    assert all(end != end for end in t_statistic.mean([0.0, 1.0])[1:3])
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])

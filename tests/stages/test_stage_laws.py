@@ -196,7 +196,7 @@ def bare() -> Models:
     ids=lambda case: f"{id_of(case)}{':asks' * (case in ASKING)}",
 )
 def test_a_query_that_is_forgotten_takes_the_same_work_again(case, make_index, bare, monkeypatch) -> None:
-    """The functions that run are counted: what anything but `QueryMemory` kept of the first ask would be missing."""
+    """The functions that run are counted: what anything but `QueryCache` kept of the first ask would be missing."""
     overrides, group = case
     prompts: list[str] = []
     monkeypatch.setattr(EndpointModel, "complete", lambda self, prompt: prompts.append(prompt) or "no elements")

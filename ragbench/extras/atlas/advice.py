@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.console import SCREEN
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.loaders import MEMORY
@@ -123,10 +123,10 @@ def _measuring(run: Run) -> Iterator[Lever]:
             (shlex.join(["ragbench", "run", "--remeasure-latency", run.results.folder.name]),),
         )
     topics = int(run.room["topics"])
-    if topics < fewest.ADVICE:
+    if topics < minimums.ADVICE:
         yield Lever(
             "add queries",
-            f"{topics} queries have a relevant document; fewer than {fewest.ADVICE} detect only large differences",
+            f"{topics} queries have a relevant document; fewer than {minimums.ADVICE} detect only large differences",
             None,
             ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
@@ -189,7 +189,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
             bound,
             (run.command("fit ranker --from-fusion"),),
         )
-    elif int(run.room["topics"]) >= fewest.ADVICE:
+    elif int(run.room["topics"]) >= minimums.ADVICE:
         yield Lever(
             "continue to train the ranker on your queries",
             "the trained ranker is kept only if it is significantly better on held-out queries",

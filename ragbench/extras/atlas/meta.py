@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import ResultsError
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Pooled:
     @property
     def enough(self) -> bool:
         """Whether there are enough collections to claim something."""
-        return self.collections >= fewest.COLLECTIONS
+        return self.collections >= minimums.COLLECTIONS
 
 
 def pool(effects: ArrayLike, errors: ArrayLike, confidence: float = 0.95) -> Pooled:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.build import active
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.evaluation.levels import PASSAGE, SECTION
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evaluation.passages import recall_within
@@ -213,7 +213,7 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
         f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
         f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
-        f"its cost over budget. Results for query types with fewer than {fewest.CONCLUSION} topics are marked as "
+        f"its cost over budget. Results for query types with fewer than {minimums.CONCLUSION} topics are marked as "
         f"unstable {cite('few-topics')}. {second}The seed is {policy.seed}."
     )
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import fewest, files
+from ragbench.base import files, minimums
 from ragbench.base.console import markdown
-from ragbench.base.numbers import interval, with_interval
+from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue.names import ALIASES
 from ragbench.extras.atlas import changes, tables
 from ragbench.extras.atlas.changes import BASE
@@ -57,7 +57,7 @@ def lines(frame: pd.DataFrame) -> list[str]:
     """The rows of `known` as lines of 80 columns."""
     said = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
     for row in frame.to_dict(orient="records"):
-        enough = row["collections"] >= fewest.COLLECTIONS
+        enough = row["collections"] >= minimums.COLLECTIONS
         new = interval(row["new_low"], row["new_high"]) if enough else "-"
         mean = with_interval(row["effect"], row["low"], row["high"]) if enough else "-"
         said.append(f"{row['change']:{_NAMES}} {row['helps']:2d} of {row['collections']:2d}   {mean:22} {new}")
@@ -93,7 +93,7 @@ def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     said = []
     for kind in QUESTIONS:
         if found := atlas.pooled(change, base, kind):
-            few = "" if found.enough else f", fewer than {fewest.COLLECTIONS}: no conclusion"
+            few = "" if found.enough else f", fewer than {minimums.COLLECTIONS}: no conclusion"
             said.append(f"{WORDS[kind]}: {_pooled_text(found)} on {found.collections} collections{few}")
     return said
 
@@ -186,7 +186,7 @@ def _pictures(atlas: Atlas) -> dict[str, str]:
     rows = [
         Line(row["change"], row["effect"], row["low"], row["high"], (row["new_low"], row["new_high"]))
         for row in frame.to_dict(orient="records")
-        if row["collections"] >= fewest.COLLECTIONS
+        if row["collections"] >= minimums.COLLECTIONS
     ]
     found = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
     for change in _pictured(atlas):
@@ -203,7 +203,7 @@ def _pictured(atlas: Atlas) -> list[str]:
     """The changes that get a figure of their own: known from enough collections, and not without any effect."""
     ideas = ("recommended", "recommended-rank", *_PROPOSALS, "graph", "community")
     rows = {change: atlas.rows(change) for change in ideas}
-    return [change for change, found in rows.items() if len(found) >= fewest.COLLECTIONS and found["effect"].any()]
+    return [change for change, found in rows.items() if len(found) >= minimums.COLLECTIONS and found["effect"].any()]
 
 
 def _size(topics: float) -> float:
@@ -297,7 +297,7 @@ def _table(frame: pd.DataFrame) -> str:
 
     rows = []
     for row in frame.to_dict(orient="records"):
-        enough = row["collections"] >= fewest.COLLECTIONS
+        enough = row["collections"] >= minimums.COLLECTIONS
         mean = with_interval(row["effect"], row["low"], row["high"])
         rows.append(
             {

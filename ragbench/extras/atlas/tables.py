@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import fewest, files, locations
+from ragbench.base import files, locations, minimums
 from ragbench.base.errors import ResultsError
 from ragbench.extras.atlas import meta
 from ragbench.extras.atlas.changes import BASE, BASES, has_order
@@ -125,7 +125,7 @@ class Atlas:
         import numpy as np
 
         found = self.rows(change, base)
-        if len(found) < fewest.COLLECTIONS:
+        if len(found) < minimums.COLLECTIONS:
             return []
         properties: dict[str, Sequence[float]] = {
             name: np.log1p(found[name]).tolist() if name in _LOGARITHMIC else found[name].tolist()

@@ -15,7 +15,7 @@ from ragbench.config import composition
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
-from ragbench.extras.atlas import changes, gather
+from ragbench.extras.atlas import changes, ingest
 from ragbench.extras.atlas.tables import Atlas
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _measure(each: Collection, group: str, words: Sequence[str], progress: Progr
     known = {
         name
         for found in _finished(settings[0], benchmark)
-        for arm, name in gather.known_arms(found).items()
+        for arm, name in ingest.known_arms(found).items()
         if set(each.added(name)) <= set(found.record["overrides"][arm])
     }
     lacking = tuple(one for one in settings if one.name not in known)
@@ -121,7 +121,7 @@ def _settings(each: Collection, group: Mapping[str, str], words: Sequence[str]) 
 
 
 def _finished(settings: Settings, benchmark: Benchmark) -> list[Measurements]:
-    return gather.load(gather.runs_of(settings.results, benchmark))
+    return ingest.load(ingest.runs_of(settings.results, benchmark))
 
 
 def _tabulate(listed: Sequence[Collection], words: Sequence[str] = ()) -> Atlas:
@@ -130,8 +130,8 @@ def _tabulate(listed: Sequence[Collection], words: Sequence[str] = ()) -> Atlas:
     for each in listed:
         (settings,) = composition.arms({changes.BASE: ()}, [*each.words, *_MEASURING, *words])
         benchmark = load(settings.config)
-        values = gather.values_of(_finished(settings, benchmark))
+        values = ingest.values_of(_finished(settings, benchmark))
         if changes.BASE in values and len(values.columns) > 1:
-            about = gather.facts(benchmark, each.about, len(values), each.about.get("questions"))
+            about = ingest.facts(benchmark, each.about, len(values), each.about.get("questions"))
             rows.append(({**about, "collection": each.name}, values))
-    return gather.tables(rows)
+    return ingest.tables(rows)

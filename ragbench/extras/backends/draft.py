@@ -25,7 +25,7 @@ from ragbench.base import files
 from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.progress import ticks
-from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.models.base import UnbatchedEncoder
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.bundled import DRAFT_SOURCE

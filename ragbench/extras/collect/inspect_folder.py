@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragbench.base import fewest
-from ragbench.base.numbers import counted
+from ragbench.base import minimums
+from ragbench.base.formatting import counted
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.lines import read_rows
@@ -85,7 +85,7 @@ def language(text: str) -> str:
     words = Counter(re.findall(r"[^\W\d_]+", sample.lower()))
     counts = {name: sum(words[word] for word in common.split()) for name, common in _COMMON.items()}
     best = max(counts, key=lambda name: counts[name])
-    return best if counts[best] >= fewest.FUNCTION_WORDS else ""
+    return best if counts[best] >= minimums.FUNCTION_WORDS else ""
 
 
 def _named(languages: Counter[str], documents: int) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import locked
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
@@ -108,7 +108,7 @@ class JudgingSession:
     @property
     def seconds_left(self) -> float:
         """How long the rest takes at the median time of this session's grades; NaN for too few of them."""
-        if len(self._seconds) < fewest.JUDGED_TIMES:
+        if len(self._seconds) < minimums.JUDGED_TIMES:
             return math.nan
         return (len(self) - self.n_graded) * statistics.median(self._seconds)
 

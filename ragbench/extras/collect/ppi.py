@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import ResultsError
 from ragbench.evidence.statistics import TIE
 
@@ -42,15 +42,15 @@ def prediction_powered_mean(
 ) -> PoweredMean:
     """The mean over topics: `annotators` and `model` (n,) for topics that both judged, `elsewhere` for others.
 
-    Raises ResultsError for fewer than `fewest.GRADED` topics judged by annotators.
+    Raises ResultsError for fewer than `minimums.GRADED` topics judged by annotators.
     """
     from scipy.special import stdtrit
 
     gold, same, rest = (np.asarray(values, dtype=np.float64) for values in (annotators, model, elsewhere))
     n, more = len(gold), len(rest)
-    if n < fewest.GRADED:
+    if n < minimums.GRADED:
         raise ResultsError(
-            f"people judged {n} topics, and a model's grades count only next to {fewest.GRADED} or more: "
+            f"people judged {n} topics, and a model's grades count only next to {minimums.GRADED} or more: "
             "judge a larger sample"
         )
     others = float(np.var(rest, ddof=1)) / more if more > 1 else 0.0

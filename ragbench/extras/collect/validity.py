@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import ResultsError
-from ragbench.base.numbers import with_interval
+from ragbench.base.formatting import with_interval
 from ragbench.evaluation.levels import DOCUMENT
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.max_t import resamples
@@ -89,12 +89,12 @@ class Validity:
 def validate(human: Arms, other: Arms) -> Validity:
     """Compare the conclusions of two sets of topics about the arms they share, by the policy of the human-written set.
 
-    Raises ResultsError for fewer than `fewest.SHARED` shared arms.
+    Raises ResultsError for fewer than `minimums.SHARED` shared arms.
     """
     names = [arm for arm in human.arms if arm in other.arms]
-    if len(names) < fewest.SHARED:
+    if len(names) < minimums.SHARED:
         raise ResultsError(
-            f"the two runs share {len(names)} arms by name, and {fewest.SHARED} are needed: "
+            f"the two runs share {len(names)} arms by name, and {minimums.SHARED} are needed: "
             "run the same arms on both topics"
         )
     sides = [

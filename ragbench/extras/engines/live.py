@@ -10,7 +10,7 @@ from ragbench.base.bounds import Count, Holds, Name, Positive
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.boundary.capabilities import Needs
 from ragbench.extras.remote.live.answers import Expression
-from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.client import Unanswered
 from ragbench.extras.remote.live.stages import Live
 from ragbench.extras.ship import address
 

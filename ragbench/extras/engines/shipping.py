@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import sha256, temporary_folder
-from ragbench.base.numbers import interval
+from ragbench.base.formatting import interval
 from ragbench.boundary.capabilities import trust
-from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
@@ -228,10 +228,10 @@ def judged(benchmark: Benchmark, split: str) -> tuple[Topic, ...]:
 def folds(topics: Sequence[Topic], spec: AdapterSpec) -> list[Numbers]:
     """The topics in parts, those of one group together. BenchmarkError for too few."""
     groups = _groups(topics)
-    if len(topics) < fewest.ORDER or len(set(groups)) < spec.folds:
+    if len(topics) < minimums.ORDER or len(set(groups)) < spec.folds:
         raise BenchmarkError(
-            f"an adapter is learned from at least {fewest.ORDER} judged training topics of {spec.folds:g} groups, and "
-            f"there are {len(topics)} of {len(set(groups))}: judge more with `ragbench judge`"
+            f"an adapter is learned from at least {minimums.ORDER} judged training topics of {spec.folds:g} groups, "
+            f"and there are {len(topics)} of {len(set(groups))}: judge more with `ragbench judge`"
         )
     return ranker.folds(groups, np.arange(len(topics)), int(spec.folds), spec.seed)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.base.numbers import with_interval
+from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings

@@ -11,7 +11,7 @@ from ragbench.base import pinned_text
 from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
-from ragbench.base.numbers import interval
+from ragbench.base.formatting import interval
 from ragbench.extras.fit.order import MODELS, Order
 from ragbench.search.ranking import trees
 

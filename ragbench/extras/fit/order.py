@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.bounds import Checked, Name, Positive
 from ragbench.base.build import build
 from ragbench.base.columns import Column, Columns
@@ -99,9 +99,9 @@ def _absolute(word: str, folder: Path) -> str:
 
 def _require_sites(collections: Sequence[Collection], where: str) -> None:
     sites = {each.place for each in collections}
-    if len(sites) < fewest.SITES:
+    if len(sites) < minimums.SITES:
         raise BenchmarkError(
-            f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {fewest.SITES}: "
+            f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {minimums.SITES}: "
             "add collections, or learn from the topics of one with `ragbench fit ranker`"
         )
 
@@ -159,7 +159,8 @@ class Order:
 def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:
     """Learn one order from the queries of all parts, and measure it with each site held out in turn.
 
-    A query counts as its collection's weight says. Raises BenchmarkError for fewer than fewest.SITES sites with topics.
+    A query counts as its collection's weight says. Raises BenchmarkError for fewer than `minimums.SITES` sites with
+    topics.
     """
     used = [part for part in parts if len(part.sample)]
     _require_sites([part.collection for part in used], "what was given")
@@ -220,7 +221,7 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     The intervals of collections are of their topics; those of kinds are of sites, which are resampled whole; NaN where
     too few have been measured. The second row of a kind hides links from the order.
     """
-    from ragbench.evidence.areas import reach
+    from ragbench.evidence.cluster_bootstrap import reach
     from ragbench.evidence.statistics import compare
 
     rows: list[tuple[Any, ...]] = []
@@ -242,7 +243,7 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
             learned = np.concatenate([values[number] for number in numbers])
             sums = np.bincount(site, learned - fused, minlength=len(names)).astype(np.float64)
             half = np.nan
-            if len(names) >= fewest.AREAS:
+            if len(names) >= minimums.AREAS:
                 half = float(reach(sums[None], counts[None], seed, draws, confidence)[0])
             gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
             means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)

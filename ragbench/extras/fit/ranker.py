@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import topic_area
@@ -202,12 +202,12 @@ class Learned:
 def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learned:
     """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.
 
-    Raises BenchmarkError for fewer than fewest.ORDER queries or fewer groups than folds.
+    Raises BenchmarkError for fewer than minimums.ORDER queries or fewer groups than folds.
     """
     everything = np.arange(len(judged))
-    if len(judged) < fewest.ORDER or len(set(judged.groups)) < spec.folds:
+    if len(judged) < minimums.ORDER or len(set(judged.groups)) < spec.folds:
         raise BenchmarkError(
-            f"a ranking is learned from at least {fewest.ORDER} judged training topics of {spec.folds:g} groups, and "
+            f"a ranking is learned from at least {minimums.ORDER} judged training topics of {spec.folds:g} groups, and "
             f"there are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try "
             "data.resplit=1"
         )

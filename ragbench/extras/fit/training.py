@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.numbers import with_interval
+from ragbench.base.formatting import with_interval
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evidence.policy import Policy
 from ragbench.results import comparisons

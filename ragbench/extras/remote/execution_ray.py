@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.pools import Begin
-from ragbench.config.executions import Execution
+from ragbench.config.execution_backends import Execution
 
 T = TypeVar("T")
 _TOKEN_SOURCES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")

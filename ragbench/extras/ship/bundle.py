@@ -33,8 +33,8 @@ from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
-from ragbench.boundary.sealed import read_sealed, write_sealed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run

@@ -14,8 +14,8 @@ from typing import Any
 from ragbench.base import files
 from ragbench.base.errors import BundleError
 from ragbench.base.types import Query
+from ragbench.boundary.checksummed_json import SEAL, read_sealed, sealed_json
 from ragbench.boundary.json import read_json_file
-from ragbench.boundary.sealed import SEAL, read_sealed, sealed_json
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragbench.benchmark.search_log import CANARY, FIRST, Search
-from ragbench.evidence.t_of_mean import Mean, mean
+from ragbench.evidence.t_statistic import Mean, mean
 
 _ADDED = (1.0, 1.0, -1.0, -1.0)
 """Sessions added to the interval, so that a few equal ones do not prove anything (Agresti and Coull, 1998)."""

@@ -19,7 +19,7 @@ from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Hit, ListedDocument, StoredDocument
 from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, trusting
 from ragbench.boundary.yaml import read_yaml_file

@@ -18,7 +18,7 @@ from typing import Any
 
 from ragbench.base import files
 from ragbench.base.errors import BundleError, CorpusError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.base.progress import steps
 from ragbench.base.types import Document
 from ragbench.config.arm_builder import Progress, Say

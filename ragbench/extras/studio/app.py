@@ -23,7 +23,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.staticfiles import StaticFiles
 
 from ragbench.base.errors import ConfigError, RagbenchError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable

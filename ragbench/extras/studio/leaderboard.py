@@ -15,7 +15,7 @@ from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.t_of_mean import Mean
+from ragbench.evidence.t_statistic import Mean
 from ragbench.extras.studio.runs import ArmId, ListedArm, ListedRun, Runs
 from ragbench.results import measured_data
 

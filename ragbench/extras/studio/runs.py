@@ -17,9 +17,9 @@ from cachetools import LRUCache
 from ragbench.base import files
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
-from ragbench.boundary.sealed import read_sealed
+from ragbench.boundary.checksummed_json import read_sealed
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evidence.t_of_mean import Mean, mean
+from ragbench.evidence.t_statistic import Mean, mean
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 

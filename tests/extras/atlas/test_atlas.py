@@ -13,7 +13,7 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
-from ragbench.extras.atlas import changes, fetch, gather, records, tables
+from ragbench.extras.atlas import changes, fetch, ingest, records, tables
 from ragbench.extras.atlas import page as atlas_page
 from ragbench.extras.atlas import workbench as campaign
 from ragbench.extras.atlas.tables import QUESTIONS, Atlas, effects_of
@@ -120,13 +120,13 @@ def test_a_first_write_that_is_killed_leaves_what_is_shipped(tmp_path: Path, mon
 
 def test_two_additions_at_once_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(gather, "values_of", lambda runs: runs[0])
-    monkeypatch.setattr(gather, "facts", lambda benchmark, *about: {"collection": benchmark.name})
-    monkeypatch.setattr(gather, "tables", lambda rows: named(rows[0][0]["collection"]))
+    monkeypatch.setattr(ingest, "values_of", lambda runs: runs[0])
+    monkeypatch.setattr(ingest, "facts", lambda benchmark, *about: {"collection": benchmark.name})
+    monkeypatch.setattr(ingest, "tables", lambda rows: named(rows[0][0]["collection"]))
     slow = Atlas.write
     monkeypatch.setattr(Atlas, "write", lambda *given: (time.sleep(0.1), slow(*given)))
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda name: gather.add((), SimpleNamespace(name=name), {}), ("one", "two")))
+        list(threads.map(lambda name: ingest.add((), SimpleNamespace(name=name), {}), ("one", "two")))
     assert set(Atlas.load(tables.own_folder()).collections["collection"]) == {"one", "two"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.commands.cli import main
-from ragbench.extras.atlas import gather
+from ragbench.extras.atlas import ingest
 from ragbench.extras.atlas.tables import Atlas
 from ragbench.report import evidence, screen
 from ragbench.results import measurements, store
@@ -80,9 +80,9 @@ def test_an_encoder_that_every_arm_has_is_no_change(results: Path) -> None:
     run = measurements.load(store.latest(results))
     language = ["index.encoder.name=multilingual"]
     given = {arm: [*words, *language] for arm, words in run.record["overrides"].items()}
-    assert gather.known_arms(replace(run, record={**run.record, "overrides": given})) == gather.known_arms(run)
+    assert ingest.known_arms(replace(run, record={**run.record, "overrides": given})) == ingest.known_arms(run)
     given["plain"] = run.record["overrides"]["plain"]
-    assert gather.known_arms(replace(run, record={**run.record, "overrides": given})) == {"plain": "plain_hybrid"}
+    assert ingest.known_arms(replace(run, record={**run.record, "overrides": given})) == {"plain": "plain_hybrid"}
 
 
 def test_an_export_on_expectation_says_so_in_its_evidence(

@@ -20,7 +20,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.config.executions import spec_of
+from ragbench.config.execution_backends import spec_of
 from ragbench.extras.remote import execution_ray
 
 NEEDS_RAY = pytest.mark.skipif(

@@ -20,7 +20,7 @@ import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.boundary.capabilities import trust
-from ragbench.boundary.sealed import write_sealed
+from ragbench.boundary.checksummed_json import write_sealed
 from ragbench.commands import cli
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, CorpusError
-from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.opening import load

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query
-from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle

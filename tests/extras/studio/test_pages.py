@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ragbench.base import processes
-from ragbench.evidence.t_of_mean import mean
+from ragbench.evidence.t_statistic import mean
 from ragbench.extras.studio.app import Studio, url
 from ragbench.extras.studio.runs import Runs
 from ragbench.report import screen

@@ -115,7 +115,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    from ragbench.extras.atlas import gather
+    from ragbench.extras.atlas import ingest
     from ragbench.extras.atlas.tables import own_folder
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs
@@ -125,7 +125,7 @@ def _add(arguments: argparse.Namespace) -> int:
         run = measurements.load(folder)
         benchmark = measured_data.benchmark_of(run, judged_since=True)
         about: dict[str, Any] = {"kind": arguments.kind, "command": f"ragbench {run.record['command']}"}
-        added = gather.add(run, benchmark, about, arguments.questions)
+        added = ingest.add(run, benchmark, about, arguments.questions)
         effects = added.effects
         if arguments.json:
             console.print_json(effects.to_dict(orient="records"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.errors import FAILED, ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.base.suggestions import did_you_mean
 from ragbench.config import project
 

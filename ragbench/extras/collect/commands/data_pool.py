@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragbench.base import console
 from ragbench.base.files import write_text
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 
 DESCRIPTION = "Write the results of runs that have no judgment, best first, as a CSV file to fill in."
 EXAMPLES = """examples:

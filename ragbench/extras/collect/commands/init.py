@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, RagbenchError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.boundary.capabilities import trust
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tupl
     """The arm `today` for a search at an address, which is asked one query. Raises LiveError, ConfigError."""
     from ragbench.config.overrides import word
     from ragbench.extras.collect.topics.from_log import finder
-    from ragbench.extras.remote.live.proposal import propose
+    from ragbench.extras.remote.live.response_mapping import propose
     from ragbench.extras.remote.live.stages import LiveHttp
 
     if "{query}" not in url:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.files import locked
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -91,14 +91,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
-    from ragbench.base import fewest
+    from ragbench.base import minimums
     from ragbench.config import composition
     from ragbench.extras.collect.model_judge import grade_pool
     from ragbench.models.chat import spec_from_options
 
-    if arguments.sample < fewest.GRADED:
+    if arguments.sample < minimums.GRADED:
         raise ConfigError(
-            f"--sample must be at least {fewest.GRADED}, got {arguments.sample}: grades of a model count only "
+            f"--sample must be at least {minimums.GRADED}, got {arguments.sample}: grades of a model count only "
             "next to human grades"
         )
     settings = composition.compose(arguments.overrides)

@@ -13,7 +13,7 @@ from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import plain
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.config import project
 from ragbench.config.overrides import key_of, section_of
 
@@ -120,7 +120,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.base import fewest
+    from ragbench.base import minimums
     from ragbench.config.benchmark import load
     from ragbench.extras.collect.topics.overview import overview, titled
 
@@ -131,7 +131,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
         return 0
     console.print_table(titled(table), f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
     if table["short by"].any():
-        least = fewest.CONCLUSION
+        least = minimums.CONCLUSION
         print(f"A mean over fewer than {least} queries is unstable (Buckley and Voorhees 2000).")
     return 0
 

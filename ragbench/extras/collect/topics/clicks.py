@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.benchmark.search_log import Search
 
 
@@ -30,7 +30,7 @@ class Clicks:
         for rank, name in enumerate(search.shown):
             self.expected[name] += search.count * float(rates[rank])
 
-    def relevant(self, least: int = fewest.CLICKS) -> list[str]:
+    def relevant(self, least: int = minimums.CLICKS) -> list[str]:
         """The documents that were opened `least` times or more, and at least as often as expected at their ranks."""
         return sorted(
             name for name, count in self.opened.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)

@@ -13,7 +13,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.bounds import Checked, Count, Natural, Share
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
@@ -44,7 +44,7 @@ class LogSpec(Checked):
     tail: Share = 0.25
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5
     least_sessions: Count = 1
-    least_clicks: Count = fewest.CLICKS
+    least_clicks: Count = minimums.CLICKS
     seed: Natural = 13
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.benchmark.benchmark import Topic
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def overview(source: HasTopics) -> pd.DataFrame:
     rows = []
     for kind in kinds:
         here = [counts[*kind, split] for split in splits]
-        missing = {split: fewest.CONCLUSION - n for split, n in zip(splits, here, strict=True)}
+        missing = {split: minimums.CONCLUSION - n for split, n in zip(splits, here, strict=True)}
         short = [f"{n} in {split}" for split, n in missing.items() if n > 0]
         rows.append((*kind, *here, ", ".join(short)))
     return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])
@@ -39,4 +39,4 @@ def overview(source: HasTopics) -> pd.DataFrame:
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
     """`overview` with a title for the screen; JSON keeps the key."""
-    return table.rename(columns={"short by": f"missing to {fewest.CONCLUSION}"})
+    return table.rename(columns={"short by": f"missing to {minimums.CONCLUSION}"})

@@ -45,7 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Learn, measure on held-out queries, keep what helps significantly."""
     import pandas as pd
 
-    from ragbench.base import fewest, pinned_text
+    from ragbench.base import minimums, pinned_text
     from ragbench.base.bounds import as_options
     from ragbench.config import composition
     from ragbench.config.benchmark import load
@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         found = adapter.learn(settings, benchmark, spec, progress, console.say)
         asks = found.asks
         measured = {"held-out queries": training.compare(found.held_out, found.before, settings)}
-        if enough := asks.sum() >= fewest.CONCLUSION:
+        if enough := asks.sum() >= minimums.CONCLUSION:
             measured["of them, questions"] = training.compare(found.held_out[asks], found.before[asks], settings)
         sure = enough and all(each.ci_low > 0 for each in measured.values())
         if sure and arguments.test and (test := _confirmation(settings, benchmark, found, spec, progress)) is not None:
@@ -84,7 +84,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not enough:
         print(
             f"Nothing learned, nothing changed: {asks.sum()} of the topics read like questions, and at least "
-            f"{fewest.CONCLUSION} must show the gain. `ragbench topics threads` takes some from an issue tracker."
+            f"{minimums.CONCLUSION} must show the gain. `ragbench topics threads` takes some from an issue tracker."
         )
     elif not sure:
         print("Nothing learned, nothing changed: the gain is not certain on all topics and on questions.")

@@ -6,7 +6,7 @@ import argparse
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
-from ragbench.base.numbers import interval
+from ragbench.base.formatting import interval
 
 DESCRIPTION = """Train fusion weights on the training queries, and report the gain on held-out queries.
 

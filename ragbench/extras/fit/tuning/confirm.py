@@ -19,7 +19,7 @@ from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
-from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE

@@ -9,7 +9,7 @@ from typing import Any
 
 from optuna.storages.journal import JournalFileBackend
 
-from ragbench.boundary.sealed import SEAL
+from ragbench.boundary.checksummed_json import SEAL
 
 
 class SealedJournal(JournalFileBackend):

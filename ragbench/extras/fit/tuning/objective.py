@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark, Topic
@@ -75,7 +75,7 @@ def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
     """
     if {TRAIN, TEST} <= set(benchmark.splits):
         return train_only(benchmark), True
-    if len(benchmark.topics) >= fewest.HALVES:
+    if len(benchmark.topics) >= minimums.HALVES:
         raise BenchmarkError(
             f"benchmark '{benchmark.name}' has {len(benchmark.topics)} topics and no train and test halves: add "
             "data.resplit=13 to make them"

@@ -10,7 +10,7 @@ from typing import Any
 from ragbench.base.pools import Failure, LocalPool, Pool, told
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
-from ragbench.config.executions import execution_of, spec_of
+from ragbench.config.execution_backends import execution_of, spec_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study

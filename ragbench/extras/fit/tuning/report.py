@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import files
 from ragbench.base.console import markdown
 from ragbench.base.files import write_text
-from ragbench.base.numbers import interval
-from ragbench.boundary.sealed import write_sealed
+from ragbench.base.formatting import interval
+from ragbench.boundary.checksummed_json import write_sealed
 from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.outcome import PRESET, Tuned
 from ragbench.extras.fit.tuning.space import Parameter, Values, overrides, value_of

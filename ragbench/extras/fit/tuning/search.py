@@ -23,7 +23,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.boundary.sealed import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.sections import TuneSpec
 from ragbench.config.settings import Settings

@@ -10,7 +10,7 @@ from ragbench.base import processes
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.json import read_json, read_json_lines
 from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.client import Unanswered
 
 _LARGEST_ANSWER = 20_000_000
 

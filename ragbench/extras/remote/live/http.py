@@ -9,7 +9,7 @@ from urllib.parse import quote
 from ragbench.base.errors import BoundaryError
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.client import Unanswered
 
 
 def asking(

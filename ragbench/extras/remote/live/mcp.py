@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.boundary.json import read_json
 from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.client import Unanswered
 
 if TYPE_CHECKING:
     from mcp import Client

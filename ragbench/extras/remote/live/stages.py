@@ -16,7 +16,7 @@ from ragbench.base.types import Query
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.extras.remote.live import anserini
 from ragbench.extras.remote.live.answers import Reading
-from ragbench.extras.remote.live.asking import Asker, secret
+from ragbench.extras.remote.live.client import Asker, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.models.chat import Endpoint, Secret

@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.numbers import with_interval
+from ragbench.base.formatting import with_interval
 
 DESCRIPTION = """Print which of two bundles users prefer, from the log of `ragbench serve --canary`.
 

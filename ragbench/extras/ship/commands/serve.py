@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 
 if TYPE_CHECKING:
     from socket import socket

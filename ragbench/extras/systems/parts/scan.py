@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.query_memory import QueryMemory
+from ragbench.base.query_cache import QueryCache
 from ragbench.index.index import StoredPart
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ _CJK = (("\u3040", "\u30ff"), ("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\uac
 class ScanIndex:
     """Files by substrings of their paths and contents."""
 
-    def __init__(self, folder: Path, memory: QueryMemory | None = None) -> None:
+    def __init__(self, folder: Path, memory: QueryCache | None = None) -> None:
         """Open the artefact in `folder`; `memory` keeps the files of the latest terms."""
         self._paths, self._texts, self._words = (_Rows(folder, name) for name in (_PATHS, _TEXTS, _WORDS))
         with np.load(folder / _FILES, allow_pickle=False) as stored:
             self._indptr, self._files = stored["indptr"], stored["files"]
-        memory = memory or QueryMemory()
+        memory = memory or QueryCache()
         self.in_path = memory.keep(self._in_path, _TERMS_KEPT)
         self.in_content = memory.keep(self._in_content, _TERMS_KEPT)
 

@@ -8,7 +8,7 @@ import pytest
 from ragbench.base.errors import LiveError
 from ragbench.extras.remote.live import command, http
 from ragbench.extras.remote.live.answers import LiveHit, Reading, fill_in
-from ragbench.extras.remote.live.asking import Asker, Unanswered, secret
+from ragbench.extras.remote.live.client import Asker, Unanswered, secret
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:

@@ -11,7 +11,7 @@ import pytest
 from ragbench.base.errors import LiveError
 from ragbench.commands import cli
 from ragbench.config import project
-from ragbench.extras.remote.live.proposal import propose
+from ragbench.extras.remote.live.response_mapping import propose
 from ragbench.results import measurements, store
 
 HANDBOOK = Path(__file__).parents[3] / "data" / "phases"

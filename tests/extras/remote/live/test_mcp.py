@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.extras.remote.live import mcp
-from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.client import Unanswered
 
 PROGRAM = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
 from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.evidence.arms import Arms
@@ -43,7 +43,7 @@ _BLOCK = 1_000
 def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast and level: the mean effect on train and on test, and p that both are equal; `COLUMNS`.
 
-    `splits` has the split of a topic by qid. Levels at which a half has fewer than `fewest.HALF` topics are excluded.
+    `splits` has the split of a topic by qid. Levels at which a half has fewer than `minimums.HALF` topics are excluded.
     """
     names, rows = [], []
     for contrast in contrasts:
@@ -51,7 +51,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
             qids, differences = arms.differences(contrast, level)
             sides = np.array([splits.get(qid, "") for qid in qids])
             known = sides[~np.isnan(differences)]
-            if min((known == side).sum() for side in (TRAIN, TEST)) >= fewest.HALF:
+            if min((known == side).sum() for side in (TRAIN, TEST)) >= minimums.HALF:
                 names.append((":".join(contrast.factors), level))
                 rows.append((differences, sides))
     if not rows:

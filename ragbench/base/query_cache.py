@@ -9,7 +9,7 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-class QueryMemory:
+class QueryCache:
     """Results that depend on the text of a query and outlive its answer.
 
     Code that keeps such results does it here, so that code that times a query can drop them first; else it would time
@@ -31,7 +31,7 @@ class QueryMemory:
             clear()
 
 
-OF_PLUGINS = QueryMemory()
+OF_PLUGINS = QueryCache()
 """What plug-ins keep of earlier queries."""
 
 

@@ -6,13 +6,13 @@ import ast
 import re
 from pathlib import Path
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 
-ROOT = Path(fewest.__file__).parent.parent
+ROOT = Path(minimums.__file__).parent.parent
 
 
 def test_every_number_has_a_docstring() -> None:
-    body = ast.parse(Path(fewest.__file__).read_text(encoding="utf-8")).body
+    body = ast.parse(Path(minimums.__file__).read_text(encoding="utf-8")).body
     for place, line in enumerate(body):
         if isinstance(line, ast.Assign):
             said = body[place + 1]

@@ -1,4 +1,4 @@
-"""The packages and their imports, from house.toml; `python -m tests.house` writes their table into ARCHITECTURE.md."""
+"""The packages and their imports; `python -m tests.package_layers` writes their table into ARCHITECTURE.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-FILE = Path(__file__).with_name("house.toml")
+FILE = Path(__file__).with_name("package_layers.toml")
 PAGE = Path(__file__).resolve().parent.parent / "ARCHITECTURE.md"
 _HEAD = "| package | contents | may import |\n|---|---|---|\n"
 

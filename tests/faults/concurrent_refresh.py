@@ -1,6 +1,6 @@
 """A bundle that is refreshed again and again while it is reloaded and searched: no answer is wrong.
 
-    python -m tests.faults.company [REFRESHES KILLS]     prints a table; exit code 1 for harm
+    python -m tests.faults.concurrent_refresh [REFRESHES KILLS]     prints a table; exit code 1 for harm
 
 Harm is a false alarm (a bundle that was honestly refreshed is refused), an error of a search, or an answer that still
 has what a confirmed edit took away. Kills strike `ragbench refresh` at a step of its writing or at any moment: what is

@@ -1,6 +1,6 @@
 """The same bytes of results, whatever the seed of hashes, the number of threads and the order of the topics.
 
-    python -m tests.faults.sameness [data=...]     prints a table; exit code 1 where two differ
+    python -m tests.faults.determinism [data=...]     prints a table; exit code 1 where two differ
 
 Without words it measures the small vault of the tests. Every variant has a process, an index and a cache of its own.
 """

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.numbers import counted
+from ragbench.base.formatting import counted
 from ragbench.evidence.policy import Policy
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
 
 def warning(kind: str, n: int) -> str:
     """A warning for a type with few queries; empty for others."""
-    if n >= fewest.CONCLUSION:
+    if n >= minimums.CONCLUSION:
         return ""
-    return f"only {counted(n, 'query')} of type '{kind}': at least {fewest.CONCLUSION} make a conclusion stable"
+    return f"only {counted(n, 'query')} of type '{kind}': at least {minimums.CONCLUSION} make a conclusion stable"
 
 
 def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:

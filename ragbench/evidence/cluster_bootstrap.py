@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
-from ragbench.base.numbers import interval
+from ragbench.base.formatting import interval
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.statistics import TIE
 
@@ -40,7 +40,7 @@ COLUMNS = Columns.of(
 
 
 def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, str]) -> pd.DataFrame:
-    """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `fewest.AREAS` areas.
+    """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `minimums.AREAS` areas.
 
     `low` and `high` are the usual interval, `area_low` and `area_high` that of resampled areas. `weakest` is the area
     whose removal brings the effect nearest to zero, or reverses it; `without` is the effect without it. `area_of` has
@@ -55,7 +55,7 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     values = np.stack([differences for _, differences in found])
     used = (~np.isnan(values)).any(axis=0)
     names = sorted(set(of_topic[used]))
-    if len(names) < fewest.AREAS:
+    if len(names) < minimums.AREAS:
         return COLUMNS.frame()
     member = np.array([of_topic == name for name in names], dtype=np.float64).T
     counts = (~np.isnan(values)) @ member

@@ -1,6 +1,6 @@
 """Bad content through every door: what others send, and the files that come from somewhere else.
 
-    python -m tests.faults.doors [CASES] [PAGE]     prints a table, or writes it between marks; exit code 1 for harm
+    python -m tests.faults.fuzz_inputs [CASES] [PAGE]  prints a table, or writes it between marks; exit code 1 for harm
 
 Engines answer from here, in the shapes of their documentation; a run file, an index of Lucene and LanceDB are files.
 
@@ -47,7 +47,7 @@ from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
 from ragbench.extras.remote.live import anserini, command, hit_matching, http
 from ragbench.extras.remote.live.answers import Reading
-from ragbench.extras.remote.live.asking import Unanswered
+from ragbench.extras.remote.live.client import Unanswered
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.loaded_bundle import settings_of
@@ -555,7 +555,7 @@ def main() -> int:
             doors.close()
         print(*figures(doors), *doors.harms, sep="\n")
         if len(sys.argv) > 2:
-            said = f"Tried on {datetime.date.today()} by `python -m tests.faults.doors {cases}`."
+            said = f"Tried on {datetime.date.today()} by `python -m tests.faults.fuzz_inputs {cases}`."
             files.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
         return int(bool(doors.harms))
 

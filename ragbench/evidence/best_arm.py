@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import fewest
+from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -55,7 +55,7 @@ COLUMNS = Columns.of(
 
 
 def field(arms: Arms) -> pd.DataFrame:
-    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `fewest.FIELD` arms.
+    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `minimums.FIELD` arms.
 
     `best` is the probability of being the best by documents; `passage_best` by passages, NaN where these were not
     measured. `more_topics` is how many more topics would separate the arm from the one with the largest mean; NaN for
@@ -64,7 +64,7 @@ def field(arms: Arms) -> pd.DataFrame:
 
     if arms.asked:
         arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
-    if len(arms.arms) < fewest.FIELD or not arms.judgeable:
+    if len(arms.arms) < minimums.FIELD or not arms.judgeable:
         return COLUMNS.frame()
     chances = {level: _best(arms, level) for level in arms.levels}
     out = _ruled_out(arms) if len(arms.arms) <= _MOST else {}
@@ -167,9 +167,9 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     tables = {name: frame[frame["kind"] == "main"].set_index("factor") for name, frame in verdicts.items()}
     first = next(iter(tables.values()))
     shared = [factor for factor in first.index if all(factor in table.index for table in tables.values())]
-    if len(shared) < fewest.SHARED:
+    if len(shared) < minimums.SHARED:
         raise ResultsError(
-            f"the runs share {len(shared)} changes by name, and {fewest.SHARED} are needed: "
+            f"the runs share {len(shared)} changes by name, and {minimums.SHARED} are needed: "
             "run the same ablation on each"
         )
     found = {"change": shared}
