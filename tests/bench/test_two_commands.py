@@ -34,6 +34,6 @@ def test_two_commands_take_less_than_four_minutes(benchmark, tmp_path: Path) -> 
             said.append(done.stdout)
 
     benchmark.pedantic(both, rounds=1)
-    assert "300 derived topics from 500 documents" in said[0]
+    assert "300 synthetic queries from 500 documents" in said[0]
     assert (store.latest(tmp_path / "results") / "report.html").is_file() and "baseline" in said[1]
     assert benchmark.stats["max"] < LIMIT_S

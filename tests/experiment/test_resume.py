@@ -43,8 +43,8 @@ Path.replace = counting
 sys.exit(cli.main(sys.argv[2:]))
 """
 
-# Four arms of eleven files after six for the experiment; then summary, verdicts, design and, last, the record.
-MOMENTS = {"in the first arm": 8, "before the second arm is finished": 6 + 2 * 11, "between verdicts and record": 53}
+# Four arms of twelve files after six for the experiment; then summary, verdicts, design and, last, the record.
+MOMENTS = {"in the first arm": 8, "before the second arm is finished": 6 + 2 * 12, "between verdicts and record": 57}
 TABLES = ("per_query.parquet", "top.parquet", "diagnosis.parquet", "run.trec", "sections.trec")
 
 

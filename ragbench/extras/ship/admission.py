@@ -43,7 +43,7 @@ class Guard:
         """The caller's name, or an answer at once. Raises Refusal. Nothing of a body has been read."""
         raise NotImplementedError
 
-    def refuse(self, refusal: Refusal) -> Response:
+    def refuse(self, scope: Scope, refusal: Refusal) -> Response:
         """What a refused caller gets."""
         raise NotImplementedError
 
@@ -90,7 +90,7 @@ class Guard:
                     receive = _replay(body, receive)
                 await self._app(scope, receive, answer)
         except Refusal as refusal:
-            response = self.refuse(refusal)
+            response = self.refuse(scope, refusal)
             response.headers.update(refusal.headers)
             response.headers["Connection"] = "close"  # the rest of the body is not read
             await response(scope, receive, answer)

@@ -85,7 +85,7 @@ class Guard(guard.Guard):
             raise Refusal(403, "the form is of another session: load the page again")
         scope["state"]["form"] = form
 
-    def refuse(self, refusal: Refusal) -> Response:
+    def refuse(self, scope: Scope, refusal: Refusal) -> Response:
         """A refusal as text."""
         return PlainTextResponse(f"{refusal.sentence}\n", refusal.status)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
 from ragbench.extras.ship import admission as guard
@@ -19,6 +19,11 @@ from ragbench.extras.ship.serving.metrics import Metrics
 
 OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
 """Public paths: whether the service is alive and ready, and a page without data."""
+
+MCP = "/mcp"
+"""The path of MCP over HTTP."""
+
+_INVALID_REQUEST = -32600  # https://www.jsonrpc.org/specification, section 5.1
 
 _QUEUED = re.compile("/documents(/.*)?")
 """Paths of requests without a body that wait for a worker."""
@@ -79,9 +84,12 @@ class Guard(guard.Guard):
             self._under_way[caller] -= 1
             self._under_way += Counter()  # forgets callers that have none
 
-    def refuse(self, refusal: Refusal) -> Response:
-        """A refusal as JSON."""
-        return problem(refusal.status, refusal.sentence)
+    def refuse(self, scope: Scope, refusal: Refusal) -> Response:
+        """A refusal as JSON; for MCP as an error of JSON-RPC, which clients show."""
+        if scope.get("path") != MCP:
+            return problem(refusal.status, refusal.sentence)
+        error = {"code": _INVALID_REQUEST, "message": refusal.sentence}
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, refusal.status)
 
     def answering(self, scope: Scope, message: Message) -> None:
         """Count it."""

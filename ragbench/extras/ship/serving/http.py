@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from ragbench.extras.ship.access import Access
 from ragbench.extras.ship.serving.endpoint import McpEndpoint
-from ragbench.extras.ship.serving.guard import Guard, problem
+from ragbench.extras.ship.serving.guard import MCP, Guard, problem
 from ragbench.extras.ship.serving.messages import (
     DocumentAnswer,
     DocumentList,
@@ -160,7 +160,7 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
         return Response(service.metrics.text(), media_type=CONTENT_TYPE)
 
     app.router.routes += routes()
-    app.router.routes.append(Route("/mcp", agents, methods=["POST"]))
+    app.router.routes.append(Route(MCP, agents, methods=["POST"]))
 
     @app.exception_handler(Refused)
     async def refused(_: Request, refusal: Refused) -> Response:

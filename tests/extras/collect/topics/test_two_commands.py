@@ -29,7 +29,7 @@ def test_two_commands_lead_from_notes_to_a_verdict(
 
     assert cli.main(["topics", "derive", "data=vault", "data.corpus=notes", "paths.results=results"]) == 0
     made = len(Path("topics.jsonl").read_text(encoding="utf-8").splitlines())
-    assert made >= 100 and f"{made} derived topics from 60 documents" in capsys.readouterr().out
+    assert made >= 100 and f"{made} synthetic queries from 60 documents" in capsys.readouterr().out
 
     quick = ["latency.rounds=1", "latency.cold_start=false", "paths.results=results", "tracking.enabled=false"]
     arms = ["-m", "+exp=lexical_only,baseline", "--wide"]

@@ -66,9 +66,9 @@ def test_from_a_search_that_runs_to_a_verdict_in_two_commands(place: Path, serve
     server.answer = lambda path, parameters, body: {"results": [{"url": name, "score": 1.0} for name in names]}
     assert cli.main(["init", "notes", "--yes", "--queries", "asked.csv", "--live", f"{server.url}/search"]) == 0
     out = capsys.readouterr().out
-    assert f"asked {server.url}/search for '" in out
+    assert f"queried {server.url}/search for '" in out
     proposed = "live.hits=results, live.document=url, live.prefix=help, live.score=score"
-    assert f"3 hits, 2 of them name documents here ({proposed})" in out
+    assert f"3 hits, 2 of them match documents here ({proposed})" in out
     assert server.requests[0][0] == "/search" and server.requests[0][1]["q"]
     arms = project.read(place / "ragbench.yaml").arms
     assert list(arms) == ["today", "baseline", "recommended"]
