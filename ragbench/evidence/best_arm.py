@@ -1,8 +1,8 @@
-"""Several arms as one field: how likely each is the best, which are ruled out, and how many topics are missing.
+"""Several arms as one field: how often each is the best of a bootstrap sample, which are ruled out, topics missing.
 
 An arm is ruled out when another is significantly better at one level and not significantly worse at the other; all
-pairs of the field are one family. The probability of being best is the share of bootstrap samples of the topics in
-which an arm has the largest mean; arms with equal means share it.
+pairs of the field are one family. Arms with equal means in a bootstrap sample of the topics share it. With few topics
+the share overstates the probability of being the best.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ COLUMNS = Columns.of(
 def field(arms: Arms) -> pd.DataFrame:
     """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `minimums.FIELD` arms.
 
-    `best` is the probability of being the best by documents; `passage_best` by passages, NaN where these were not
-    measured. `more_topics` is how many more topics would separate the arm from the one with the largest mean; NaN for
-    that arm, for arms that are ruled out, and for arms whose difference is too small to matter.
+    `best` is the share of bootstrap samples in which it is the best by documents; `passage_best` by passages, NaN
+    where these were not measured. `more_topics` is how many more topics would separate the arm from the one with the
+    largest mean; NaN for that arm, for arms that are ruled out, and for arms whose difference is too small to matter.
     """
 
     if arms.asked:
@@ -79,7 +79,7 @@ def field(arms: Arms) -> pd.DataFrame:
 
 
 def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
-    """The mean of every arm and the probability that it is the best."""
+    """The mean of every arm, and the share of samples in which it is the best."""
     values = arms.matrix(level)
     values = values[:, ~np.isnan(values).any(axis=0)]
     won, draws = np.zeros(len(values)), 0

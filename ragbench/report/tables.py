@@ -147,7 +147,7 @@ def print_field(frame: pd.DataFrame) -> None:
     """Print how likely each of several arms is the best, and sentences about it."""
     if len(frame):
         shown, forms = best_arm.COLUMNS.shown(frame)
-        print_table(shown, "The field: probability of being the best", forms)
+        print_table(shown, "Share of bootstrap samples in which each arm is the best", forms)
         print_text(*best_arm.sentences(frame))
 
 
