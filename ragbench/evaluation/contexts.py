@@ -110,8 +110,7 @@ def polluters(found: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     weight = 1 / total / found["arm"].map(found.groupby("arm")["qid"].nunique())
     frames = []
     for by in GROUPS:
-        polluting = found["tokens"].where(~found[f"{by}_relevant"].astype(bool), 0.0)
-        rows = found.assign(by=by, group=found[by], pollution=polluting * weight)
+        rows = found.assign(by=by, group=found[by], pollution=_polluting(found, by) * weight)
         rows = rows.assign(tokens=rows["tokens"] * weight, useful=rows["useful"] * weight)
         frames.append(rows.groupby(["arm", "by", "group"])[["tokens", "useful", "pollution"]].sum().reset_index())
     rows = pd.concat(frames)
@@ -124,9 +123,14 @@ def polluters(found: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     return rows[rows["pollution"] > 0].groupby(["arm", "by"], sort=False).head(most).reset_index(drop=True)
 
 
+def _polluting(found: pd.DataFrame, by: str) -> pd.Series:
+    """The tokens of each row whose group contains nothing relevant to the query."""
+    return found["tokens"].where(~found[f"{by}_relevant"].astype(bool), 0.0)
+
+
 def _by_query(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The shares of each context, with the columns of `_MEASURES`."""
-    polluting = {by: found["tokens"].where(~found[f"{by}_relevant"].astype(bool), 0.0) for by in GROUPS}
+    polluting = {by: _polluting(found, by) for by in GROUPS}
     sums = found.assign(**polluting).groupby(keys, sort=False)[["tokens", *_MEASURES]].sum().astype(float)
     return sums[list(_MEASURES)].div(sums["tokens"].clip(lower=1.0), axis=0)
 

@@ -5,7 +5,7 @@ The recall within a token budget is compared, too. It is secondary: a family of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -194,7 +194,7 @@ class Arms:
                 of = {
                     name: np.array([arm.secondary[measure][qid] for qid in values]) for name, arm in self.arms.items()
                 }
-                sides = [[_sum(of, each.plus), _sum(of, each.minus)] for each in contrasts]
+                sides = [_sides(each, of.__getitem__, len(values)) for each in contrasts]
                 return list(self.policy.compare(*np.swapaxes(sides, 0, 1)))
         return [None] * len(contrasts)
 
@@ -234,10 +234,7 @@ class Arms:
     def _pair(self, contrast: Contrast, level: str, *, useful: bool) -> tuple[NDArray[np.float64], ...]:
         """Both sides of a contrast over all topics, NaN where the level has no value."""
         qids = self._qids()
-        return tuple(
-            sum((weight * self._values(arm, level, qids, useful) for arm, weight in side.items()), np.zeros(len(qids)))
-            for side in (contrast.plus, contrast.minus)
-        )
+        return _sides(contrast, lambda arm: self._values(arm, level, qids, useful), len(qids))
 
     def _values(self, arm: str, level: str, qids: Iterable[str], useful: bool) -> NDArray[np.float64]:
         known = self.arms[arm].useful if useful else self.arms[arm].levels
@@ -290,8 +287,14 @@ def disturbed(record: Mapping[str, Any]) -> str:
     return str((record.get("machine") or {}).get("busy") or "")
 
 
-def _sum(of: Mapping[str, NDArray[np.float64]], side: Mapping[str, float]) -> NDArray[np.float64]:
-    return np.asarray(sum(weight * of[arm] for arm, weight in side.items()), dtype=np.float64)
+def _sides(
+    contrast: Contrast, of: Callable[[str], NDArray[np.float64]], topics: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Both sides of a contrast: the weighted sums of the values `of` its arms."""
+    return tuple(
+        sum((weight * of(arm) for arm, weight in side.items()), np.zeros(topics))
+        for side in (contrast.plus, contrast.minus)
+    )
 
 
 def _plain(values: pd.Series) -> dict[str, float]:

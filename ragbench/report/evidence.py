@@ -58,7 +58,7 @@ def top_hits(results: Measurements) -> pd.DataFrame:
 
 def fates(results: Measurements) -> pd.DataFrame:
     """The fate of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
-    return results.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
+    return results.arm_tables(DIAGNOSIS, diagnosis.COLUMNS).replace({"outcome": diagnosis.FORMER})
 
 
 def headroom(results: Measurements) -> pd.DataFrame:

@@ -3,7 +3,7 @@
     .venv/bin/python tests/bench/busy_decisions.py --busy 2 --runs 100
 
 Three arms on version 1 of the built-in benchmark: a lexical search, hybrid retrieval, and the lexical search with a
-stage that sleeps. Each run times them anew, as `Results.time` does, and decides for budgets of half and of twice the
+stage that sleeps. Each run times them again, as `Results.time` does, and decides for budgets of half and of twice the
 milliseconds that are added on a quiet machine (`--quiet MS,MS`, from a run with `--busy 0`). One line a condition.
 """
 

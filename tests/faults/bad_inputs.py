@@ -39,7 +39,7 @@ from tests.boundary.mutations import json_texts, yaml_texts
 
 FOLDER = Path(__file__).parent / "bad_inputs"
 CONF = locations.configuration()
-SECONDS = 150  # other work may take most of the processors
+SECONDS = 150  # other work may take most of the CPUs
 _LONGEST = 500
 _FOREIGN = re.compile(
     r"Traceback|[Hh]ydra|[Oo]mega[Cc]onf|ConfigAttribute|pydantic|Errno|<class|object at 0x|has no attribute|"

@@ -33,7 +33,7 @@ import time
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -96,7 +96,7 @@ COMMANDS = {
 TABLES = ("per_query.parquet", "top.parquet", "run.trec", "sections.trec")
 TEXTS = tuple(line.split(",")[1] for line in QUERIES.splitlines()[1:])
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO)
-_SECONDS = 180  # a case that takes longer hangs; other work may take most of the processors
+_SECONDS = 180  # a case that takes longer hangs; other work may take most of the CPUs
 _CASE = "RAGBENCH_FAULTS_CASE"
 _MODULES = ("onnxruntime", "tokenizers", "hydra", "joblib", "scipy.stats", "sqlite_vec", "pyarrow.parquet", "optuna")
 """What cases import, with all of ragbench."""
@@ -122,7 +122,7 @@ class Shim:
 
     @staticmethod
     def preload(folder: Path) -> str:
-        """Compile it; the path, or nothing where there is no compiler."""
+        """Compile it; the path, or an empty string without a compiler."""
         made = folder / "shim.so"
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None or sys.platform != "linux":
@@ -284,7 +284,7 @@ class Campaign:
     def bundles(self, times: int) -> None:
         """Damage a bundle, or change it as somebody who knows the format: it is refused, or answers as before.
 
-        What somebody else has sealed may answer otherwise; it must not do anything else.
+        An untrusted file with correct digests may give other answers, and must do nothing else.
         """
         self._undisturbed("rollback")
         places = [self.export(), self.folder / "refreshed" / "bundle"]
@@ -819,13 +819,10 @@ def _ends(process: psutil.Process) -> bool:
     return not process.is_running()
 
 
-def figures(campaign: Campaign) -> Iterator[str]:
-    """The table of what came of the campaign."""
-    yield "| faults | cases |"
-    yield "| --- | ---: |"
-    for name, count in sorted(campaign.counts.items()):
-        yield f"| {name} | {count:,} |"
-    yield f"| harms | {len(campaign.harms)} |"
+def figures(head: str, counts: Mapping[str, int], harms: Sequence[str]) -> list[str]:
+    """The table of what came of a campaign."""
+    rows = [f"| {name} | {count:,} |" for name, count in sorted(counts.items())]
+    return [f"| {head} | cases |", "| --- | ---: |", *rows, f"| harms | {len(harms)} |"]
 
 
 def main() -> int:
@@ -851,10 +848,11 @@ def main() -> int:
                 print(f"{kind} are skipped: they need Linux and gcc")
                 continue
             getattr(campaign, kind)(times)
-        print(*figures(campaign), *campaign.harms, sep="\n", flush=True)
+        table = figures("faults", campaign.counts, campaign.harms)
+        print(*table, *campaign.harms, sep="\n", flush=True)
         if given.page:
             said = f"Tried on {datetime.date.today()} by `python -m tests.faults.campaign --seed {given.seed}`."
-            files.write_between(given.page, "campaign", "\n".join([*figures(campaign), "", said]))
+            files.write_between(given.page, "campaign", "\n".join([*table, "", said]))
         return int(bool(campaign.harms))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

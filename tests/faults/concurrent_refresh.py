@@ -26,7 +26,7 @@ from ragbench.base.errors import RagbenchError
 from ragbench.extras.ship.opening import load
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving.service import SearchService
-from tests.faults.campaign import SEED, VAULT, exported
+from tests.faults.campaign import SEED, VAULT, exported, figures
 
 CLIENTS = 8
 NOTE = "zebra.md"
@@ -160,15 +160,6 @@ class Company:
                 self.harms.append(f"opened at any moment: {error}")
 
 
-def figures(company: Company) -> Iterator[str]:
-    """The table."""
-    yield "| under load | cases |"
-    yield "| --- | ---: |"
-    for name, count in sorted(company.counts.items()):
-        yield f"| {name} | {count:,} |"
-    yield f"| harms | {len(company.harms)} |"
-
-
 def main() -> int:
     """Export a bundle of the small vault and refresh it."""
     times, kills = [int(word) for word in sys.argv[1:]] + [200, 40][len(sys.argv) - 1 :]
@@ -176,7 +167,7 @@ def main() -> int:
         company = Company(Path(folder) / "company", exported(Path(folder)))
         company.refresh(times)
         company.kill(kills)
-        print(*figures(company), *company.harms[:20], sep="\n")
+        print(*figures("under load", company.counts, company.harms), *company.harms[:20], sep="\n")
         return int(bool(company.harms))
 
 

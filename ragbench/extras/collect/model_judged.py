@@ -67,12 +67,12 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     sampled = [qid for qid in qids if qid in by_annotators]
     others = [qid for qid in qids if qid not in by_annotators]
     machine = _values(runs, _add_grades(benchmark, by_model, qids), policy.measure)
-    person = _values(runs, _add_grades(benchmark, by_annotators, sampled), policy.measure)
+    human = _values(runs, _add_grades(benchmark, by_annotators, sampled), policy.measure)
     base, *rest = results.arms
     rows = []
     for arm in rest:
         corrected = prediction_powered_mean(
-            _differences(person, arm, base, sampled),
+            _differences(human, arm, base, sampled),
             _differences(machine, arm, base, sampled),
             _differences(machine, arm, base, others),
             policy.statistics.confidence,
