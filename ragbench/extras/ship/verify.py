@@ -42,6 +42,8 @@ LATENCY_TOLERANCE = 0.5
 """How much higher p95 may be than the measured one, as a share of it."""
 
 _FIRST, _ALIKE = 10, 0.95
+_TIMINGS = 3
+"""How often latency is measured before it counts as too high: a slow machine stays slow, an episode of load ends."""
 
 
 def verify(
@@ -297,13 +299,16 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
         return Check("latency", "not checked", "the run did not measure time")
     arm = Arm(loaded.name, loaded.pipeline, loaded.index)
     spec = replace(loaded.settings.latency, enabled=True, cold_start=False)
-    with Watch() as watch:
-        timing = measure([arm], [each.query for each in golden], spec, progress, again=False)[loaded.name]
-    samples = timing.samples()
-    now = summary(samples)
     limit = then["p95"] * (1 + tolerance)
-    # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.
-    low = p95_at_least(Samples(samples.qids, samples.ms - timing.waited_ms))
+    for _ in range(_TIMINGS):
+        with Watch() as watch:
+            timing = measure([arm], [each.query for each in golden], spec, progress, again=False)[loaded.name]
+        samples = timing.samples()
+        now = summary(samples)
+        # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.
+        low = p95_at_least(Samples(samples.qids, samples.ms - timing.waited_ms))
+        if low <= limit:
+            break
     said = f"p95 {now['p95']:.1f} ms (lower bound {low:.1f}), {then['p95']:.1f} ms at the export, limit {limit:.1f} ms"
     if low <= limit:
         return Check("latency", "passes", said)
