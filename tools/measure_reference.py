@@ -302,12 +302,12 @@ def _verdicts(frame: pd.DataFrame) -> pd.DataFrame:
 
 DESCRIPTION = "Measure the presets and both one-at-a-time ablations and write the reference tables."
 EXAMPLES = """examples:
-  python tools/measure_py                                    into results/REFERENCE.md
-  python tools/measure_py --out /tmp/REFERENCE.md latency.queries=10
-  python tools/measure_py --presets baseline,all --no-ablations
-  python tools/measure_py --presets recommended --no-ablations --out REFERENCE.md --update
-  python tools/measure_py --appendix docs/research/systems.md    print and write the table of the phases
-  python tools/measure_py --effects docs/optional-features.md --readme docs/findings.md    also write into pages
+  python tools/measure_reference.py                                    into results/REFERENCE.md
+  python tools/measure_reference.py --out /tmp/REFERENCE.md latency.queries=10
+  python tools/measure_reference.py --presets baseline,all --no-ablations
+  python tools/measure_reference.py --presets recommended --no-ablations --out REFERENCE.md --update
+  python tools/measure_reference.py --appendix docs/research/systems.md    print and write the table of the phases
+  python tools/measure_reference.py --effects docs/optional-features.md --readme docs/findings.md    into pages too
 """
 
 # By the head of its column in the table of effects: the title of the ablation, and its command.

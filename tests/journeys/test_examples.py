@@ -355,7 +355,7 @@ def before(
 
 
 def here(words: Sequence[str], stands_for: Mapping[str, str]) -> list[str]:
-    """The words with what stands for a server or a place; `verify` times two queries, which no episode of load fails."""
+    """The words with what stands for a server or a place; `verify` times two queries, so its limit is wide here."""
     known = re.compile("|".join(map(re.escape, stands_for)))
     patient = ["--latency-tolerance", "50"] if words[:1] == ["verify"] and "--latency-tolerance" not in words else []
     return [*(known.sub(lambda example: stands_for[example[0]], word) for word in words), *patient]
