@@ -113,7 +113,7 @@ def polluters(found: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
         rows = found.assign(by=by, group=found[by], pollution=_polluting(found, by) * weight)
         rows = rows.assign(tokens=rows["tokens"] * weight, useful=rows["useful"] * weight)
         frames.append(rows.groupby(["arm", "by", "group"])[["tokens", "useful", "pollution"]].sum().reset_index())
-    rows = pd.concat(frames)
+    rows = pd.concat(frames, ignore_index=True)
     place = {arm: number for number, arm in enumerate(dict.fromkeys(found["arm"]))}
     rows = rows[rows["tokens"] > 0].assign(place=rows["arm"].map(place), net=rows["useful"] - rows["pollution"])
     rows = rows.sort_values(["place", "by", "net", "group"], ignore_index=True)[list(POLLUTERS)]

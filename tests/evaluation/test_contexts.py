@@ -135,6 +135,9 @@ def test_a_table_names_what_pollutes_most(measured):
         ["b", pytest.approx(38 / 62), 0.0, pytest.approx(24 / 62), pytest.approx(24 / 62)],
         ["a", 0.0, 0.0, 1.0, 1.0],
     ]
+    empty = both.assign(qid="q9", folder="", type="", tokens=0.0, useful=0.0, duplicate=0.0).drop_duplicates("arm")
+    groups = set(contexts.polluters(pd.concat([both, empty]))["group"])
+    assert groups == {"releases", "guides", "release notes", "how-to"}
     rows = contexts.polluters(both)
     assert rows[["arm", "by", "group"]].values.tolist() == [
         ["b", "folder", "releases"],
