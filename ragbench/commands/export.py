@@ -11,8 +11,7 @@ from typing import Any
 from ragbench.base import console
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch. Without
---load, the output for the last three is a file of requests that create the same search.
+ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch.
 
 The file and the output of this command list settings that the format cannot express. ragbench measures the translated
 configuration on the queries of the run: a loss of more than --max-loss needs --force. So does a configuration that is
@@ -21,7 +20,6 @@ EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
   ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
-  ragbench export @1/hybrid --format opensearch --out opensearch.json
   ragbench export @1 --format qdrant --load qdrant://localhost:6333/notes
   ragbench export @1 --format lancedb --load lancedb:///srv/notes
   ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'

@@ -20,7 +20,7 @@ from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
     from ragbench.config.arm_builder import Progress, Say
-    from ragbench.export.replay import Bench, Replay
+    from ragbench.export.replay import Replay
 
 BUNDLE = "ragbench"
 
@@ -137,29 +137,23 @@ class FileFormat:
         name, out = request.format, request.place(arm, self.ending)
         if out.is_dir():
             raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{self.ending}'}")
-        settings, replay = arm.settings, None
-        refitted: list[str] = []
+        replay, unreplayed = None, []
         try:
             bench = Bench.of(arm, context.progress, context.say)
-            settings, refitted = self.nearest(settings, bench, name)
             if self.replayed is None:
                 raise ConfigError(f"the format {name} does not state what its system runs: add --force")
-            replay = bench.replay(self.replayed(settings, request.version))
+            replay = bench.replay(self.replayed(arm.settings, request.version))
             if request.max_loss is not None:
                 replay.require(request.max_loss, name)
         except (ConfigError, ResultsError, BenchmarkError, CorpusError) as error:
             if request.max_loss is not None:
                 raise
-            refitted.append(f"not replayed: {error}")
+            unreplayed.append(f"not replayed: {error}")
         said_first = sentences(arm, context.evidence, context.caution)
-        origin = [*said_first[:1], f"{replay.sentence}." if replay else refitted[-1], *said_first[1:]]
-        text, missing = self.render(settings, origin, request.version)
+        origin = [*said_first[:1], f"{replay.sentence}." if replay else unreplayed[-1], *said_first[1:]]
+        text, missing = self.render(arm.settings, origin, request.version)
         write_atomically(out, text)
-        return Written(out, name, arm.name, context.evidence, context.caution, (*refitted, *missing), replay)
-
-    def nearest(self, settings: Settings, bench: Bench, name: str) -> tuple[Settings, list[str]]:
-        """The settings nearest to those of the arm that the system can run, with sentences on what was changed."""
-        return settings, []
+        return Written(out, name, arm.name, context.evidence, context.caution, (*unreplayed, *missing), replay)
 
 
 def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:

@@ -111,11 +111,10 @@ class Bench:
         low, high = (found.difference if np.isnan(end) else end for end in (found.ci_low, found.ci_high))
         return Replay(found.mean_baseline, found.mean_candidate, float(low), float(high), found.n, where)
 
-    def nearest(self, settings: Settings, fusions: Sequence[Fuse], even: bool = False) -> tuple[Settings, str]:
+    def nearest(self, settings: Settings, fusions: Sequence[Fuse]) -> tuple[Settings, str]:
         """The settings with one of `fusions`, each with the weights that give the best nDCG@10 on the train topics.
 
-        `even`: all sources must weigh the same. Without train topics the first fusion is taken, with the weights that
-        `settings` have.
+        Without train topics the first fusion is taken, with the weights that `settings` have.
         """
         try:
             queries = self.queries("train")
@@ -123,21 +122,19 @@ class Bench:
             queries = []
         entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
         if not queries:
-            weights = {} if even else configured.weights
-            best, said = replace(fusions[0], weights=weights), "no train topics to refit its weights"
+            best = replace(fusions[0], weights=configured.weights)
+            said = "no train topics to refit its weights"
         else:
             arm = self.arm(settings)
             states = [state for state in self._before_fusion(arm, queries) if state.rankings]
             sources = sorted({source for state in states for source in state.rankings})
             drawn = np.random.default_rng(_SEED).dirichlet(np.ones(len(sources)), size=_DRAWS).round(2)
-            mixtures = [dict.fromkeys(sources, 1.0)]
-            if not even:
-                mixtures.insert(0, {name: configured.weights.get(name, 1.0) for name in sources})
-                mixtures += [dict(zip(sources, row.tolist(), strict=True)) for row in drawn]
+            mixtures = [{name: configured.weights.get(name, 1.0) for name in sources}, dict.fromkeys(sources, 1.0)]
+            mixtures += [dict(zip(sources, row.tolist(), strict=True)) for row in drawn]
             tried = [replace(each, weights=mixture) for each in fusions for mixture in mixtures]
             values = [self._gain([each.fuse(state, arm.index) for state in states], states, arm) for each in tried]
             best = tried[int(np.argmax(np.round(values, 6)))]
-            said = f"{'chosen' if even else 'weights refitted'} on {len(states)} train topics"
+            said = f"weights refitted on {len(states)} train topics"
         changes = {f"{entry}.{name}": getattr(best, name) for name in ("method", "k", "norm", "missing")}
         changes |= {f"{entry}.weights": dict(best.weights), f"{entry}.norms": {}}
         return settings.with_values(changes), f"{best.describe()}, {said}"

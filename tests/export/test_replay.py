@@ -12,8 +12,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.export import measured_arm, ragdocs
 from ragbench.export.replay import Bench, Replay
 from ragbench.export.write import write
-from ragbench.extras.engines import hybrid
-from ragbench.extras.engines.files import elasticsearch, opensearch
+from ragbench.extras.engines import plan
 from ragbench.extras.systems import librarian_export as librarian
 from ragbench.search.stages.fuse import Fuse
 
@@ -53,7 +52,8 @@ def test_a_loss_needs_force(bench: Bench) -> None:
 
 
 def test_the_file_begins_with_both_scores(finished, tmp_path: Path) -> None:
-    for format, read in (("opensearch", lambda text: json.loads(text)["about"]), ("ragdocs", str.splitlines)):
+    readers = {"librarian": lambda text: json.loads(text)["ragbench"]["about"], "ragdocs": str.splitlines}
+    for format, read in readers.items():
         written = write(finished.folder, tmp_path / format, arm="baseline", format=format, force=True)
         assert written.replay is not None
         assert written.replay.sentence in "\n".join(read(written.out.read_text())[:2])
@@ -70,14 +70,9 @@ def test_a_loss_is_refused_and_nothing_is_written(finished, monkeypatch: pytest.
 def test_what_runs_elsewhere(composed) -> None:
     """Steps that the other system lacks are off, its own are on."""
     settings = composed("+exp=recommended")
-    assert [name for name, _ in opensearch.replayed(settings).pipeline] == [
-        "dense",
-        "lexical",
-        "documents",
-        "fuse",
-        "cut",
-    ]
-    assert elasticsearch.replayed(settings).index.sources == settings.index.sources
+    engine = plan.without_order(settings)
+    assert [name for name, _ in engine.pipeline] == ["dense", "lexical", "documents", "fuse", "cut"]
+    assert engine.index.sources == settings.index.sources
     january = ragdocs.replayed(settings, "2026-01")
     assert {"graph", "calibration", "p8.content_hash"} <= {name for name, _ in january.pipeline}
     assert january.index.lexical.analyzer == "standard" and january.index.passage.headings
@@ -89,7 +84,7 @@ def test_what_runs_elsewhere(composed) -> None:
 def test_the_nearest_fusion(bench: Bench) -> None:
     """Without train topics the weights stay; the method is one of those that the engine has."""
     settings = bench.measured.settings.with_values({"fuse.method": "dbsf", "fuse.weights": {"dense": 2.0}})
-    nearest, said = bench.nearest(hybrid.retrieval(settings), [Fuse("convex"), Fuse("rrf")])
-    assert hybrid.fusion_of(nearest) == "convex/min_max"
+    nearest, said = bench.nearest(plan.without_order(settings), [Fuse("convex"), Fuse("rrf")])
+    assert plan.fusion_of(nearest) == "convex/min_max"
     assert next(stage for _, stage in nearest.pipeline if isinstance(stage, Fuse)).weights == {"dense": 2.0}
     assert "no train topics" in said

@@ -29,10 +29,11 @@ from numpy.typing import ArrayLike
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.extras.engines.aliased import AT_ONCE, AliasedEngine, Hit, Unit
-from ragbench.extras.engines.files import lucene
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Vector
 from ragbench.extras.remote.http import HttpError
+from ragbench.index.analyzers import CUSTOM, LANGUAGES
+from ragbench.index.lexical import Bm25F
 
 _WORDS = {"lexical": "words.", "documents": "wholes."}
 """How the names of the fields begin that a source searches."""
@@ -79,7 +80,7 @@ class OpenSearchEngine(AliasedEngine):
                 "an index scores chunks and documents by the same k1 and b, which this arm does not: export a bundle "
                 "or another arm"
             )
-        used, _ = lucene.analysis(plan.analyzer)
+        used, _ = analysis(plan.analyzer)
         text = {"type": "text", "analyzer": used, "search_analyzer": "whitespace"}
         properties: dict[str, Any] = {name: {"type": "keyword"} for name in ("kind", "name", "chunks")}
         properties |= {"number": {"type": "long"}, "payload": {"type": "object", "enabled": False}}
@@ -88,7 +89,7 @@ class OpenSearchEngine(AliasedEngine):
                 properties[prefix[:-1]] = {"properties": {name: text for name, _ in each.weights}}
         if "dense" in plan.depths:
             properties["vector"] = self._vector(dimension)
-        index = lucene.settings(scored[0] if scored else None, plan.analyzer)
+        index = _settings(scored[0] if scored else None, plan.analyzer)
         settings = {"index": {**index, "max_terms_count": 2**20, **self._own_settings()}}
         mappings = {"dynamic": "strict", "_source": {"excludes": ["words", "wholes"]}, "properties": properties}
         self.send("PUT", f"/{collection}", {"settings": settings, "mappings": mappings})
@@ -133,7 +134,7 @@ class OpenSearchEngine(AliasedEngine):
     def _by_words(self, source: str, terms: Counter[str], within: Sequence[Any]) -> dict[str, Any]:
         scoring = self.plan.words if source == "lexical" else self.plan.wholes
         assert scoring is not None
-        asked = lucene.by_words(scoring, _WORDS[source], " ".join(terms.elements()))
+        asked = _by_words(scoring, _WORDS[source], " ".join(terms.elements()))
         return {"bool": {"must": [asked], "filter": list(within)}}
 
     def _hit(self, source: str, hit: Mapping[str, Any]) -> Hit:
@@ -228,3 +229,58 @@ def _is(kind: str) -> dict[str, Any]:
 
 def _lines(rows: Sequence[Any]) -> bytes:
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def analysis(name: str) -> tuple[str, dict[str, Any]]:
+    """The name in an index of an analyzer of ragbench, and what the settings of the index must define for it."""
+    if name == "english" or name in LANGUAGES:
+        return name, {}
+    if name == "standard":
+        return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
+    pattern, filters = CUSTOM[name]
+    named = {f"ragbench_{number:02}": _filter(each) for number, each in enumerate(filters)}
+    return "ragbench", {
+        "tokenizer": {"ragbench": {"type": "pattern", "pattern": pattern, "group": 0}},
+        "filter": named,
+        "analyzer": {"ragbench": {"type": "custom", "tokenizer": "ragbench", "filter": list(named)}},
+    }
+
+
+_FILTERS = {
+    "englishPossessive": {"type": "stemmer", "language": "possessive_english"},
+    "lowercase": {"type": "lowercase"},
+    "stop": {"type": "stop", "stopwords": "_english_"},
+    "porterStem": {"type": "porter_stem"},
+    "removeDuplicates": {"type": "remove_duplicates"},
+}
+
+
+def _filter(each: tuple[str, ...]) -> dict[str, Any]:
+    kind, options = each[0], dict(zip(each[1::2], each[2::2], strict=True))
+    if kind == "length":
+        return {"type": "length", "min": int(options["min"]), "max": int(options["max"])}
+    if kind == "patternCaptureGroup":
+        return {"type": "pattern_capture", "preserve_original": True, "patterns": [options["pattern"]]}
+    if kind == "keywordMarker":
+        return {"type": "keyword_marker", "keywords_pattern": options["pattern"]}
+    return _FILTERS[kind]
+
+
+def _settings(bm25: Bm25F | None, analyzer: str) -> dict[str, Any]:
+    """The settings of an index: one shard, so that word statistics are of the whole collection."""
+    found: dict[str, Any] = {"number_of_shards": 1}
+    if bm25 is not None:
+        _, k1 = bm25.scaled
+        found["similarity"] = {"default": {"type": "BM25", "k1": round(k1, 9), "b": bm25.b}}
+        if defined := analysis(analyzer)[1]:
+            found["analysis"] = defined
+    return found
+
+
+def _by_words(bm25: Bm25F, prefix: str, text: str) -> dict[str, Any]:
+    """The query for a text in fields whose names begin with `prefix`."""
+    weights, _ = bm25.scaled
+    if len(weights) == 1:
+        return {"match": {f"{prefix}{weights[0][0]}": {"query": text}}}
+    fields = [f"{prefix}{name}^{weight:g}" for name, weight in weights]
+    return {"combined_fields": {"query": text, "fields": fields}}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from ragbench.base.bounds import Checked, Count, Weight
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
-from ragbench.extras.engines.hybrid import chunk_words, document_words, require_source, retrieval
 from ragbench.index.lexical import Bm25F
 from ragbench.models.adapter import KEY as ADAPTER_KEY
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.rank import Rank
-from ragbench.search.stages.retrieve import RetrieveDense
+from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 FUSIONS = ("rrf", "convex/min_max")
 """The fusions that a statement of SQL has; a chunk that a source did not return has its lowest score there."""
@@ -61,9 +60,12 @@ class Plan(Checked):
     @staticmethod
     def of(settings: Settings, format: str) -> Plan:
         """The plan of a configuration whose fusion is one of FUSIONS. ConfigError where it has no source for it."""
-        require_source(settings, format)
-        dense = settings.pipeline.first(RetrieveDense)
-        words = chunk_words(settings)
+        dense, words = settings.pipeline.first(RetrieveDense), chunk_words(settings)
+        if dense is None and words is None:
+            raise ConfigError(
+                f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
+                "export another arm, or a bundle"
+            )
         wholes = document_words(settings) if words else None
         fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
         found = {"dense": dense, "lexical": words, "documents": wholes}
@@ -78,9 +80,39 @@ class Plan(Checked):
         )
 
 
+def chunk_words(settings: Settings) -> RetrieveLexical | None:
+    """The search for chunks by their words, None without one."""
+    found = settings.pipeline.all_of(RetrieveLexical).values()
+    return next((stage for stage in found if stage.index is None or stage.index.unit == "chunk"), None)
+
+
+def document_words(settings: Settings) -> RetrieveLexical | None:
+    """The search for whole documents by the same words as the chunks, None without one."""
+    found = settings.pipeline.all_of(RetrieveLexical).values()
+    return next((stage for stage in found if stage.index and stage.index.unit == "document"), None)
+
+
+def fusion_of(settings: Settings) -> str:
+    """The fusion of the configuration in words."""
+    fuse = settings.pipeline.first(Fuse)
+    if fuse is None:
+        return "nothing"
+    return "convex/" + "+".join({fuse.norm, *fuse.norms.values()}) if fuse.method == "convex" else fuse.method
+
+
+def has_fusion(settings: Settings) -> bool:
+    """Whether an engine fuses as the configuration does."""
+    return settings.pipeline.first(Fuse) is None or fusion_of(settings) in FUSIONS
+
+
 def without_order(settings: Settings) -> Settings:
-    """The configuration as the engine alone runs it."""
-    return retrieval(settings)
+    """The configuration as the engine alone runs it: the searches by vectors and BM25, their fusion and the cut."""
+    kept = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
+    kept.add(id(document_words(settings)))
+    off: dict[str, Any] = {
+        name: {} for name, stage in settings.pipeline if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept
+    }
+    return settings.with_values(off | {ADAPTER_KEY: ""})
 
 
 def order_of(settings: Settings) -> tuple[str, Rank] | None:

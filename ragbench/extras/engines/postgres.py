@@ -16,22 +16,19 @@ Everything is loaded into another schema, which replaces the one that answers in
 from __future__ import annotations
 
 import json
-import re
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench.base.errors import BundleError, ConfigError
-from ragbench.base.files import atomic_write
+from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.extras.engines import postgres_schema as made
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.postgres_server import NAME, Server, client, spoken
+from ragbench.extras.engines.postgres_server import Server, client, spoken
 from ragbench.extras.engines.search import Found, Vector, understood
 from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables
 
@@ -77,21 +74,7 @@ def vector_text(vector: Vector) -> str:
     return f"[{','.join(['%.9g'] * len(vector))}]" % tuple(vector.tolist())
 
 
-class _Postgres(Tables):
-    """What is sent is text in both cases: to a server, and to a file of statements."""
-
-    def _json(self, value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False).replace("\\u0000", "\\ufffd")
-
-    def _vector(self, value: Any) -> Vector:
-        return np.array(read_json(value), np.float32)
-
-    def _seal(self) -> None:
-        self._execute("DELETE FROM about WHERE key = 'digest'")
-        self._execute(f"INSERT INTO about SELECT 'digest', {made.digest(self.plan)}")
-
-
-class PostgresEngine(_Postgres):
+class PostgresEngine(Tables):
     """A schema of PostgreSQL. Threads may share it: each search has a connection of its own while it runs."""
 
     def __init__(self, address: str, writable: bool = False, inside: Connection[Any] | None = None) -> None:
@@ -217,16 +200,21 @@ class PostgresEngine(_Postgres):
     def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
         return f"{column} = ANY (?)", list(values)
 
+    def _json(self, value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False).replace("\\u0000", "\\ufffd")
+
+    def _vector(self, value: Any) -> Vector:
+        return np.array(read_json(value), np.float32)
+
     def _seal(self) -> None:
         if self._fresh:
-            with spoken(self._server), self._connection() as db:
-                self._send()
-                ((words,),) = db.execute(f"SELECT {made.WORDS}").fetchall()
-                db.execute(made.keys(self.plan, self._server.partitions).replace(':"words"', made.identifier(words)))
+            ((words,),) = self._rows(f"SELECT {made.WORDS}")
+            self._execute(made.keys(self.plan, words, self._server.partitions))
         if "dense" in self.plan.depths:
             self._execute(made.GRAPH)
         self._fresh = False
-        super()._seal()
+        self._execute("DELETE FROM about WHERE key = 'digest'")
+        self._execute(f"INSERT INTO about SELECT 'digest', {made.digest(self.plan)}")
 
     def _prepare(self, db: Connection[Any]) -> None:
         """Look for tables in the schema, and for the type of vectors where the extension was made."""
@@ -254,77 +242,3 @@ class PostgresEngine(_Postgres):
 def _close(connections: list[Connection[Any]]) -> None:
     while connections:
         connections.pop().close()
-
-
-class PostgresScript(_Postgres):
-    """A file of statements for `psql`, which loads what a server would be sent; nothing can be read from it."""
-
-    def __init__(self, file: IO[str], name: str, plan: Plan) -> None:
-        super().__init__()
-        self._file, self._name = file, name
-        self.plan, self.about = plan, {}
-        self._last_id = {"documents": 0, "chunks": 0}
-        self._full = False
-
-    @staticmethod
-    @contextmanager
-    def create(path: Path, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[PostgresScript]:
-        """A new file, which takes its place when the block ends well; the schema has the name of the file."""
-        name = _OTHERS.sub("_", path.stem.lower())[:50]
-        name = name if NAME.fullmatch(name) else f"n_{name}"[:50]
-        head = "".join(f"-- {line}\n" for line in (_LOADING.format(file=path.name, schema=name)).splitlines())
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(f"{head}\\set ON_ERROR_STOP on\nBEGIN;\n{made.begin(name, plan)}")
-                vectors = f"({made.VECTORS})" if "dense" in plan.depths else "'pg_catalog'"
-                file.write(f"SELECT {vectors} AS vectors, {made.WORDS} AS words \\gset\n")
-                file.write(f'SET LOCAL search_path TO {made.draft(name)}, :"vectors", pg_catalog;\n')
-                file.write(made.schema(plan, dimension))
-                script = PostgresScript(file, str(path), plan)
-                script._say({"format": FORMAT, "plan": plan.to_json(), **about})
-                yield script
-                file.write(f"{made.swap(name)}COMMIT;\n")
-        except OSError as error:
-            raise BundleError(f"cannot write {path} ({error.strerror}): name another file with --out") from None
-
-    @property
-    def name(self) -> str:
-        """The file."""
-        return self._name
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """The whole file is one."""
-        yield
-
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        raise BundleError(f"{self._name} cannot be asked: load it with psql first")
-
-    def _execute(self, sql: str) -> None:
-        self._file.write(f"{sql};\n")
-
-    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._file.write(f"COPY {table} ({', '.join(COLUMNS[table])}) FROM stdin;\n")
-        self._file.writelines(lines(table, rows))
-        self._file.write("\\.\n")
-
-    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
-        if table == "about" and values:
-            listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-            self._execute(f"DELETE FROM about WHERE key IN ({listed})")
-
-    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
-        raise NotImplementedError
-
-    def _seal(self) -> None:
-        if not self._full:
-            self._file.write(made.keys(self.plan) + (made.GRAPH if "dense" in self.plan.depths else ""))
-        self._full = True
-        super()._seal()
-
-
-_OTHERS = re.compile(r"[^a-z0-9_]+")
-_LOADING = """A measured search of ragbench. Load it with
-  psql "$DSN" -f {file}
-into the schema {schema}: one transaction, at whose end it replaces what was loaded before."""

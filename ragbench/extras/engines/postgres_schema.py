@@ -79,8 +79,8 @@ def schema(plan: Plan, dimension: int, partitions: int = 1) -> str:
     return found
 
 
-def keys(plan: Plan, partitions: int = 1) -> str:
-    """The statements that make keys and the function, when the tables are full."""
+def keys(plan: Plan, words: str, partitions: int = 1) -> str:
+    """The statements that make keys and the function, when the tables are full; `words` is the collation for words."""
     found = _KEYS
     for unit in units(plan):
         found += (
@@ -89,7 +89,7 @@ def keys(plan: Plan, partitions: int = 1) -> str:
         )
     if "dense" in plan.depths:
         found += "ALTER TABLE vectors ADD PRIMARY KEY (rowid);\n"
-    return found + function(plan, partitions) + "".join(f"ANALYZE {table};\n" for table in tables.tables(plan))
+    return found + function(plan, words, partitions) + "".join(f"ANALYZE {table};\n" for table in tables.tables(plan))
 
 
 GRAPH = f"""
@@ -102,13 +102,13 @@ END $$;
 """
 
 
-def function(plan: Plan, partitions: int = 1) -> str:
-    """The statements that make and describe the function; `:"words"` is the collation of the database for words."""
+def function(plan: Plan, words: str, partitions: int = 1) -> str:
+    """The statements that make and describe the function; `words` is the collation of the database for words."""
     dense = "dense" in plan.depths
     free = "(filters IS NULL AND chunk_ids IS NULL)"
     outer = OUTER.replace("'", "''")
     scored = "SELECT rowid, 1 - (vector <=> query_vector) FROM vectors WHERE"
-    words = 'COLLATE :"words"'
+    by_letters = f"COLLATE {identifier(words)}"
     dialect = tables.Dialect(
         (
             "allowed (chunk) AS MATERIALIZED (\n"
@@ -116,16 +116,16 @@ def function(plan: Plan, partitions: int = 1) -> str:
             f"{free}\n    AND (chunk_ids IS NULL OR chunk_id = ANY (chunk_ids)) AND (filters IS NULL OR metadata @> "
             "filters))",
             "runs (run) AS (\n"
-            f"  SELECT btrim(run, '{outer}') FROM regexp_split_to_table(query {words}, '\\s+') AS run)",
+            f"  SELECT btrim(run, '{outer}') FROM regexp_split_to_table(query {by_letters}, '\\s+') AS run)",
             "analysed (run, terms) AS MATERIALIZED (\n"
             "  SELECT run, COALESCE(as_is.terms, in_lower_case.terms) FROM runs\n"
             '  LEFT JOIN forms AS as_is ON as_is.form = run COLLATE "C"\n'
-            f'  LEFT JOIN forms AS in_lower_case ON in_lower_case.form = lower(run {words}) COLLATE "C")',
+            f'  LEFT JOIN forms AS in_lower_case ON in_lower_case.form = lower(run {by_letters}) COLLATE "C")',
             "asked (term, n) AS MATERIALIZED (\n"
             "  SELECT term, count(*) FROM (\n"
             "    SELECT string_to_table(terms, ' ') AS term FROM analysed\n"
             "    UNION ALL SELECT string_to_table(forms.terms, ' ')\n"
-            f"    FROM analysed, regexp_matches(lower(run {words}), '[[:alnum:]]+', 'g') AS part\n"
+            f"    FROM analysed, regexp_matches(lower(run {by_letters}), '[[:alnum:]]+', 'g') AS part\n"
             '    JOIN forms ON form = part[1] COLLATE "C" WHERE analysed.terms IS NULL) AS found\n'
             "  WHERE term <> '' GROUP BY term)",
         ),

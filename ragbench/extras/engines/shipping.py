@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256, temporary_folder
 from ragbench.base.formatting import interval
 from ragbench.boundary.capabilities import trust
@@ -22,8 +22,16 @@ from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
 from ragbench.extras.engines import content, opened, postgres, sqlite
-from ragbench.extras.engines.hybrid import expresses, fusion_of
-from ragbench.extras.engines.plan import FUSIONS, NEAREST, Plan, left_out, order_of, with_order, without_order
+from ragbench.extras.engines.plan import (
+    NEAREST,
+    Plan,
+    fusion_of,
+    has_fusion,
+    left_out,
+    order_of,
+    with_order,
+    without_order,
+)
 from ragbench.extras.engines.search import Engine
 from ragbench.extras.engines.words import Terms
 from ragbench.extras.ship import bundle
@@ -91,7 +99,7 @@ def shipment(
 ) -> Iterator[Shipment]:
     """Make the bundle of an arm in a temporary folder, and open it."""
     settings, missing = without_order(measured.settings), left_out(measured.settings, format)
-    if not expresses(settings, FUSIONS):
+    if not has_fusion(settings):
         settings, said = bench.nearest(settings, NEAREST)
         missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {said}")
     plan = Plan.of(settings, format)
@@ -133,15 +141,14 @@ def answers(engine: Engine, bench: Bench) -> Answers:
         return Answers(ordered, alone, bundle.golden_lines(asked.pipeline, index, states["cut"]))
 
 
-def price(found: Answers | None, bench: Bench) -> tuple[Replay, Replay | None]:
+def price(found: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
-    Without an engine, or sources of topics were masked while the engine has the whole documents, an arm of
-    ragbench answers.
+    Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
     """
     measured = bench.measured.settings
     ordered = order_of(measured) is not None
-    if found is None or any(topic.masked for topic in bench.benchmark.topics):
+    if any(topic.masked for topic in bench.benchmark.topics):
         plain = without_order(measured)
         return bench.replay(with_order(plain, measured)), bench.replay(plain) if ordered else None
     on_top = "in the backend, with the ranker" if ordered else "in the backend"
@@ -156,12 +163,6 @@ def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
         f"rank: the engine alone scores {alone.replayed:.3f} {interval(alone.low, alone.high)}; the learned order, "
         f"which ragbench serve --engine puts on top, adds {priced.replayed - alone.replayed:+.3f}"
     ]
-
-
-def golden_of_arm(goods: Shipment, bench: Bench) -> str:
-    """The golden queries with the hits of an arm that does what the engine will."""
-    arm = bench.arm(with_order(goods.settings, bench.measured.settings))
-    return bundle.golden_lines(arm.pipeline, arm.index, arm.pipeline(bench.queries(), arm.index))
 
 
 def with_golden(folder: Path, lines: str) -> None:
@@ -179,30 +180,22 @@ It replaces the earlier one when the block ends without an error, else nothing i
 """
 
 
-def creates(format: str, out: Path | None, address: str | None) -> Create:
-    """How an engine of a format is made: in the file `out`, or at `address`, which must be ready.
+def creates(format: str, place: Path | str) -> Create:
+    """How an engine of a format is made: in a file, or at an address, which must be ready.
 
     Raises ConfigError, BundleError.
     """
-    if format == "sqlite" and out is not None:
-        return partial(sqlite.SqliteEngine.create, out)
-    servers = {"postgres": postgres.PostgresEngine, **opened.ALIASED}
-    if format in servers and address is not None:
-        servers[format].reach(address)
-        return partial(servers[format].create, address)
-    if format == "postgres" and out is not None:
-        return partial(postgres.PostgresScript.create, out)
-    raise ConfigError(
-        f"--load is for servers and LanceDB, not for --format {format}: remove it, or add --format "
-        + ", ".join(servers)
-    )
+    if isinstance(place, Path):
+        return partial(sqlite.SqliteEngine.create, place)
+    engine = {"postgres": postgres.PostgresEngine, **opened.ALIASED}[format]
+    engine.reach(place)
+    return partial(engine.create, place)
 
 
 def ship(
     measured: MeasuredArm,
     format: str,
-    out: Path | None,
-    address: str | None,
+    place: Path | str,
     evidence: Evidence,
     caution: str | None,
     max_loss: float | None,
@@ -213,17 +206,16 @@ def ship(
     """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
     `max_loss`. Returns what it is called, sentences, and what it scores.
     """
-    create = creates(format, out, address)
+    create = creates(format, place)
     bench = Bench.of(measured, progress, say)
     with shipment(measured, bench, format, evidence, caution, self_contained, progress, say) as goods:
         dimension = 0 if goods.vectors is None else int(goods.vectors.shape[1])
         with create(goods.plan, dimension, goods.facts()) as made:
             fill(made, goods, progress)
-            asked = None if isinstance(made, postgres.PostgresScript) else made
-            priced, said = settle(made, asked, goods, bench, max_loss, format)
+            priced, said = settle(made, goods, bench, max_loss, format)
             name = made.name
-    if address is not None:
-        require_golden(address, bench.builder.models, progress)
+    if isinstance(place, str):
+        require_golden(place, bench.builder.models, progress)
     return name, said, priced
 
 
@@ -239,19 +231,17 @@ def fill(engine: Engine, goods: Shipment, progress: Progress | None) -> None:
 
 
 def settle(
-    engine: Engine, asked: Engine | None, goods: Shipment, bench: Bench, max_loss: float | None, format: str
+    engine: Engine, goods: Shipment, bench: Bench, max_loss: float | None, format: str
 ) -> tuple[Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
-    found = None if asked is None else answers(asked, bench)
+    found = answers(engine, bench)
     priced, alone = price(found, bench)
     if max_loss is not None:
         priced.require(max_loss, format)
-    with_golden(goods.bundle.folder, golden_of_arm(goods, bench) if found is None else found.golden)
+    with_golden(goods.bundle.folder, found.golden)
     said = [*goods.missing, *order_sentence(priced, alone)]
-    about: dict[str, Any] = {"measured": [f"{priced.sentence}.", *said, *goods.about]}
-    if asked is None:
-        about["golden"] = "arm"
     with engine.transaction():
+        about = {"measured": [f"{priced.sentence}.", *said, *goods.about]}
         engine.finish({}, opened.pack(goods.bundle.folder), about)
     return priced, said
 

@@ -41,7 +41,6 @@ Vectors by 1 - cosine, cross-encoders by their logits. int8 inference rounds dif
 LATENCY_TOLERANCE = 0.5
 """How much higher p95 may be than the measured one, as a share of it."""
 
-_FIRST, _ALIKE = 10, 0.95
 _TIMINGS = 3
 """How often latency is measured before it counts as too high: a slow machine stays slow, an episode of load ends."""
 
@@ -106,8 +105,7 @@ def _engine(loaded: Any, progress: Progress | None) -> Iterator[Check]:
         content = Check("content", "passes", "documents, vectors and terms are unchanged")
         yield Check("content", "fails", f"{damage}: export it again") if damage else content
         yield from (_model(entry) for entry in loaded.record["models"])
-        by_arm = loaded.engine.about.get("golden") == "arm"
-        yield _agreement(loaded) if by_arm else rankings(loaded, loaded.golden(), progress)
+        yield rankings(loaded, loaded.golden(), progress)
         yield Check("latency", "not checked", "an engine is timed as an arm: live=engine live.engine=ADDRESS")
         yield _drift(loaded)
         yield _environment(loaded.record)
@@ -264,19 +262,6 @@ def _numerics(then: Sequence[Golden], now: Sequence[Golden]) -> tuple[float, flo
             a, b = (np.frombuffer(raw, "<f4").astype(float) for raw in (value, computed.get(key, value)))
             scores.append(abs(float(a[0] - b[0]))) if len(a) == 1 else vectors.append(1 - float(a @ b))
     return float(np.max(vectors)), float(np.max(scores))  # not a number if one is not
-
-
-def _agreement(loaded: LoadedBundle) -> Check:
-    """Where no engine had been asked, its first hits next to those of an arm, whose scores differ a little."""
-    shares = []
-    for each in loaded.golden():
-        (state,) = loaded.pipeline([each.query], loaded.index)
-        ids, _ = bundle.scored_ids(state.fused, loaded.index, _FIRST)
-        before = set(each.ids[:_FIRST])
-        shares.append(len(before & set(ids)) / len(before) if before else float(not ids))
-    share = sum(shares) / max(len(shares), 1)
-    said = f"{share:.1%} of the first {_FIRST} hits of {len(shares)} queries are those of the arm it was made of"
-    return Check("rankings", "passes" if share >= _ALIKE else "fails", said)
 
 
 def _drift(loaded: LoadedBundle) -> Check:

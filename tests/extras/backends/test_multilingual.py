@@ -14,7 +14,7 @@ import yaml
 from ragbench.base.errors import ModelError
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.extras.engines.files import lucene
+from ragbench.extras.engines.opensearch import analysis
 from ragbench.index.analyzers import LANGUAGES, analyze, analyzer
 from ragbench.models.resolve import EncoderSpec, load_encoder
 from ragbench.workbench.experiment import Experiment
@@ -72,7 +72,7 @@ def test_other_prefixes_are_refused() -> None:
 @pytest.mark.parametrize("name", sorted(LANGUAGES))
 def test_every_analyzer_of_a_language_makes_terms(name: str) -> None:
     assert analyze(analyzer(name), "Fahrrad 2040 自転車 велосипед")
-    assert lucene.analysis(name) == (name, {})  # the engines have analyzers of the same names
+    assert analysis(name) == (name, {})  # the engines have analyzers of the same names
 
 
 def test_german_stems_and_stop_words() -> None:

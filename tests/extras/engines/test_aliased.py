@@ -320,12 +320,6 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(lance, tmp_pa
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
-def test_lancedb_has_no_file(recommended, tmp_path: Path) -> None:
-    for out, instead in ((None, ""), (tmp_path / "x", " instead of --out")):
-        with pytest.raises(ConfigError, match=rf"fills a folder: use --load lancedb:///FOLDER/NAME{instead}$"):
-            write(recommended.folder, out, format="lancedb", say=lambda _: None)
-
-
 def fill(engine, two_chunks) -> None:
     _, rows, terms = two_chunks
     with engine.transaction():

@@ -1,1 +1,0 @@
-"""Index files and requests for search servers that users run."""
