@@ -24,14 +24,8 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "session": ("session", "session_id", "user", "user_id", "visitor"),
     "shown": ("shown", "results", "documents", "impressions_list"),
     "clicked": ("clicked", "opened", "click", "clicked_document"),
-    "teams": ("teams",),
-    "versions": ("versions",),
     "count": ("count", "frequency", "searches", "impressions", "total"),
 }
-
-FIRST, CANARY = "a", "b"
-
-"""The teams of two bundles that answered together."""
 
 _TYPING_S = 10.0  # a query that the next one of its session continues within this time was not finished
 
@@ -40,8 +34,7 @@ _TYPING_S = 10.0  # a query that the next one of its session continues within th
 class Search:
     """One search, or `count` equal ones: the query as typed, the documents shown, in order, and those opened, by name.
 
-    `teams`: a letter for each document shown, and `versions`: of what answered, where two bundles did. `time`: seconds
-    since 1970, None where the log has none. `session`: empty where the log does not say who asked.
+    `time`: seconds since 1970, None where the log has none. `session`: empty where the log does not say who asked.
     """
 
     query: str
@@ -50,8 +43,6 @@ class Search:
     shown: tuple[str, ...] = ()
     clicked: set[str] = field(default_factory=set)
     count: int = 1
-    teams: str = ""
-    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,8 +134,6 @@ def _row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         "time": _time(cells["time"], where),
         "shown": tuple(dict.fromkeys(_names(cells["shown"], f"{where}: column 'shown'"))),
         "clicked": clicked,
-        "teams": str(cells["teams"] or ""),
-        "versions": tuple(_names(cells["versions"], f"{where}: column 'versions'")),
         "count": _count(cells["count"], where),
     }
 

@@ -69,7 +69,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "compare": {
         "encoders": "several encoders in the same search: quality, indexing time, latency, size",
         "fusions": "fusion methods on the result lists of a finished run",
-        "canary": "two bundles by user searches, from the log of ragbench serve --canary",
     },
     "data": {"pool": "write the unjudged results of runs as a table to fill in"},
     "fit": {

@@ -80,7 +80,6 @@ ORDER = (
 ELSEWHERE = {
     "agents": "tests/extras/ship/commands/test_agents.py",
     "ablate": "tests/experiment/test_ablate.py",
-    "compare canary": "tests/extras/ship/serving/test_canary.py",
     "fit": "tests/extras/fit/commands/test_fit.py",
     "fit adapter": "tests/extras/fit/test_adapter.py",
     "fit calibration": "tests/commands/test_fitting.py",
@@ -96,7 +95,6 @@ ELSEWHERE = {
 NOT_RUN = {
     "atlas fetch": "downloads packages from their registry",
     "atlas measure": "takes minutes: tests/workbench/test_atlas_campaign.py",
-    "compare canary": "takes the searches of days: tests/extras/ship/serving/test_canary.py",
     "execution=joblib execution.workers=2$": "starts processes: tests/experiment/test_execution.py",
     "fit adapter": "takes 20 judged queries: tests/extras/fit/test_adapter.py",
     "fit ranker": "takes 20 judged queries: tests/extras/fit/commands/test_learn_ranker.py",

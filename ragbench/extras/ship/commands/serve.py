@@ -17,7 +17,6 @@ from ragbench.base.formatting import counted
 if TYPE_CHECKING:
     from socket import socket
 
-    from ragbench.extras.ship.serving.canary import CanarySpec
     from ragbench.extras.ship.serving.limits import Limits
     from ragbench.extras.ship.serving.observed import Sink
     from ragbench.extras.ship.serving.service import SearchService
@@ -33,7 +32,6 @@ EXAMPLES = """examples:
   ragbench serve bundle --port 8080 --watch
   ragbench serve bundle --watch --corpus ~/notes        index changed notes within moments
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
-  ragbench serve bundle --canary bundle2 --share 5% --log searches.jsonl   then: ragbench compare canary searches.jsonl
   ragbench serve --engine 'postgres://localhost/docs?schema=notes'
   ragbench serve notes.sqlite                           a ranker re-orders the results of the file
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
@@ -49,12 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", nargs="?", help="the folder, or the SQLite file, that ragbench export wrote")
     parser.add_argument(
         "--engine", metavar="ADDRESS", help="instead of a bundle: the engine that ragbench export loaded"
-    )
-    parser.add_argument(
-        "--canary", type=Path, metavar="BUNDLE2", help="a second bundle that takes part in a share of the searches"
-    )
-    parser.add_argument(
-        "--share", metavar="SHARE", default="5%", help="share of searches that --canary takes part in (default 5%%)"
     )
     add_http(parser)
     add_limits(parser)
@@ -226,25 +218,6 @@ def _place(arguments: argparse.Namespace) -> Path | str:
     return found if isinstance(found, str) else found.expanduser()
 
 
-def _canary(arguments: argparse.Namespace) -> CanarySpec | None:
-    """The second bundle, if one is named. Raises ConfigError for a share that is none."""
-    from ragbench.base.bounds import as_options
-    from ragbench.base.errors import ConfigError
-    from ragbench.extras.ship.serving.canary import CanarySpec
-
-    if getattr(arguments, "canary", None) is None:
-        return None
-    if arguments.corpus is not None:
-        raise ConfigError("--canary compares two bundles of the same documents: omit --corpus, refresh both")
-    number, percent = arguments.share.removesuffix("%"), arguments.share.endswith("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        raise ConfigError(f"--share must be a share such as 5% or 0.05, got {arguments.share}") from None
-    with as_options():
-        return CanarySpec(arguments.canary.expanduser(), share)
-
-
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
     from ragbench.extras.ship.serving.follow import Follower
@@ -259,7 +232,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     seen, say = signature(folder), _say(arguments)
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     mode = os.environ.get("SEARCH_MODE")
-    service = SearchService(folder, limits, arguments.threads, mode, log, _canary(arguments))
+    service = SearchService(folder, limits, arguments.threads, mode, log)
     reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus

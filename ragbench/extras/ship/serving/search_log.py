@@ -1,9 +1,8 @@
 """A log of searches for `ragbench topics from-log`, kept only if asked for.
 
 One JSON object a line: `time`, `session`, `query` and `shown` (docnos, best first) of a search, or `time`, `session`
-and `opened` of a document that is read. Where two bundles answered, `teams` has a letter for each that was shown: `a`
-of the first bundle, `b` of the canary, `-` of neither; `versions` are theirs. A session is a random name for one
-connection. No address is kept, and no query in which personal data is recognised.
+and `opened` of a document that is read. A session is a random name for one connection. No address is kept, and no query
+in which personal data is recognised.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.search_log import personal
-from ragbench.extras.ship.serving.canary import Drafted
 
 LOG = logging.getLogger("ragbench.extras.ship.serving")
 SESSION = "session"
@@ -54,15 +52,11 @@ class SearchLog:
                 f"--log {path} cannot be written ({error.strerror or error}): name another file"
             ) from None
 
-    def log_search(self, session: str, query: str, docnos: Iterable[str], drafted: Drafted | None = None) -> None:
-        """Log a search and the documents that were shown; of two bundles, also which one has shown each."""
+    def log_search(self, session: str, query: str, docnos: Iterable[str]) -> None:
+        """Log a search and the documents that were shown."""
         if personal(query):
             return
-        shown = list(dict.fromkeys(docnos))
-        row: dict[str, Any] = {"session": session, "query": query, "shown": shown}
-        if drafted is not None:
-            row |= {"teams": "".join(drafted.teams[docno] for docno in shown), "versions": list(drafted.versions)}
-        self._write(row)
+        self._write({"session": session, "query": query, "shown": list(dict.fromkeys(docnos))})
 
     def log_read(self, session: str, docno: str) -> None:
         """Log a document that was read."""

@@ -6,9 +6,8 @@ import asyncio
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
@@ -19,7 +18,6 @@ from ragbench.boundary.capabilities import Capability
 from ragbench.config.grants import needs_of_search
 from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
-from ragbench.extras.ship.serving.canary import CanarySpec, Draft, Drafted
 from ragbench.extras.ship.serving.current import CurrentBundle, OpenBundle, open_bundle
 from ragbench.extras.ship.serving.limits import Limits
 from ragbench.extras.ship.serving.messages import (
@@ -34,7 +32,6 @@ from ragbench.extras.ship.serving.messages import (
 from ragbench.extras.ship.serving.metrics import Metrics
 from ragbench.extras.ship.serving.search_log import SearchLog
 from ragbench.extras.ship.serving.workers import Busy, Workers
-from ragbench.search.engine.answer import Answer
 from ragbench.search.engine.context import DEPTH, context
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 
@@ -58,9 +55,8 @@ class Refused(Exception):
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
-    `mode` is the default mode of searches; `log` records searches and documents that are read; `canary` is a second
-    bundle that takes part in a share of the searches, which needs a log. Raises BundleError, IndexError_ and ModelError
-    when a bundle does not open, ConfigError when its pipeline has no such mode.
+    `mode` is the default mode of searches; `log` records searches and documents that are read. Raises BundleError,
+    IndexError_ and ModelError when the bundle does not open, ConfigError when its pipeline has no such mode.
     """
 
     def __init__(
@@ -70,10 +66,7 @@ class SearchService:
         threads: int | None = None,
         mode: str | None = None,
         log: SearchLog | None = None,
-        canary: CanarySpec | None = None,
     ) -> None:
-        if canary is not None and log is None:
-            raise ConfigError("--canary is judged by what users open: add --log FILE")
         self.folder = folder
         self.leaving = False
         """Whether the service is shutting down and only answers requests that still come."""
@@ -89,13 +82,7 @@ class SearchService:
         self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
         adapted_pipeline(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
-        self._canary_spec, self._draft = canary, Draft()
-        self._canary = CurrentBundle(self._open_canary(canary)) if canary is not None else None
         self._announce(opened)
-
-    def _open_canary(self, spec: CanarySpec) -> OpenBundle:
-        models = self._current.opened.bundle.index.models
-        return open_bundle(spec.folder, self._threads, models)
 
     async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
         """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
@@ -104,7 +91,7 @@ class SearchService:
         """
         started = time.monotonic()
         try:
-            answer, drafted = await self._in_queue(lambda deadline: self._answer(request, deadline))
+            answer = await self._in_queue(lambda deadline: self._answer(request, deadline))
         except Refused as refusal:
             outcome = {422: "refused", 503: "busy", 504: "late"}.get(refusal.status, "failed")
             self.metrics.searches.labels(outcome).inc()
@@ -116,7 +103,7 @@ class SearchService:
             if there:
                 self.metrics.used.labels(what).inc()
         if self._log is not None:
-            self._log.log_search(session, request.query, (hit.docno for hit in answer.hits), drafted)
+            self._log.log_search(session, request.query, (hit.docno for hit in answer.hits))
         return answer
 
     async def list_documents(self, request: ListRequest) -> DocumentList:
@@ -169,23 +156,23 @@ class SearchService:
             LOG.exception("a request failed")
             raise Refused(500, "the request failed; see the log of the service") from None
 
-    def _answer(self, request: SearchRequest, deadline: float) -> tuple[SearchAnswer, Drafted | None]:
-        """In a worker: search; in a share of the searches with the canary."""
+    def _answer(self, request: SearchRequest, deadline: float) -> SearchAnswer:
+        """In a worker: search."""
         filters, options = request.filters.stage() if request.filters else None, request.options().in_mode(self._mode)
         if options.return_all and self.limits.max_top < RETURN_ALL:
             raise ConfigError(f"return_all cannot be used: this service returns {self.limits.max_top} hits at most")
         with self._current.lease() as opened:
             started = time.perf_counter()
-            more: dict[str, Any] = {"filters": filters, "options": options, "deadline": deadline}
             budget = request.budget
             depth = max(request.top_n, DEPTH) if budget else request.top_n
-            answer = opened.bundle.answer(request.query, depth, explain=request.explain, **more)
-            drafted = self._drafted(request, answer, opened.version, {**more, "explain": request.explain})
-            hits = list(drafted.hits if drafted else answer.hits)
+            answer = opened.bundle.answer(
+                request.query, depth, filters=filters, options=options, explain=request.explain, deadline=deadline
+            )
+            hits = list(answer.hits)
             markdown = context(answer.query, hits, budget).text if budget else None
             took = time.perf_counter() - started
             self.metrics.search_seconds.observe(took)
-            said = SearchAnswer.model_construct(
+            return SearchAnswer.model_construct(
                 hits=hits if options.return_all else hits[: answer.filter_results + request.top_n],
                 filter_results=answer.filter_results,
                 total=answer.total,
@@ -197,20 +184,6 @@ class SearchService:
                 stage_ms=answer.stage_ms,
                 took_ms=round(1e3 * took, 3),
             )
-            return said, drafted
-
-    def _drafted(self, request: SearchRequest, answer: Answer, version: str, more: Mapping[str, Any]) -> Drafted | None:
-        """The hits of both bundles, None for a search without the canary, or one that it cannot answer (logged)."""
-        if self._canary is None or self._canary_spec is None or self._draft.chance.random() >= self._canary_spec.share:
-            return None
-        with self._canary.lease() as second:
-            try:
-                theirs = second.bundle.answer(request.query, request.top_n, **more)
-            except (RagbenchError, TimeoutError) as error:
-                LOG.warning("the canary did not answer, the first bundle did alone: %s", error)
-                return None
-            drafted = self._draft(answer.hits, theirs.hits, answer.filter_results)
-            return replace(drafted, versions=(version, second.version))
 
     def _list(self, request: ListRequest) -> DocumentList:
         """In a worker: list documents."""
@@ -295,8 +268,6 @@ class SearchService:
             self.metrics.reloads.labels("failed").inc()
             raise
         self._current.replace(opened)
-        if self._canary is not None and self._canary_spec is not None:
-            self._canary.replace(self._open_canary(self._canary_spec))
         self._announce(opened)
         self.metrics.reloads.labels("done").inc()
         return opened.version
@@ -305,8 +276,6 @@ class SearchService:
         """Finish the searches under way, refuse those that wait, close the bundle."""
         self._workers.close(self.limits.time_limit)
         self._current.close()
-        if self._canary is not None:
-            self._canary.close()
 
     def _announce(self, opened: OpenBundle) -> None:
         self.metrics.documents.set(opened.bundle.index.chunks.n_documents)
