@@ -28,6 +28,7 @@ arms:
   plain: p6=off
   deep: p6.depth=30
 """
+LOG = '{"query": "when does the sun set", "user": "u1", "clicked": [], "time": "2026-01-01T00:00:00Z"}\n'
 
 
 @pytest.fixture
@@ -204,8 +205,35 @@ def test_init_looks_writes_and_says_what_comes_next(
     found = project.read(tmp_path / "ragbench.yaml")
     assert found.values["topics"] == "derived" and next(iter(found.arms)) == "baseline"
     assert len(composition.standard_arms([]) or []) == len(found.arms)
-    assert cli.main(["init", "notes"]) == 2
-    assert "exists already" in capsys.readouterr().err
+
+
+def test_the_same_init_again_changes_nothing_and_an_edited_file_is_refused(
+    tmp_path: Path, vault_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").symlink_to(vault_folder)
+    (tmp_path / "log.jsonl").write_text(LOG, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    typed = ["init", "notes", "--yes", "--log", "log.jsonl"]
+    assert cli.main(typed) == 0
+    made = {name: (tmp_path / name).read_text(encoding="utf-8") for name in ("ragbench.yaml", "topics.jsonl")}
+    assert "data.queries: topics.jsonl" in made["ragbench.yaml"]
+    for killed_before in ("ragbench.yaml", ""):
+        if killed_before:
+            (tmp_path / killed_before).unlink()
+        assert cli.main(typed) == 0
+        assert {name: (tmp_path / name).read_text(encoding="utf-8") for name in made} == made
+    for name in made:
+        (tmp_path / name).write_text(made[name] + "\n", encoding="utf-8")
+        capsys.readouterr()
+        assert cli.main(typed) == 2
+        assert f"{name} exists already" in capsys.readouterr().err
+        assert (tmp_path / name).read_text(encoding="utf-8") == made[name] + "\n"
+        (tmp_path / name).write_text(made[name], encoding="utf-8")
+    (tmp_path / "topics.jsonl").unlink()
+    (tmp_path / "ragbench.yaml").write_text("data: vault\n", encoding="utf-8")
+    assert cli.main(typed) == 2
+    assert "ragbench.yaml exists already: edit it, or add --replace" in capsys.readouterr().err
+    assert not (tmp_path / "topics.jsonl").exists()
 
 
 def test_init_sees_queries_and_hides_results_inside_the_notes(

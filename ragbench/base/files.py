@@ -122,6 +122,11 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
         draft.write_text(text, encoding="utf-8", newline="")
 
 
+def has_text(path: Path, text: str) -> bool:
+    """Whether a file contains exactly this text, so that writing it again would lose nothing."""
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
 def write_between(path: Path, mark: str, text: str) -> None:
     """Put text between the lines `<!-- mark -->` and `<!-- end of mark -->` of a page. ConfigError where one lacks."""
     page, before, after = path.read_text(encoding="utf-8"), f"<!-- {mark} -->", f"<!-- end of {mark} -->"

@@ -68,15 +68,20 @@ class Project:
             return value
         return str((self.file.parent / Path(value).expanduser()).resolve())
 
-    def write(self) -> None:
-        """Write the file."""
+    @property
+    def text(self) -> str:
+        """The content of the file, as `write` writes it."""
         import yaml
 
         text = _HEAD + yaml.safe_dump(dict(self.values), sort_keys=False, allow_unicode=True, width=1000)
         if self.arms:
             arms = {name: shlex.join(words) for name, words in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
-        write_text(self.file, text)
+        return text
+
+    def write(self) -> None:
+        """Write the file."""
+        write_text(self.file, self.text)
 
 
 def pin(folder: Path) -> Path:

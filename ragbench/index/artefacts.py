@@ -12,14 +12,13 @@ import json
 import random
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ragbench.base.errors import IndexError_
-from ragbench.base.files import publish_folder, why_unreadable
+from ragbench.base.files import draft_of, publish_folder, remove_abandoned, why_unreadable
 from ragbench.base.fingerprint import plain, short_digest
 from ragbench.boundary.json import read_json_file
 
@@ -191,7 +190,7 @@ class ArtefactStore:
 
     def list(self) -> Iterator[Artefact]:
         """Every finished artefact, by kind and fingerprint."""
-        for manifest in sorted(self.root.glob(f"*/*/{MANIFEST}")):
+        for manifest in sorted(self.root.glob(f"*/[!.]*/{MANIFEST}")):
             folder = manifest.parent
             found = self._open(folder.parent.name, folder.name, folder)
             if found is not None:
@@ -219,7 +218,8 @@ class ArtefactStore:
     def _fetch_or_build(
         self, remote: SharedStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build
     ) -> Artefact:
-        draft = folder.parent / f".{fingerprint}.tmp-fetched"
+        remove_abandoned(folder.parent)
+        draft = draft_of(folder)
         built = remote.obtain(kind, fingerprint, draft, lambda: self._build(kind, fingerprint, folder, inputs, build))
         if built is not None:
             return built
@@ -229,11 +229,10 @@ class ArtefactStore:
         return Artefact(kind, fingerprint, folder, read_json_file(folder / MANIFEST, own=True), built=False)
 
     def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build) -> Artefact:
-        for stale in folder.parent.glob(f".{fingerprint}.tmp-*"):
-            shutil.rmtree(stale, ignore_errors=True)
+        remove_abandoned(folder.parent)
         if folder.exists():
             shutil.rmtree(folder)
-        draft = folder.parent / f".{fingerprint}.tmp-{uuid.uuid4().hex[:8]}"
+        draft = draft_of(folder)
         draft.mkdir()
         started = time.perf_counter()
         try:

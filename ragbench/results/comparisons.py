@@ -40,7 +40,6 @@ def record(
     if not path.is_file():
         entry = {"command": command, "arms": list(arms), "queries": sorted(queries), "at": time.time()}
         with errors_as_results_error(folder):
-            folder.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(entry))
     wanted, number = set(queries), 0
     for each in made(root, collection):

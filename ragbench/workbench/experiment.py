@@ -467,7 +467,6 @@ def _file_of(name: str, table: Any, shared: Sequence[str]) -> Path:
     text = trec(found, "ragbench")
     path = composition.compose(shared).results / "given" / f"{text_digest(text, 16)}.trec"
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
     return path.absolute()
 

@@ -1,8 +1,9 @@
 """A campaign of faults against real commands, every case of which follows from a seed.
 
-    python -m tests.faults.campaign [--seed N] [--from CASE] [--page FILE] [KIND=CASES ...]     for example kills=200
+    python -m tests.faults.campaign [--seed N] [--from CASE] [--command NAME] [--page FILE] [KIND=CASES ...]
 
-Kinds: kills and errors at the nth change of a file (`shim.c`, needs gcc), bundles and databases with mutations, flips
+Kinds, such as kills=200: kills and errors at the nth change of a file (`shim.c`, needs gcc), of a named command at one
+change after the other; bundles and databases with mutations, flips
 of results, crowds (four of a command at once), inputs. Every case is a fork of this process with a folder of its own.
 It prints what came of them; exit code 1 for harm: a result or an earlier state that is lost, or altered and still taken
 for good; a traceback, a hang, a process or a draft left behind; a file changed outside the folder; a connection.
@@ -47,8 +48,12 @@ import ragbench
 from ragbench.base import files, processes
 from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.files import digest
+from ragbench.base.fingerprint import text_digest
+from ragbench.base.locations import PROJECT_FILE, configuration
 from ragbench.commands import cli
 from ragbench.config import composition
+from ragbench.extras.atlas import tables as tables_of_atlas
+from ragbench.extras.atlas.tables import Atlas
 from ragbench.extras.engines import opened, sqlite
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
@@ -75,6 +80,7 @@ LOG = "".join(
 )
 MEASURED = ("latency.enabled=false", "tracking.enabled=false", "--quiet")
 EXPORTED = ("export", "RUN", "--arm", "p12=on", "--force", "--quiet")
+_LEARNED = ("--depth", "10", "--rounds", "2", "--quiet")
 COMMANDS = {
     "run": ("run", "-m", "p12=on,off", "split=all", *MEASURED),
     "ablate": ("ablate", "+exp=baseline", "design=add_one", "factors=[p12]", "split=all", *MEASURED),
@@ -88,11 +94,16 @@ COMMANDS = {
     "rollback": ("rollback", "ROOT/bundle", "--to", "0"),
     "merge": ("judge", "FOLDER/pool.csv", "--merge", "data.qrels=ROOT/qrels"),
     "track": ("track", "--all", "tracking.uri=sqlite:///ROOT/mlflow.db", "--json"),
-    "init": ("init", "ROOT/vault", "--yes", "--quiet", "--replace"),
+    "init": ("init", "ROOT/vault", "--yes", "--quiet", "--log", "FOLDER/log.jsonl"),
     "pool": ("data", "pool", "RUN", "--replace", "--out", "ROOT/pool.csv"),
     "from-log": ("topics", "from-log", "FOLDER/log.jsonl", "--replace", "--out", "ROOT/topics.jsonl"),
+    "atlas add": ("atlas", "add", "PRESETS", "--quiet"),
+    "fit calibration": ("fit", "calibration", "--write", "mine", "--quiet"),
+    "fit ranker": ("fit", "ranker", "--collections", "FOLDER/collections.yaml", *_LEARNED, "--write", "mine"),
 }
-"""By name; RUN is a finished run, FOLDER that of the campaign, ROOT that of the case."""
+"""By name; RUN and PRESETS are finished runs, FOLDER that of the campaign, ROOT that of the case."""
+_EARLIER = {"presets": ("run", "-m", "exp=plain_hybrid,baseline", "split=all", *MEASURED)}
+"""Commands that only prepare others."""
 TABLES = ("per_query.parquet", "top.parquet", "run.trec", "sections.trec")
 TEXTS = tuple(line.split(",")[1] for line in QUERIES.splitlines()[1:])
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO)
@@ -165,7 +176,10 @@ def exported(folder: Path) -> Path:
 class Campaign:
     """Commands over a small vault, each case in a fork and a folder of its own; `harms` has what went wrong."""
 
-    def __init__(self, folder: Path, seed: int = SEED, first: int = 0) -> None:
+    def __init__(
+        self, folder: Path, seed: int = SEED, first: int = 0, commands: Sequence[str] = tuple(COMMANDS)
+    ) -> None:
+        self.commands = commands
         self.folder = folder.resolve()
         self.counts: Counter[str] = Counter()
         self.harms: list[str] = []
@@ -174,6 +188,7 @@ class Campaign:
         self.words = words_in(self.folder)
         (folder / "pool.csv").write_text(POOL)
         (folder / "log.jsonl").write_text(LOG)
+        (folder / "collections.yaml").write_text("".join(f"- {{name: {each}, words: name={each}}}\n" for each in "ab"))
         self._whole: dict[str, tuple[Any, Any, int]] = {}
         modules = [each.name for each in pkgutil.walk_packages(ragbench.__path__, "ragbench.")]
         for name in (*_MODULES, *(each for each in modules if not each.endswith("__main__"))):
@@ -187,19 +202,23 @@ class Campaign:
         self._undisturbed("export")
         return self.folder / "whole-export" / "bundle"
 
-    def kills(self, times: int, commands: Sequence[str] = tuple(COMMANDS)) -> None:
+    def kills(self, times: int) -> None:
         """Kill a command at a change of a file and run it again: the outcome is that of a whole one."""
         for number, chance in self._cases("kills", times):
-            name = commands[number % len(commands)]
-            steps = self._undisturbed(name)[2]
-            self._disturb(f"kills {number}", name, chance.randint(1, max(1, steps)), -1)
+            name = self.commands[number % len(self.commands)]
+            self._disturb(f"kills {number}", name, self._place(name, number, chance), -1)
 
-    def errors(self, times: int, commands: Sequence[str] = tuple(COMMANDS)) -> None:
+    def errors(self, times: int) -> None:
         """Let a change of a file fail, once or from then on: one sentence, nothing is lost, the next call succeeds."""
+        count = len(self.commands)
         for number, chance in self._cases("errors", times):
-            name, error = commands[number % len(commands)], ERRORS[number // len(commands) % len(ERRORS)]
-            at = chance.randint(1, max(1, self._undisturbed(name)[2]))
-            self._disturb(f"errors {number}", name, at, error, chance.random() < 0.7)
+            name, error = self.commands[number % count], ERRORS[number // count % len(ERRORS)]
+            self._disturb(f"errors {number}", name, self._place(name, number, chance), error, chance.random() < 0.7)
+
+    def _place(self, name: str, number: int, chance: random.Random) -> int:
+        """At which change of a file a command is disturbed: by chance, or one after the other of a single command."""
+        steps = max(1, self._undisturbed(name)[2])
+        return chance.randint(1, steps) if len(self.commands) > 1 else number % steps + 1
 
     def _disturb(self, case: str, name: str, at: int, error: int, always: bool = False) -> None:
         said = f"{case}: {name}, {'killed' if error < 0 else errno.errorcode[error] + ' always' * always} at {at}"
@@ -388,6 +407,14 @@ class Campaign:
             _edited(root / "vault", "two")
         if name == "init":
             shutil.copytree(VAULT, root / "vault")
+        if name == "atlas add":
+            self._undisturbed("presets")
+            self._value(partial(_atlas_of_one, root / "state" / "ragbench" / "atlas"), root)
+        if name.startswith("fit"):
+            (root / PROJECT_FILE).write_text("data: vault\n")
+            for earlier in ("calibration/table.yaml", "ranker/questions.yaml"):
+                (root / "conf" / earlier).parent.mkdir(parents=True)
+                shutil.copyfile(configuration() / earlier, (root / "conf" / earlier).with_name("mine.yaml"))
         return root
 
     def _outcome(self, name: str, root: Path) -> Any:
@@ -399,10 +426,12 @@ class Campaign:
 
     def _work(self, name: str, root: Path) -> Callable[[], int]:
         places = {"ROOT": root, "FOLDER": self.folder}
-        if "RUN" in COMMANDS[name]:
+        if "RUN" in COMMANDS.get(name, ()):
             self._undisturbed("run")
             places["RUN"] = self._value(lambda: store.latest(self.folder / "whole-run"), root)
-        words = list(COMMANDS[name])
+        if name == "atlas add":
+            places["PRESETS"] = self._value(lambda: store.latest(self.folder / "whole-presets"), root)
+        words = list({**COMMANDS, **_EARLIER}[name])
         for sign, place in places.items():
             words = [word.replace(sign, str(place)) for word in words]
         if name not in _BARE:
@@ -512,16 +541,21 @@ class Campaign:
             print(f"harm: {harm}{ended}", file=sys.stderr, flush=True)
 
 
-_LEFT = re.compile(r"^\..+\.\d+-[0-9a-f]{12}|\.tmp-|-journal$|^ragbench-")
-_BARE = frozenset({"refresh", "refresh sqlite", "rollback", "init"})
-STATEFUL = frozenset({"refresh", "refresh sqlite", "rollback", "export lancedb", "export sqlite"})
+_LEFT = re.compile(r"^\..+\.\d+-[0-9a-f]{12}|-journal$|^ragbench-")
+_BARE = frozenset({"refresh", "refresh sqlite", "rollback", "init", "atlas add"})
+STATEFUL = frozenset(
+    {
+        *("refresh", "refresh sqlite", "rollback", "export lancedb", "export sqlite"),
+        *("atlas add", "fit calibration", "fit ranker"),
+    }
+)
 """Commands after whose failure the state is the earlier or the new one."""
 
 
 def outcome(name: str, root: Path) -> Any:
     """What a command has made below `root`, without times and places; what went wrong when it cannot be read."""
     try:
-        if name in ("run", "ablate"):
+        if name in ("run", "ablate", "presets"):
             return tables(store.latest(root))
         if name == "tune":
             return trials(root)
@@ -537,11 +571,27 @@ def outcome(name: str, root: Path) -> Any:
                 return sorted(dict(engine.digests()).items()), engine.damage()
         if name == "track":
             return logged(root / "mlflow.db")
-        made = {"merge": "qrels/[!.]*", "init": "ragbench.yaml", "pool": "pool.csv"}
-        found = sorted(root.glob(made.get(name, "topics*")))
-        return {path.name: path.read_text().replace(str(root), "ROOT") for path in found}
+        if name == "atlas add":
+            atlas = Atlas.load(root / "state" / "ragbench" / "atlas")
+            facts = atlas.collections[["collection", "questions", "digest"]]
+            return atlas.effects.merge(facts, on="collection").to_csv(index=False)
+        if name.startswith("fit"):
+            group = root / "conf" / name.replace("fit ", "")
+            option = (group / "mine.yaml").read_text()
+            named = re.findall(r"mine@(\w+)", option)
+            return option, [text_digest((group / f"mine-{each}.txt").read_text(), 12) == each for each in named]
+        made = {"merge": ["qrels/[!.]*"], "init": ["ragbench.yaml", "topics.jsonl"], "pool": ["pool.csv"]}
+        paths = sorted(path for each in made.get(name, ["topics*"]) for path in root.glob(each))
+        return {path.name: path.read_text().replace(str(root), "ROOT") for path in paths}
     except (RagbenchError, OSError, ValueError, sqlite3.Error) as error:
         return repr(error).replace(str(root), "ROOT")
+
+
+def _atlas_of_one(folder: Path) -> None:
+    """An atlas of the user with one of the collections that are shipped."""
+    atlas = Atlas.load(Path(tables_of_atlas.__file__).parent)
+    first = atlas.collections["collection"].iloc[0]
+    Atlas(*(each[each["collection"] == first] for each in (atlas.effects, atlas.collections))).write(folder)
 
 
 def served(folder: Path) -> Any:
@@ -830,6 +880,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--from", type=int, default=0, dest="first", metavar="CASE")
+    parser.add_argument("--command", action="append", choices=COMMANDS, metavar="NAME")
     parser.add_argument("--page", type=Path)
     parser.add_argument("cases", nargs="*", metavar="KIND=CASES")
     given = parser.parse_args()
@@ -842,7 +893,7 @@ def main() -> int:
             return subprocess.run(
                 [sys.executable, "-m", "tests.faults.campaign", *sys.argv[1:]], env=environment, check=False
             ).returncode
-        campaign = Campaign(folder, given.seed, given.first)
+        campaign = Campaign(folder, given.seed, given.first, given.command or tuple(COMMANDS))
         for kind, times in counts.items():
             if kind in ("kills", "errors") and not campaign.shim.there:
                 print(f"{kind} are skipped: they need Linux and gcc")

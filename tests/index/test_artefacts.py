@@ -81,13 +81,14 @@ def build(folder):
     time.sleep(float(sys.argv[2]))
     (folder / "two.txt").write_text("2")
 
-artefact = ArtefactStore(Path(sys.argv[1])).get("slow", 1, build)
+artefact = ArtefactStore(Path(sys.argv[1])).get("slow", sys.argv[3], build)
 print("built" if artefact.built else "found", flush=True)
 """
 
 
-def slow(folder: Path, seconds: float) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SLOW, str(folder), str(seconds)], stdout=subprocess.PIPE, text=True)
+def slow(folder: Path, seconds: float, inputs: str = "1") -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", SLOW, str(folder), str(seconds), inputs]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_killed_build_is_not_taken_for_finished(tmp_path: Path) -> None:
@@ -97,10 +98,44 @@ def test_a_killed_build_is_not_taken_for_finished(tmp_path: Path) -> None:
     victim.wait()
     victim.stdout.close()
     assert list(ArtefactStore(tmp_path).list()) == []
+    assert len(drafts(tmp_path)) == 1
     survivor = slow(tmp_path, 0)
     out, _ = survivor.communicate()
     assert out.splitlines()[-1] == "built"
-    assert not list(tmp_path.rglob(".*tmp-*"))
+    assert drafts(tmp_path) == []
+
+
+def drafts(folder: Path) -> list[Path]:
+    return [path for path in (folder / "slow").iterdir() if path.name[0] == "." and path.suffix != ".lock"]
+
+
+def test_another_build_clears_what_a_killed_one_left_and_nothing_of_a_running_one(tmp_path: Path) -> None:
+    victim, running = slow(tmp_path, 60, "victim"), slow(tmp_path, 60, "running")
+    try:
+        for each in (victim, running):
+            assert each.stdout.readline() == "started\n"
+        victim.kill()
+        victim.wait()
+        assert len(drafts(tmp_path)) == 2
+        ArtefactStore(tmp_path).get("slow", "another", filling("x"))
+        (left,) = drafts(tmp_path)
+        assert f".{running.pid}-" in left.name
+    finally:
+        for each in (victim, running):
+            each.kill()
+            each.communicate()
+
+
+def test_a_draft_is_not_listed(tmp_path: Path) -> None:
+    said: list[str] = []
+    store = ArtefactStore(tmp_path, said.append)
+
+    def build(folder: Path) -> None:
+        (folder / "manifest.json").write_text("{}")
+        assert list(store.list()) == []
+
+    store.get("words", 1, build)
+    assert said == []
 
 
 def test_two_processes_build_once(tmp_path: Path) -> None:

@@ -163,12 +163,10 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
     Raises ConfigError where a page has lost its marks.
     """
     pictures = docs / "images"
-    pictures.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in _pictures(atlas).items():
         files.write_text(pictures / name, text)
         written.append(pictures / name)
-    (docs / PAGE).parent.mkdir(exist_ok=True)
     files.write_text(docs / PAGE, page(atlas))
     written.append(docs / PAGE)
     for path, text in (

@@ -70,7 +70,6 @@ class Atlas:
         """Write both tables, sorted."""
         effects = self.effects.sort_values(["collection", "base", "change"])[list(EFFECT_COLUMNS)]
         collections = self.collections.sort_values("collection")[list(COLLECTION_COLUMNS)]
-        folder.mkdir(parents=True, exist_ok=True)
         for name, frame in ((COLLECTIONS, collections), (EFFECTS, effects)):  # `load` looks for the second
             files.write_text(folder / name, frame.to_csv(index=False, float_format="%.5f"))
 

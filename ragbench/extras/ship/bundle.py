@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, cast
 
 from ragbench.base import locations
@@ -65,6 +66,8 @@ GOLDEN_DEPTH = 20
 SEALED = (CONFIG, GOLDEN, MODIFIED)
 """Files whose digests the record keeps."""
 
+_READERS = ("ragbench.index.", "ragbench.extras.systems.parts.", "ragbench.extras.ship.documents")
+_SHARED = ("ragbench.base.", "ragbench.boundary.", "ragbench.corpus.")
 _UNMASKED = "the run masked the source passages of its synthetic queries; the bundle contains the complete documents"
 _DOCUMENT_PATHS = ("corpus", "folder", "queries", "qrels")
 _PLACES = {"paths": ("results", "index", "cache"), "tracking": ("uri",), "artefacts": ("url",)}
@@ -276,7 +279,10 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
 
 @contextmanager
 def reading(folder: Path | str) -> Iterator[None]:
-    """Raise BundleError for content that cannot be read, although its digests may fit."""
+    """Raise BundleError for an index that cannot be read, although its digests may fit.
+
+    Errors of stages, models, engines and the system are not about files of the bundle: they stay what they are.
+    """
     try:
         yield
     except (RagbenchError, TimeoutError):
@@ -284,8 +290,17 @@ def reading(folder: Path | str) -> Iterator[None]:
     except Exception as error:  # NumPy, Arrow, zip files and struct have classes of their own
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the system; those of Arrow have no number
+        if not _raised_by_reader(error):
+            raise
         kind = type(error).__name__
         raise BundleError(f"{folder} cannot be read ({kind}): export the bundle again") from error
+
+
+def _raised_by_reader(error: Exception) -> bool:
+    """Whether a module that reads an index was the last of ragbench to run, apart from those that all others use."""
+    names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+    ours = [name for name in names if name.startswith("ragbench.") and not name.startswith(_SHARED)]
+    return bool(ours) and ours[-1].startswith(_READERS)
 
 
 def read_golden(folder: Path) -> list[Golden]:

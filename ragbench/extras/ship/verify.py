@@ -62,11 +62,11 @@ def verify(
     """
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
+    if (opened := engines(folder)) is not None:
+        yield from _engine(opened.load(folder), progress)
+        return
     with bundle.reading(folder):
-        if (opened := engines(folder)) is not None:
-            yield from _engine(opened.load(folder), progress)
-        else:
-            yield from _bundle(Path(folder), corpus, latency_tolerance, latency, progress)
+        yield from _bundle(Path(folder), corpus, latency_tolerance, latency, progress)
 
 
 def _bundle(

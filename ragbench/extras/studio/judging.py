@@ -116,7 +116,6 @@ class Judging:
         path = self._root / "pools" / f"{run}.csv"
         if path.exists():
             raise BenchmarkError(f"{run} has a pool already: judge it, or remove {path}")
-        path.parent.mkdir(parents=True, exist_ok=True)
         return pool.write_pool(path, rows, benchmark)
 
     def begin(self, name: str, judge: str) -> None:
@@ -134,7 +133,6 @@ class Judging:
             chance.shuffle(topics)
             for each in topics:
                 chance.shuffle(each)
-            path.parent.mkdir(parents=True, exist_ok=True)
             ordered = ([row[column] for column in pool.COLUMNS] for each in topics for row in each)
             write_atomically(path, pool.to_csv(pool.COLUMNS, ordered))
 

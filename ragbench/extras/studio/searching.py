@@ -112,7 +112,6 @@ class Searching:
             if any(topic["text"] == text for topic in read_json_lines("\n".join(lines))):
                 raise BenchmarkError(f"'{text}' is a topic already: change {self.topics_file}")
             lines.append(json.dumps({"text": text, "relevant": list(relevant)}, ensure_ascii=False))
-            self.topics_file.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self.topics_file, "".join(f"{line}\n" for line in lines))
             return len(lines)
 

@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import yaml
@@ -27,6 +28,7 @@ from ragbench.extras.ship import bundle
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.results.measurements import Measurements
+from ragbench.search.engine.pipeline import Pipeline
 from tests.sealing import reseal, rewrite, rewrite_part
 
 
@@ -110,6 +112,30 @@ def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
 def test_what_cannot_be_searched_for(docs: LoadedBundle, words: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         docs.search(**words)
+
+
+class _Broken:
+    """A stage with a mistake of its own."""
+
+    needs = requires = provides = frozenset()
+    forbids = MappingProxyType({})
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __call__(self, states, index):
+        raise self.error
+
+    def describe(self) -> str:
+        return "broken"
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), KeyError("a bug"), ConnectionError("of an engine")])
+def test_the_error_of_a_stage_is_not_that_of_a_file(copied: Path, error: Exception) -> None:
+    with ragbench.load(copied) as loaded:
+        loaded.pipeline = Pipeline((("broken", _Broken(error)),))
+        with pytest.raises(type(error), match=str(error)):
+            loaded.search("cache")
 
 
 def test_deadline(docs: LoadedBundle) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
+from ragbench.base import console, files
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.boundary.capabilities import trust
@@ -32,6 +32,8 @@ then: ragbench run
 
 _ANALYZERS = {"Chinese or Japanese": "cjk", "Korean": "cjk", "a Cyrillic script": "russian"}
 """Lucene's analyzers by script; a language has the analyzer of its name."""
+_TOPICS = Path("topics.jsonl")
+"""What --log writes, and what `data.queries` names where a live search needs queries."""
 _ARMS = {"baseline": ("exp=baseline",), "recommended": ("exp=recommended",)}
 
 
@@ -46,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="URL of your current search, with the placeholder {query}: it becomes the baseline",
     )
     parser.add_argument("--yes", "-y", action="store_true", help="accept all suggestions without asking")
-    parser.add_argument("--replace", action="store_true", help="overwrite an existing ragbench.yaml")
+    parser.add_argument(
+        "--replace", action="store_true", help="overwrite a ragbench.yaml or topics.jsonl that has other content"
+    )
     console.add_output(parser)
 
 
@@ -55,9 +59,10 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import project
     from ragbench.extras.collect.detect_format import judgments_of, recognise
 
-    file = Path(project.FILE)
-    if file.exists() and not arguments.replace:
-        raise ConfigError(f"{file} exists already: edit it, or add --replace")
+    file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
+    kept = file.exists() and not arguments.replace  # which a call that was killed may have written
+    if kept and arguments.log is not None and not _TOPICS.exists():
+        raise refused
     recognised = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     queries = _queries(arguments, recognised.data, asks and not recognised.queries)
@@ -67,7 +72,7 @@ def main(arguments: argparse.Namespace) -> int:
         data = {**{key: value for key, value in data.items() if key != "data.qrels"}, "data.queries": str(queries)}
         data |= judgments_of(queries)
     if arguments.live is not None and not given:
-        data["data.queries"] = "topics.jsonl"
+        data["data.queries"] = str(_TOPICS)
     opened, warnings, language = _opened(arguments.folder, recognised.said, data, given)
     suited, how = _for_language(language)
     findings = [*opened, *how, *_known(given, suited)]
@@ -83,7 +88,10 @@ def main(arguments: argparse.Namespace) -> int:
     budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
     derived = {} if given or arguments.live is not None else {"topics": "derived"}
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
-    project.Project(file.absolute(), values, arms).write()
+    written = project.Project(file.absolute(), values, arms)
+    if kept and not files.has_text(file, written.text):
+        raise refused
+    written.write()
     can_run = given or arguments.live is None
     with trust():  # in what this command has just written
         expected = _expected(arguments) if can_run else ""
@@ -131,11 +139,9 @@ def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     from ragbench.benchmark import search_log as log
     from ragbench.extras.collect.topics import from_log, topics_file
 
-    out = Path("topics.jsonl")
-    topics_file.require_new(out, replace=replace)
     made = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
-    topics_file.write(out, made.topics, made.document_qrels, {}, replace=replace)
-    return out
+    topics_file.write(_TOPICS, made.topics, made.document_qrels, {}, replace=replace)
+    return _TOPICS
 
 
 def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tuple[str, ...]]:

@@ -243,7 +243,6 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
             f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "
             "which data.corpus is published, and old paths with --redirects"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
     write_atomically(sheet, threads.review_sheet(made))
     kinds = Counter(topic.type for topic in made.topics)

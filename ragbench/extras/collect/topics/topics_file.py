@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.files import has_text
 from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import topic_row
@@ -25,13 +26,15 @@ def write(
 ) -> None:
     """Write topics with the sections, else the documents, that are relevant to them; grades are not kept.
 
-    Raises BenchmarkError as `require_new` does.
+    A file that already has this content is left as it is. Raises BenchmarkError as `require_new` does.
     """
-    require_new(path, replace=replace)
     rows = []
     for topic in topics:
         judged = section_qrels.get(topic.qid) or document_qrels.get(topic.qid, {})
         relevant = [target for target, grade in judged.items() if grade > 0]
         row = {name: value for name, value in topic_row(topic).items() if value}
         rows.append(row | {"relevant": relevant})
-    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    if not has_text(path, text):
+        require_new(path, replace=replace)
+        write_atomically(path, text)
