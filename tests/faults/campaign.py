@@ -188,7 +188,7 @@ class Campaign:
         self.words = words_in(self.folder)
         (folder / "pool.csv").write_text(POOL)
         (folder / "log.jsonl").write_text(LOG)
-        (folder / "collections.yaml").write_text("".join(f"- {{name: {each}, words: name={each}}}\n" for each in "ab"))
+        (folder / "collections.yaml").write_text("".join(f"- {{name: {each}, words: name={each}}}\n" for each in "abc"))
         self._whole: dict[str, tuple[Any, Any, int]] = {}
         modules = [each.name for each in pkgutil.walk_packages(ragbench.__path__, "ragbench.")]
         for name in (*_MODULES, *(each for each in modules if not each.endswith("__main__"))):
@@ -378,7 +378,9 @@ class Campaign:
             before = self._outcome(name, root)
             done = self._command(name, root)
             assert done.code == 0, done.said
-            self._whole[name] = before, self._outcome(name, root), done.steps
+            whole = self._outcome(name, root)
+            assert not isinstance(whole, str), whole  # why it cannot be read
+            self._whole[name] = before, whole, done.steps
         return self._whole[name]
 
     def _prepare_refreshed(self) -> None:
@@ -574,7 +576,7 @@ def outcome(name: str, root: Path) -> Any:
         if name == "atlas add":
             atlas = Atlas.load(root / "state" / "ragbench" / "atlas")
             facts = atlas.collections[["collection", "questions", "digest"]]
-            return atlas.effects.merge(facts, on="collection").to_csv(index=False)
+            return atlas.effects.merge(facts, on="collection").to_dict(orient="records")
         if name.startswith("fit"):
             group = root / "conf" / name.replace("fit ", "")
             option = (group / "mine.yaml").read_text()

@@ -41,6 +41,16 @@ def test_no_case_of_a_small_campaign_does_harm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_init_that_is_killed_at_any_change_of_a_file_can_be_repeated(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "tests.faults.campaign", "--command", "init", "kills=12"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "| kills: init | 12 |" in done.stdout
+    assert "too late" not in done.stdout
+
+
+@pytest.mark.slow
 def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
     known = cases()
     assert len(known) >= 600

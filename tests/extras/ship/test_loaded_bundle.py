@@ -29,6 +29,7 @@ from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.stages.stage import Fact
 from tests.sealing import reseal, rewrite, rewrite_part
 
 
@@ -117,7 +118,8 @@ def test_what_cannot_be_searched_for(docs: LoadedBundle, words: dict, said: str)
 class _Broken:
     """A stage with a mistake of its own."""
 
-    needs = requires = provides = frozenset()
+    needs = requires = frozenset()
+    provides = frozenset({Fact.RANKINGS, Fact.FUSED})
     forbids = MappingProxyType({})
 
     def __init__(self, error: Exception) -> None:

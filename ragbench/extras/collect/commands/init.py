@@ -140,7 +140,7 @@ def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     from ragbench.extras.collect.topics import from_log, topics_file
 
     made = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
-    topics_file.write(_TOPICS, made.topics, made.document_qrels, {}, replace=replace)
+    topics_file.write(_TOPICS, made.topics, made.document_qrels, {}, replace=replace, keep_same=True)
     return _TOPICS
 
 

@@ -22,11 +22,17 @@ def require_new(path: Path, *, replace: bool) -> None:
 
 
 def write(
-    path: Path, topics: Iterable[Topic], document_qrels: Qrels, section_qrels: Qrels, *, replace: bool = False
+    path: Path,
+    topics: Iterable[Topic],
+    document_qrels: Qrels,
+    section_qrels: Qrels,
+    *,
+    replace: bool = False,
+    keep_same: bool = False,
 ) -> None:
     """Write topics with the sections, else the documents, that are relevant to them; grades are not kept.
 
-    A file that already has this content is left as it is. Raises BenchmarkError as `require_new` does.
+    `keep_same`: a file that already has this content is left as it is. Raises BenchmarkError as `require_new` does.
     """
     rows = []
     for topic in topics:
@@ -35,6 +41,7 @@ def write(
         row = {name: value for name, value in topic_row(topic).items() if value}
         rows.append(row | {"relevant": relevant})
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    if not has_text(path, text):
-        require_new(path, replace=replace)
-        write_atomically(path, text)
+    if keep_same and has_text(path, text):
+        return
+    require_new(path, replace=replace)
+    write_atomically(path, text)
