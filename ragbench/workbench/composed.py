@@ -45,8 +45,8 @@ class Own:
 
     def into(self, settings: Settings) -> Settings:
         """The settings with this stage in the pipeline."""
-        place = {"before": self.before} if self.before is not None else {"after": self.after or ""}
-        return insert(settings, self.name, node_of(self.stage), place)
+        position = {"before": self.before} if self.before is not None else {"after": self.after or ""}
+        return insert(settings, self.name, node_of(self.stage), position)
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Composed:
 
     def with_(self, *parts: str | Own | FunctionStage, **values: Any) -> Composed:
         """The same with more overrides, stages or values: `with_(p6=True, dense={"depth": 50})`; later ones win."""
-        made = Composed((*self.parts, *parts, *words(values, catalogue.read())))
-        made.settings()
-        return made
+        composed = Composed((*self.parts, *parts, *words(values, catalogue.read())))
+        composed.settings()
+        return composed
 
     def settings(self, *more: str) -> Settings:
         """The composed configuration. Raises ConfigError for one that cannot be used."""
@@ -79,17 +79,19 @@ class Composed:
                 written.append(part)
             elif isinstance(part, FunctionStage):
                 name = type(part).__name__
-                fields = [each for each in dataclasses.fields(part) if each.name != "code"]
-                given = [(each, getattr(part, each.name)) for each in fields]
+                fields = [field for field in dataclasses.fields(part) if field.name != "code"]
+                values_set = [(field, getattr(part, field.name)) for field in fields]
                 written += [
                     f"{name}=on",
-                    *(word(f"{name}.{e.name}", value) for e, value in given if value != e.default),
+                    *(word(f"{name}.{e.name}", value) for e, value in values_set if value != e.default),
                 ]
             else:
                 raise ConfigError(f"'{part.name}' is a stage of a script: decorate a function with @ragbench.stage")
-        made = [each.removeprefix("+") for each in canonical(written, catalogue.read())]
-        last = {key_of(each): place for place, each in enumerate(made)}
-        return tuple(each for place, each in enumerate(made) if last[key_of(each)] == place)
+        canonical_overrides = [override.removeprefix("+") for override in canonical(written, catalogue.read())]
+        last = {key_of(override): position for position, override in enumerate(canonical_overrides)}
+        return tuple(
+            override for position, override in enumerate(canonical_overrides) if last[key_of(override)] == position
+        )
 
     def __repr__(self) -> str:
         return repr(self.pipeline)
@@ -122,7 +124,7 @@ def pipeline(*parts: str | Own | FunctionStage, **values: Any) -> Composed:
 def compose(parts: list[Any]) -> Settings:
     """The settings of overrides and stages."""
     settings = composition.compose([part for part in parts if isinstance(part, str)])
-    own = [Own.of(part) for part in parts if not isinstance(part, str)]
-    for each in own:
-        settings = each.into(settings)
-    return settings.check() if own else settings
+    custom = [Own.of(part) for part in parts if not isinstance(part, str)]
+    for stage in custom:
+        settings = stage.into(settings)
+    return settings.check() if custom else settings

@@ -100,8 +100,8 @@ class Experiment:
     @classmethod
     def standard(cls, *overrides: str) -> Experiment | None:
         """The arms that `ragbench.yaml` lists, else baseline and recommended; None if words change the pipeline."""
-        found = composition.standard_arms(overrides)
-        return cls(tuple(found)) if found else None
+        arms = composition.standard_arms(overrides)
+        return cls(tuple(arms)) if arms else None
 
     @classmethod
     def of_run(cls, folder: Path) -> Experiment:
@@ -119,7 +119,7 @@ class Experiment:
         settings = [Settings(name, {**finished.config(name), "split": "all"}) for name in (finished.arms[0], arm)]
         if names_data(overrides):
             data = composition.compose(overrides).config["data"]
-            settings = [Settings(each.name, {**each.config, "data": data}) for each in settings]
+            settings = [Settings(arm.name, {**arm.config, "data": data}) for arm in settings]
         experiment = cls(tuple(settings))
         benchmark = experiment.benchmark
         used = comparisons.used(settings[0].ledger, benchmark.name)
@@ -191,15 +191,15 @@ class Experiment:
         """
         shared = _words(overrides, values)
         if quick:
-            shared = [*(each for each in _QUICK if key_of(each) not in map(key_of, shared)), *shared]
-        held: list[object] = []
-        settings = tuple(compose([*shared, *parts_of(name, arm, shared, held)]) for name, arm in arms.items())
-        return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(held), quick=quick)
+            shared = [*(override for override in _QUICK if key_of(override) not in map(key_of, shared)), *shared]
+        in_memory: list[object] = []
+        settings = tuple(compose([*shared, *parts_of(name, arm, shared, in_memory)]) for name, arm in arms.items())
+        return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(in_memory), quick=quick)
 
     @classmethod
-    def named(cls, given: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
+    def named(cls, arms: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
         """Arms as `--arm` takes them: `Experiment.named(["off=", "deep=rerank=on rerank.depth=50"], "split=train")`."""
-        settings = tuple(composition.arms(named_arms(given), shared))
+        settings = tuple(composition.arms(named_arms(arms), shared))
         return cls(settings, benchmark, explores=len(settings) > 1 and not _names_split(settings))
 
     @classmethod
@@ -222,16 +222,16 @@ class Experiment:
         name, each a factor; with them the design is add_one unless another is named.
         """
         chosen = {"design": design, "split": split}
-        given = {**{key: value for key, value in chosen.items() if value is not None}, **values}
-        overrides = tuple(_words(overrides, given))
+        options = {**{key: value for key, value in chosen.items() if value is not None}, **values}
+        overrides = tuple(_words(overrides, options))
         if candidates and "design" not in map(key_of, overrides):
             overrides = ("design=add_one", *overrides)
-        switches = {each.name: each for each in map(Own.of, own)}
+        switches = {stage.name: stage for stage in map(Own.of, own)}
 
         def compose_with_stages(parts: Sequence[str]) -> Settings:
             switched_off = {part.removesuffix("=off") for part in parts if part.endswith("=off")} & set(switches)
-            rest = [part for part in parts if part.partition("=")[0] not in switches]
-            return compose([*rest, *(each for name, each in switches.items() if name not in switched_off)])
+            overrides = [part for part in parts if part.partition("=")[0] not in switches]
+            return compose([*overrides, *(stage for name, stage in switches.items() if name not in switched_off)])
 
         ablation = ablate.plan(compose_with_stages(overrides), compose_with_stages, candidates)
         return cls(ablation.settings, benchmark, ablation, not _names_split(ablation.settings))
@@ -239,7 +239,7 @@ class Experiment:
     @property
     def pipelines(self) -> dict[str, Pipeline]:
         """The pipeline of every arm by name; a pipeline prints as a sentence."""
-        return {each.name: each.pipeline for each in self.settings}
+        return {arm.name: arm.pipeline for arm in self.settings}
 
     @cached_property
     def benchmark(self) -> Benchmark:
@@ -249,12 +249,12 @@ class Experiment:
     @cached_property
     def settings_to_measure(self) -> tuple[Settings, ...]:
         """The settings with the benchmark and the topics that are measured."""
-        record = (lambda each: each) if self.given is None else recorder(self.given)
+        record = (lambda settings: settings) if self.given is None else recorder(self.given)
         settings = tuple(map(record, self.settings))
         if not self.explores:
             return settings
         split = TRAIN if has_halves(self.benchmark.topics) else "all"
-        return tuple(_on_split(each, split) for each in settings)
+        return tuple(_on_split(arm, split) for arm in settings)
 
     @property
     def command(self) -> str:
@@ -306,7 +306,7 @@ class Experiment:
         if shared.config["tracking"]["enabled"]:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
-        for sentence in first_lines(shared, given=self.given is not None):
+        for sentence in first_lines(shared, has_benchmark=self.given is not None):
             say(sentence)
         for note in self.ablation.notes if self.ablation else ():
             say(note)
@@ -321,7 +321,7 @@ class Experiment:
             self.benchmark,
             command=self.command,
             only=self.only,
-            conclude=lambda found: self._conclude(found, show),
+            conclude=lambda measurements: self._conclude(measurements, show),
             progress=progress,
             say=say,
         )
@@ -337,7 +337,9 @@ class Experiment:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
         from ragbench.experiment.run import time_again
 
-        return Results.of(time_again(files.load(folder), lambda found: self._conclude(found, show), progress, say))
+        return Results.of(
+            time_again(files.load(folder), lambda measurements: self._conclude(measurements, show), progress, say)
+        )
 
     def keep(self, results: Results, say: Say = console.say) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
@@ -353,13 +355,13 @@ class Experiment:
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 
-    def _conclude(self, found: files.Measurements, show: Callable[[Results], None] | None) -> None:
+    def _conclude(self, measurements: files.Measurements, show: Callable[[Results], None] | None) -> None:
         if self.ablation:
-            ablate.conclude(self.ablation, found)
+            ablate.conclude(self.ablation, measurements)
         else:
-            verdicts.against_first(found)
+            verdicts.against_first(measurements)
         if show is not None:
-            show(Results.of(found, self.given))
+            show(Results.of(measurements, self.given))
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """Search with one query and explain each hit.
@@ -373,14 +375,14 @@ class Experiment:
         Returns:
             The hits, and the milliseconds and ranks of every stage.
         """
-        asked = build(SearchOptions, options, "options")
-        wanted = [each for each in self.settings if arm in (None, each.name)]
-        if not wanted:
+        search_options = build(SearchOptions, options, "options")
+        selected = [arm_settings for arm_settings in self.settings if arm in (None, arm_settings.name)]
+        if not selected:
             raise ConfigError(f"unknown arm '{arm}'; the arms are {', '.join(self.pipelines)}")
         with console.progress() as progress:
-            (built,) = ArmBuilder.of(wanted[0], self.benchmark, progress, console.say).arms(wanted[:1])
+            (built,) = ArmBuilder.of(selected[0], self.benchmark, progress, console.say).arms(selected[:1])
             built.index.prepare(built.pipeline.needs | {"facets"})
-        return answer(query, built.pipeline, built.index, top, options=asked, explain=True)
+        return answer(query, built.pipeline, built.index, top, options=search_options, explain=True)
 
     def __repr__(self) -> str:
         untimed = "" if self.settings[0].latency.enabled else "; quality only"
@@ -389,12 +391,14 @@ class Experiment:
     def _repr_html_(self) -> str:
         from html import escape
 
-        shown, base = "", self.settings[0].overrides
-        for each in self.settings:
-            changed = changes(base, each.overrides)
+        items, base = "", self.settings[0].overrides
+        for arm_settings in self.settings:
+            changed = changes(base, arm_settings.overrides)
             difference = f" <code>{escape(changed)}</code>" if changed else ""
-            shown += f"<dt><b>{escape(each.name)}</b>{difference}</dt><dd>{each.pipeline._repr_html_()}</dd>"
-        return f"<dl class='ragbench-experiment'>{shown}</dl>"
+            items += (
+                f"<dt><b>{escape(arm_settings.name)}</b>{difference}</dt><dd>{arm_settings.pipeline._repr_html_()}</dd>"
+            )
+        return f"<dl class='ragbench-experiment'>{items}</dl>"
 
 
 def _on_split(settings: Settings, split: str) -> Settings:
@@ -405,7 +409,7 @@ def _on_split(settings: Settings, split: str) -> Settings:
 
 def _names_split(settings: Sequence[Settings]) -> bool:
     """Whether an override sets the split."""
-    return any(key_of(word) == "split" for each in settings for word in each.overrides)
+    return any(key_of(override) == "split" for arm in settings for override in arm.overrides)
 
 
 def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
@@ -425,46 +429,46 @@ def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
 Part = str | Own | FunctionStage
 
 
-def parts_of(name: str, given: Any, shared: Sequence[str], held: list[object]) -> list[Part]:
-    """An arm as overrides and stages, after those it shares; retrievers are added to `held`, which keeps them alive.
+def parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[Part]:
+    """An arm as overrides and stages, after those it shares. Retrievers are added to `in_memory`: it keeps them alive.
 
     Raises ConfigError for a value that is not an arm, BenchmarkError for results that cannot be read.
     """
-    given = list(given.parts) if isinstance(given, Composed) else given
-    several = isinstance(given, (list, tuple))
-    made = [part for each in (given if several else [given]) for part in _part(name, each, shared, held, several)]
-    return [*made, word("name", name)]
+    arm = list(arm.parts) if isinstance(arm, Composed) else arm
+    several = isinstance(arm, (list, tuple))
+    parts = [part for item in (arm if several else [arm]) for part in _part(name, item, shared, in_memory, several)]
+    return [*parts, word("name", name)]
 
 
-def _part(name: str, given: Any, shared: Sequence[str], held: list[object], several: bool) -> list[Part]:
-    if isinstance(given, (str, os.PathLike)):
-        text = os.fspath(given)
+def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], several: bool) -> list[Part]:
+    if isinstance(part, (str, os.PathLike)):
+        text = os.fspath(part)
         if "=" not in text and not Path(text).expanduser().is_file():
             raise ConfigError(f"arm '{name}' is '{text}', which is neither a file of results nor key=value")
         if "=" not in text:
             return ["live=trec", word("live.path", text)]
         return [text] if several else list(shlex.split(text))
-    if isinstance(given, (Own, FunctionStage)):
-        return [given]
-    if is_run(given):
-        return ["live=trec", word("live.path", str(_file_of(name, given, shared)))]
+    if isinstance(part, (Own, FunctionStage)):
+        return [part]
+    if is_run(part):
+        return ["live=trec", word("live.path", str(_file_of(name, part, shared)))]
     retriever_of = plugins.hook("python_retriever")
-    made = retriever_of(name, given) if retriever_of else None
-    if made is None:
+    retriever = retriever_of(name, part) if retriever_of else None
+    if retriever is None:
         raise ConfigError(
-            f"arm '{name}' is a {type(given).__name__}: give overrides, a function of (query, k), a retriever of "
+            f"arm '{name}' is a {type(part).__name__}: give overrides, a function of (query, k), a retriever of "
             "LangChain, LlamaIndex, Haystack, PyTerrier or BM25S, a run file or a DataFrame"
         )
-    held.append(made)
-    words = ["live=python", word("live.retriever", made.name)]
-    words += [word("live.number", made.number)] if made.number else []
-    return [*words, *([word("live.parameters", dict(made.parameters))] if made.parameters else [])]
+    in_memory.append(retriever)
+    overrides = ["live=python", word("live.retriever", retriever.name)]
+    overrides += [word("live.number", retriever.number)] if retriever.number else []
+    return [*overrides, *([word("live.parameters", dict(retriever.parameters))] if retriever.parameters else [])]
 
 
 def _file_of(name: str, table: Any, shared: Sequence[str]) -> Path:
     """The results as a run file in the results folder, so that others can measure them again."""
-    found = {qid: decreasing(trec_eval_order(hits)) for qid, hits in read_run_table(table, f"arm '{name}'").items()}
-    text = trec(found, "ragbench")
+    run = {qid: decreasing(trec_eval_order(hits)) for qid, hits in read_run_table(table, f"arm '{name}'").items()}
+    text = trec(run, "ragbench")
     path = composition.compose(shared).results / "given" / f"{text_digest(text, 16)}.trec"
     if not path.is_file():
         write_text(path, text)
@@ -476,22 +480,22 @@ _NOTES = ("notes", "docs", "content", "wiki")
 """Names that folders of notes often have."""
 
 
-def first_lines(settings: Settings, given: bool = False) -> list[str]:
-    """The first lines of a run; `given` is a benchmark that a script hands over."""
-    said = [f"results go to {_shown(settings.results)}"]
-    typed = {section_of(word) for word in settings.overrides}
-    if not given and "data" not in typed and project.find() is None:
+def first_lines(settings: Settings, has_benchmark: bool = False) -> list[str]:
+    """The first lines of a run; `has_benchmark` if a script passes a benchmark."""
+    lines = [f"results go to {_shown(settings.results)}"]
+    typed = {section_of(override) for override in settings.overrides}
+    if not has_benchmark and "data" not in typed and project.find() is None:
         notes = next((name for name in _NOTES if Path(name).is_dir()), "FOLDER")
-        said.append(
+        lines.append(
             f"no {project.FILE} here or above: this measures the built-in benchmark, documentation of an invented "
             f"product; for your own notes, type ragbench init {notes}"
         )
-    return said
+    return lines
 
 
 def _shown(results: Path) -> str:
     """The folder, and whose it is."""
-    found = project.find()
-    if found is not None and results.is_relative_to(found.file.parent):
-        return f"{results.relative_to(found.file.parent)} next to {console.short_path(found.file)}"
+    project_file = project.find()
+    if project_file is not None and results.is_relative_to(project_file.file.parent):
+        return f"{results.relative_to(project_file.file.parent)} next to {console.short_path(project_file.file)}"
     return f"{console.short_path(results)} in this folder" if results.is_relative_to(Path.cwd()) else str(results)

@@ -62,13 +62,13 @@ class Results(files.Measurements):
         Raises:
             ResultsError: The folder has no finished run.
         """
-        found = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
-        return cls.of(found)
+        measurements = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
+        return cls.of(measurements)
 
     @classmethod
-    def of(cls, found: files.Measurements, benchmark: Benchmark | None = None) -> Results:
+    def of(cls, measurements: files.Measurements, benchmark: Benchmark | None = None) -> Results:
         """The same results, with their evidence."""
-        fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+        fields = {field.name: getattr(measurements, field.name) for field in dataclasses.fields(measurements)}
         return cls(**fields, benchmark=benchmark)
 
     @property
@@ -134,8 +134,8 @@ class Results(files.Measurements):
         """The arm of the highest mean, no lower than that of the first arm, at no more than half its p95; or empty."""
         means, base = self._means, self.arms[0]
         p95 = {arm: self.p95_ms(arm) for arm in self.arms}
-        known = [arm for arm, ms in p95.items() if ms is not None and 2 * ms <= (p95[base] or 0.0)]
-        return max((arm for arm in known if means[arm] >= means[base]), key=means.__getitem__, default="")
+        faster = [arm for arm, ms in p95.items() if ms is not None and 2 * ms <= (p95[base] or 0.0)]
+        return max((arm for arm in faster if means[arm] >= means[base]), key=means.__getitem__, default="")
 
     @property
     def dashboard(self) -> str:
@@ -210,10 +210,10 @@ class Results(files.Measurements):
         frame = frame[(frame["qid"] == qid) & (frame["rank"] <= depth)]
         if frame.empty:
             raise ConfigError(f"no hits of query '{qid}' in {self.folder}")
-        shown = [arm for arm in self.arms if arms is None or arm in arms]
+        arms_to_show = [arm for arm in self.arms if arms is None or arm in arms]
         shown_columns = ("chunk_id", "header_path", "section_grade")
         wide = frame.pivot(index="rank", columns="arm", values=list(shown_columns)).swaplevel(axis=1)
-        return wide.reindex(columns=[(arm, column) for arm in shown for column in shown_columns])
+        return wide.reindex(columns=[(arm, column) for arm in arms_to_show for column in shown_columns])
 
     def summary(self, by: Sequence[str] = ("split",), level: str = "document") -> pd.DataFrame:
         """Return means over queries: a row per arm and value of `by`, a column per measure, and `n` queries.
@@ -266,11 +266,11 @@ class Results(files.Measurements):
         """
         from ragbench.export.write import write
 
-        place = Path(out).expanduser() if out is not None else None
+        path = Path(out).expanduser() if out is not None else None
         with console.progress() as progress:
             return write(
                 self.folder,
-                place,
+                path,
                 benchmark=self.benchmark,
                 arm=arm,
                 format=format,

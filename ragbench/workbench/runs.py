@@ -49,40 +49,44 @@ def find(name: str, settings: Settings, say: Say) -> Path:
     folder = _folder(run, settings, say)
     if not arm:
         return folder
-    known = [str(each) for each in store.read(folder)["arms"]]
-    if arm not in known:
-        raise ResultsError(f"the run {folder.name} has no arm '{arm}'{did_you_mean(arm, known, 'arms')}")
+    arms = [str(name) for name in store.read(folder)["arms"]]
+    if arm not in arms:
+        raise ResultsError(f"the run {folder.name} has no arm '{arm}'{did_you_mean(arm, arms, 'arms')}")
     return store.arm_path(folder, arm)
 
 
-def named_runs(words: Sequence[str], most: int | None = None, say: Say = console.say) -> tuple[list[Path], Settings]:
+def named_runs(
+    arguments: Sequence[str], limit: int | None = None, say: Say = console.say
+) -> tuple[list[Path], Settings]:
     """The folders and files that words name (default: the newest run), and the settings of the other words.
 
-    Raises ResultsError for more than `most`.
+    Raises ResultsError for more than `limit`.
     """
-    named, overrides = split_words(words)
-    if most is not None and len(named) > most:
+    named, overrides = split_words(arguments)
+    if limit is not None and len(named) > limit:
         raise ResultsError(f"name one run, got {len(named)}: {', '.join(named)}; ragbench compare takes several")
     settings = composition.compose(overrides)
     return [find(name, settings, say) for name in named or ["@1"]], settings
 
 
-def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """The names among the words, and the overrides: words that contain `=` and are neither a file nor `@1/a=b`."""
-    overrides = [word for word in words if "=" in word and word[0] != "@" and not Path(word).exists()]
-    return [word for word in words if word not in overrides], overrides
+    overrides = [
+        argument for argument in arguments if "=" in argument and argument[0] != "@" and not Path(argument).exists()
+    ]
+    return [argument for argument in arguments if argument not in overrides], overrides
 
 
 def _folder(name: str, settings: Settings, say: Say) -> Path:
     if numbered := re.fullmatch(r"@(\d+)", name):
         return _before(int(numbered[1]), settings, say)
-    found = [folder for folder in store.finished_runs(settings.results) if name and name in folder.name]
-    exact = [folder for folder in found if folder.name == name]
-    if len(found) == 1 or exact:
-        return (exact or found)[0]
-    if found:
-        shown = ", ".join(folder.name for folder in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
-        raise ResultsError(f"'{name}' may be any of {len(found)} runs ({shown}): type more of the name")
+    matches = [folder for folder in store.finished_runs(settings.results) if name and name in folder.name]
+    exact = [folder for folder in matches if folder.name == name]
+    if len(matches) == 1 or exact:
+        return (exact or matches)[0]
+    if matches:
+        listed = ", ".join(folder.name for folder in matches[:_SHOWN]) + (", ..." if len(matches) > _SHOWN else "")
+        raise ResultsError(f"'{name}' may be any of {len(matches)} runs ({listed}): type more of the name")
     if not re.fullmatch(r"[0-9a-f]{32}", name):
         raise ResultsError(
             f"'{name}' is neither a file nor a run in {settings.results / 'runs'}: name a folder, a part of its "
@@ -178,5 +182,5 @@ def evaluate(
     return Evaluation(own_name(measures[0]), str(base), verdicts, values)
 
 
-def _read(run: Any, what: str) -> Mapping[str, Sequence[tuple[str, float]]]:
-    return read_run(Path(run)) if isinstance(run, (str, os.PathLike)) else read_run_table(run, what)
+def _read(run: Any, label: str) -> Mapping[str, Sequence[tuple[str, float]]]:
+    return read_run(Path(run)) if isinstance(run, (str, os.PathLike)) else read_run_table(run, label)
