@@ -180,7 +180,9 @@ class _TwoLevel(Design):
         for column, (first, *aliases) in columns.items():
             weight = 2.0 * len(first) / len(arms)
             on = np.frombuffer(column, dtype=np.int8) > 0
-            plus, minus = ({arm: weight for arm, here in zip(arms, side, strict=True) if here} for side in (on, ~on))
+            plus, minus = (
+                {arm: weight for arm, included in zip(arms, side, strict=True) if included} for side in (on, ~on)
+            )
             contrasts.append(Contrast(first, plus, minus, tuple(aliases)))
         return tuple(contrasts)
 
@@ -301,13 +303,13 @@ class Shapley(Design):
     def contrasts(self) -> tuple[Contrast, ...]:
         """Compare the mean value after a factor joins with the mean before."""
         joined: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
-        before: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
+        counts: dict[str, Counter[str]] = {factor: Counter() for factor in self.factors}
         for on, factor, ways in self._joinings():
             joined[factor][self.arm((*on, factor))] += ways
-            before[factor][self.arm(on)] += ways
+            counts[factor][self.arm(on)] += ways
         orders = math.factorial(len(self.factors)) if self.exact else self.orders
         return tuple(
-            Contrast((factor,), _shares(joined[factor], orders), _shares(before[factor], orders))
+            Contrast((factor,), _shares(joined[factor], orders), _shares(counts[factor], orders))
             for factor in self.factors
         )
 
@@ -315,8 +317,8 @@ class Shapley(Design):
         """(factors already on, the factor that joins, number of orders in which this happens)."""
         if not self.exact:
             for order in self.sampled_orders():
-                for place, factor in enumerate(order):
-                    yield order[:place], factor, 1
+                for position, factor in enumerate(order):
+                    yield order[:position], factor, 1
             return
         n = len(self.factors)
         for on in map(tuple, self.coalitions()):
@@ -350,9 +352,9 @@ def design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
     """The design of this name; `options` are its own parameters, such as `resolution` or `orders`."""
     if name not in DESIGNS:
         raise ConfigError(f"design '{name}' is unknown; choose one of {', '.join(DESIGNS)}")
-    known = [field.name for field in fields(DESIGNS[name]) if field.name != "factors"]
-    if unknown := [option for option in options if option not in known]:
-        raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(known) or 'none'}")
+    allowed = [field.name for field in fields(DESIGNS[name]) if field.name != "factors"]
+    if unknown := [option for option in options if option not in allowed]:
+        raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(allowed) or 'none'}")
     return DESIGNS[name](tuple(factors), **options)
 
 
@@ -362,8 +364,8 @@ def _flip(design: _OneAtATime | Pairwise, flipped: Collection[str]) -> tuple[str
 
 
 def _main_effect(design: _OneAtATime | Pairwise, factor: str) -> Contrast:
-    base, other = design.arm(_flip(design, ())), design.arm(_flip(design, (factor,)))
-    with_it, without = (base, other) if design.base_on else (other, base)
+    base, changed = design.arm(_flip(design, ())), design.arm(_flip(design, (factor,)))
+    with_it, without = (base, changed) if design.base_on else (changed, base)
     return Contrast((factor,), {with_it: 1.0}, {without: 1.0})
 
 
@@ -388,7 +390,7 @@ def _generator_words(base: int, resolution: int) -> list[int]:
 
 def _natural_key(factor: str) -> tuple[Any, ...]:
     parts = re.split(r"(\d+)", factor)
-    return (*(int(part) if place % 2 else part for place, part in enumerate(parts)), factor)
+    return (*(int(part) if i % 2 else part for i, part in enumerate(parts)), factor)
 
 
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
@@ -426,8 +428,8 @@ def plan(
     for factor in factors:
         if factor not in base.config or not isinstance(base.config[factor], Mapping):
             raise ConfigError(f"factor '{factor}' is not a switch; switches: {', '.join(_on_off_switches(base))}")
-    if taken := next((each for each in candidates if each in base.config), None):
-        raise ConfigError(f"--arm {taken} has the name of a key of the configuration: give it another name")
+    if alias := next((name for name in candidates if name in base.config), None):
+        raise ConfigError(f"--arm {alias} has the name of a key of the configuration: give it another name")
     switches, notes = [str(factor) for factor in factors], []
     flipped = _flipped(base, switches, compose)
     for factor in flipped:
@@ -435,19 +437,19 @@ def plan(
         if missing is None:
             continue
         both = f"{factor}_with_{_needed(missing, switches)}"
-        switches = [both if each == factor else each for each in switches]
+        switches = [both if switch == factor else switch for switch in switches]
         candidates[both] = (f"{factor}=on", missing.override)
         notes.append(
             f"{factor} needs {missing.meaning}: the factor {both} is {factor}=on {missing.override}, and its effect is "
             "that of both"
         )
-    names = [*switches, *(each for each in candidates if each not in switches)]
+    names = [*switches, *(factor for factor in candidates if factor not in switches)]
     design = design_named(name, names, **base.config["design_options"])
     arms = {}
     for arm, states in design.arms().items():
-        added = [word for each, words in candidates.items() if states[each] for word in words]
+        added = [override for factor, overrides in candidates.items() if states[factor] for override in overrides]
         start = compose([*base.overrides, *added]) if added else base
-        arms[arm] = _arm(start, arm, {each: on for each, on in states.items() if each not in candidates}, flipped)
+        arms[arm] = _arm(start, arm, {factor: on for factor, on in states.items() if factor not in candidates}, flipped)
     return Ablation(design, tuple(arms.values()), tuple(notes))
 
 
@@ -475,15 +477,15 @@ def _flipped(base: Settings, factors: Sequence[str], compose: Callable[[Sequence
 
     All are composed at once, as a composition takes a third of a second.
     """
-    rest = [each for each in base.overrides if section_of(each) not in factors]
-    other = [f"{factor}={'off' if _is_on(base.config[factor]) else 'on'}" for factor in factors]
+    remaining = [override for override in base.overrides if section_of(override) not in factors]
+    toggled = [f"{factor}={'off' if _is_on(base.config[factor]) else 'on'}" for factor in factors]
     try:
-        composed = compose([*rest, *other]).config
+        composed = compose([*remaining, *toggled]).config
     except MissingInput as missing:
         if not missing.override:
             raise
         _needed(missing, factors)
-        composed = compose([*rest, *other, missing.override]).config
+        composed = compose([*remaining, *toggled, missing.override]).config
     return {factor: composed.get(factor) for factor in factors}
 
 
@@ -494,21 +496,21 @@ def _arm(base: Settings, name: str, states: Mapping[str, bool], flipped: Mapping
     absent = {factor for factor in changed if flipped[factor] is None}
     config = {key: value for key, value in config.items() if key not in absent}
     config["order"] = [entry for entry in base.config["order"] if section_of(str(entry)) not in absent]
-    overrides = [each for each in base.overrides if section_of(each) not in (*changed, "name")]
-    words = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
-    return Settings(name, config, (*overrides, *words, f"name={name}")).check()
+    overrides = [override for override in base.overrides if section_of(override) not in (*changed, "name")]
+    toggled = [f"{factor}={'on' if on else 'off'}" for factor, on in states.items() if factor in changed]
+    return Settings(name, config, (*overrides, *toggled, f"name={name}")).check()
 
 
 def judge(ablation: Ablation, results: Measurements) -> list[JudgedContrast]:
     """The verdict on every main effect of the design, one family, then its interactions, another."""
     arms, contrasts = Arms.of(results), ablation.design.contrasts()
     main = [contrast for contrast in contrasts if len(contrast.factors) == 1]
-    return [*arms.judge(main), *arms.judge([each for each in contrasts if each not in main])]
+    return [*arms.judge(main), *arms.judge([contrast for contrast in contrasts if contrast not in main])]
 
 
 def conclude(ablation: Ablation, results: Measurements) -> None:
     """Write the verdicts, and a description of the design, next to the results."""
-    values = {each.name: results.values(each.name).to_numpy(dtype=np.float64) for each in ablation.settings}
+    values = {arm.name: results.values(arm.name).to_numpy(dtype=np.float64) for arm in ablation.settings}
     verdicts.write(results, judge(ablation, results), ablation.design.standard_errors(values))
     sentences = [ablation.design.describe(), *(f"{note[0].upper()}{note[1:]}." for note in ablation.notes)]
     write_text(results.folder / "design.txt", "".join(f"{sentence}\n" for sentence in sentences))
@@ -524,14 +526,14 @@ def _default_factors(base: Settings, design: str) -> list[str]:
 
 def _on_off_switches(base: Settings) -> list[str]:
     """The switches that can be on or off."""
-    options = {group.name: {each.name for each in group.options} for group in catalogue.read().switches}
-    pairs = [name for name, known in options.items() if {"on", "off"} <= known]
+    options = {group.name: {option.name for option in group.options} for group in catalogue.read().switches}
+    pairs = [name for name, values in options.items() if {"on", "off"} <= values]
     return [name for name in pairs if isinstance(base.config.get(name), Mapping)]
 
 
 def _proposals() -> list[str]:
     """The switches that the preset `all` turns on."""
-    everything = next(each for each in catalogue.read().experiments if each.name == "all")
+    everything = next(experiment for experiment in catalogue.read().experiments if experiment.name == "all")
     return [override.removesuffix("=on") for override in everything.overrides if override.endswith("=on")]
 
 

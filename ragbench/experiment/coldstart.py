@@ -34,19 +34,19 @@ def measure(settings: Settings, text: str, benchmark: Benchmark) -> Mapping[str,
     The process reads the artefacts of the benchmark, which must be on this machine, and not its documents, as a search
     that starts does. `peak_memory_mb` is the largest resident set of that process, in MiB. Raises RagbenchError.
     """
-    about = {"config": plain(settings.config), "text": text, "collection": benchmark.collection}
-    times = {each.docno: each.modified for each in benchmark.documents}
-    done = subprocess.run(
+    specification = {"config": plain(settings.config), "text": text, "collection": benchmark.collection}
+    times = {document.docno: document.modified for document in benchmark.documents}
+    process = subprocess.run(
         [sys.executable, "-P", "-m", "ragbench.experiment.coldstart"],
-        input=f"{json.dumps({**about, 'parent': os.getpid(), 'path': sys.path})}\n{json.dumps(times)}\n",
+        input=f"{json.dumps({**specification, 'parent': os.getpid(), 'path': sys.path})}\n{json.dumps(times)}\n",
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    if process.returncode != 0:
+        reason = (process.stderr.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
         raise RagbenchError(reason)
-    answer: Mapping[str, float] = read_json(done.stdout.splitlines()[-1], own=True)
+    answer: Mapping[str, float] = read_json(process.stdout.splitlines()[-1], own=True)
     return answer
 
 

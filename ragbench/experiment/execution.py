@@ -51,7 +51,7 @@ def outcomes(
     """
     if not pairs:
         return
-    settings, arms = [each for each, _ in pairs], [arm for _, arm in pairs]
+    settings, arms = [settings for settings, _ in pairs], [arm for _, arm in pairs]
     spec = spec_of(settings[0])
     failed: list[Failure] = []
     answers = (
@@ -66,7 +66,7 @@ def outcomes(
         else:
             yield answer
     if failed:
-        names = ", ".join(f"'{each.task}'" for each in failed)
+        names = ", ".join(f"'{failure.task}'" for failure in failed)
         reason = failed[0].reason.rstrip(".")
         raise ArmsFailed(
             f"{len(failed)} of {len(settings)} arms failed ({names}: {reason}); the others are written, "
@@ -107,14 +107,14 @@ def _in_workers(
     workers = min(spec.workers or threads_for(None), len(settings))
     threads = max(1, threads_for(None) // workers)
     job = Job.of(settings[0], benchmark, queries, threads, spec.memory_mb << 20)
-    done = 0
+    completed = 0
     with execution_of(spec).pool(workers, (worker.begin, job), spec) as ready:
         # New settings, without the objects built from them: a worker builds its own.
         shares = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
         for answer in dispatch(shares, ready, spec.retries, say):
-            done += 1
+            completed += 1
             if progress is not None:
-                progress("running arms", done, len(settings))
+                progress("running arms", completed, len(settings))
             yield answer
 
 
@@ -155,20 +155,20 @@ def dispatch(parts: Sequence[Sequence[Settings]], workers: Pool, retries: int, s
 
 def groups(settings: Sequence[Settings], count: int) -> list[list[Settings]]:
     """At most `count` groups of about equal work, arms that share long prefixes in one, none of them empty."""
-    ordered = _neighbours([(each, _keys(each)) for each in settings], 0)
+    ordered = _neighbours([(arm, _keys(arm)) for arm in settings], 0)
     shared = [0]
-    for (_, before), (_, keys) in pairwise(ordered):
-        shared.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, keys, strict=False))))
-    costs = [max(1, len(keys) - same) for (_, keys), same in zip(ordered, shared, strict=True)]
+    for (_, previous), (_, keys) in pairwise(ordered):
+        shared.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(previous, keys, strict=False))))
+    costs = [max(1, len(keys) - overlap) for (_, keys), overlap in zip(ordered, shared, strict=True)]
     totals = [0, *accumulate(costs)]
     share = totals[-1] / count
     cuts = {0, len(ordered)}
     for number in range(1, count):
         # Near the place that makes groups equal, cut where the arms on both sides have least in common.
-        gaps = {place: abs(totals[place] - number * share) for place in range(1, len(ordered))}
-        near = [place for place in gaps if gaps[place] <= share / 4] or sorted(gaps, key=gaps.__getitem__)[:1]
-        cuts |= set(sorted(near, key=lambda place: (shared[place], gaps[place]))[:1])
-    return [[each for each, _ in ordered[begin:end]] for begin, end in pairwise(sorted(cuts))]
+        gaps = {i: abs(totals[i] - number * share) for i in range(1, len(ordered))}
+        near = [i for i in gaps if gaps[i] <= share / 4] or sorted(gaps, key=gaps.__getitem__)[:1]
+        cuts |= set(sorted(near, key=lambda i: (shared[i], gaps[i]))[:1])
+    return [[arm for arm, _ in ordered[begin:end]] for begin, end in pairwise(sorted(cuts))]
 
 
 def _keys(settings: Settings) -> tuple[str, ...]:

@@ -97,30 +97,36 @@ class Forecast:
 
     @property
     def _quiet_steps(self) -> list[Step]:
-        embedding = [Step("embedding", each.arm, each.seconds or 0.0) for each in self.passes if each.missing]
+        embedding = [
+            Step("embedding", embedding_pass.arm, embedding_pass.seconds or 0.0)
+            for embedding_pass in self.passes
+            if embedding_pass.missing
+        ]
         return [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
 
     @property
     def sentence(self) -> str:
         """All in words: `about 3 min on a quiet machine: 1 pass over 2,044 chunks (baseline 2 min)`."""
-        work = [each for each in self.passes if each.missing]
+        work = [embedding_pass for embedding_pass in self.passes if embedding_pass.missing]
         if work:
-            chunks = ", ".join(dict.fromkeys(f"{each.chunks:,}" for each in work))
-            times = ", ".join(f"{each.arm} {_words(each.seconds)}" for each in work)
-            said = [f"{len(work)} embedding pass{'es' * (len(work) > 1)} over {chunks} chunks ({times})"]
+            chunks = ", ".join(dict.fromkeys(f"{embedding_pass.chunks:,}" for embedding_pass in work))
+            times = ", ".join(f"{embedding_pass.arm} {_words(embedding_pass.seconds)}" for embedding_pass in work)
+            parts = [f"{len(work)} embedding pass{'es' * (len(work) > 1)} over {chunks} chunks ({times})"]
         else:
-            said = ["all passages are embedded already"]
+            parts = ["all passages are embedded already"]
         if pairs := sum(step.seconds for step in self.reranking):
-            said.append(f"re-ranking at most {in_words(pairs)}")
+            parts.append(f"re-ranking at most {in_words(pairs)}")
         if self.timing:
-            said.append(f"timing {in_words(self.timing)}")
-        now = f"; about {in_words(self.seconds * self.pace)} at the current load" if self.pace > _BUSY else ""
-        return f"about {in_words(self.seconds)} on a quiet machine: {', '.join(said)}{now}"
+            parts.append(f"timing {in_words(self.timing)}")
+        at_current_load = (
+            f"; about {in_words(self.seconds * self.pace)} at the current load" if self.pace > _BUSY else ""
+        )
+        return f"about {in_words(self.seconds)} on a quiet machine: {', '.join(parts)}{at_current_load}"
 
 
 def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *, keep: bool = False) -> Forecast:
     """What the arms will take; chunk tables are built. `keep`: what is embedded to try a model goes into the cache."""
-    known: dict[str, set[str]] = {}
+    texts_by_model: dict[str, set[str]] = {}
     rates: dict[EncoderSpec | CrossEncoderSpec, _Speed | None] = {}
     passes = []
     for arm in arms:
@@ -134,9 +140,9 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
-            seen = known.setdefault(key, set())
-            new = [text for text in _missing(encoder, texts) if text not in seen]
-            seen.update(new)
+            counted = texts_by_model.setdefault(key, set())
+            new = [text for text in _missing(encoder, texts) if text not in counted]
+            counted.update(new)
             if new and vectors.encoder not in rates:
                 with suppress(RagbenchError):  # as below
                     rates[vectors.encoder] = _speed(vectors.encoder, encoder, new, keep)
@@ -146,7 +152,9 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
             seconds += _characters(new) * (rate.each if rate else 0.0)
         passes.append(_Pass(arm.name, chunks, missing, seconds if tried else None))
     pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
-    reranking = [Step("running stages", arm, each * len(queries), even=False) for arm, each in pairs.items() if each]
+    reranking = [
+        Step("running stages", arm, seconds * len(queries), even=False) for arm, seconds in pairs.items() if seconds
+    ]
     timing = sum(_timing(spec, pairs[arm.name]) for arm in arms) if spec.enabled else 0.0
     pace = max((rate.pace for rate in rates.values() if rate), default=1.0)
     return Forecast(tuple(passes), tuple(reranking), timing, pace)
@@ -166,10 +174,10 @@ class _Speed:
 
 def _measured(work: Callable[[], object], units: int) -> _Speed:
     """The speed of some work, by the clock without the time that this thread, one of the workers, waited for a CPU."""
-    began, before = time.perf_counter(), waited_ms()
+    began, waited_before = time.perf_counter(), waited_ms()
     work()
     clock = time.perf_counter() - began
-    quiet = max(clock - (waited_ms() - before) / 1000, clock / 50)
+    quiet = max(clock - (waited_ms() - waited_before) / 1000, clock / 50)
     return _Speed(quiet / units, clock / quiet)
 
 
@@ -226,8 +234,8 @@ def _speed_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> _Speed:
 
 
 def _timing(spec: LatencySpec, pairs: float) -> float:
-    asked = spec.warmup + spec.queries * spec.rounds + 2 * min(40, spec.queries)
-    return asked * (_QUERY + pairs) + (_COLD_START if spec.cold_start else 0.0)
+    searches = spec.warmup + spec.queries * spec.rounds + 2 * min(40, spec.queries)
+    return searches * (_QUERY + pairs) + (_COLD_START if spec.cold_start else 0.0)
 
 
 def _words(seconds: float | None) -> str:
@@ -281,8 +289,8 @@ def _artefacts(arms: Sequence[Arm]) -> list[str]:
             missing[key] = artefact.built
     lines = [f"{len(missing)} artefacts, {sum(missing.values())} to build"]
     for key, names in sorted(readers.items()):
-        who = "all arms" if len(names) == len(arms) else ", ".join(names)
-        lines.append(f"  {key[0]} {key[1]}: {'to build' if missing[key] else 'found'}, for {who}")
+        owners = "all arms" if len(names) == len(arms) else ", ".join(names)
+        lines.append(f"  {key[0]} {key[1]}: {'to build' if missing[key] else 'found'}, for {owners}")
     return lines
 
 
@@ -317,7 +325,7 @@ def count_stages(level: Mapping[str, _Node]) -> int:
 
 def explain_tree(roots: Mapping[str, _Node], queries: int) -> str:
     """The tree in words: what is computed once and for which arms, what is reused, why equal stages are not shared."""
-    asked: set[str] = set()
+    named: set[str] = set()
     arms = sorted({arm for node in roots.values() for arm in node.arms})
     alone = sum(_count_alone(node) for node in roots.values())
     runs = count_stages(roots)
@@ -330,12 +338,12 @@ def explain_tree(roots: Mapping[str, _Node], queries: int) -> str:
             facts.append("not shared: it reads " + _artefacts_read(node))
         if isinstance(node.stage, Retriever):
             key = stage_key(node.stage, node.index)
-            facts += ["asks only new questions"] if key in asked else []
-            asked.add(key)
+            facts += ["asks only new questions"] if key in named else []
+            named.add(key)
         ends = [arm for arm in node.arms if not any(arm in child.arms for child in node.children.values())]
         tail = f"  -> {', '.join(ends)}" if ends else ""
-        why = f"  ({'; '.join(facts)})" if facts else ""
-        lines.append(f"{'  ' * indent}{node.name}: {node.stage.describe()}{why}{tail}")
+        reason = f"  ({'; '.join(facts)})" if facts else ""
+        lines.append(f"{'  ' * indent}{node.name}: {node.stage.describe()}{reason}{tail}")
         show_level(node.children, indent + (len(node.children) > 1))
 
     def show_level(level: Mapping[str, _Node], indent: int) -> None:

@@ -41,7 +41,7 @@ class Plan:
     @property
     def settings(self) -> list[Settings]:
         """The settings of every arm."""
-        return [each for each, _ in self.arms.values()]
+        return [settings for settings, _ in self.arms.values()]
 
     @property
     def shared(self) -> Settings:
@@ -51,7 +51,7 @@ class Plan:
     @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """By arm, its choices and values that are not the defaults or in which the arms differ."""
-        return differences.of_arms({each.name: (each.overrides, plain(each.config)) for each in self.settings})
+        return differences.of_arms({arm.name: (arm.overrides, plain(arm.config)) for arm in self.settings})
 
     @cached_property
     def queries(self) -> list[Query]:
@@ -62,8 +62,8 @@ class Plan:
     def digest(self) -> str:
         """The identity of an experiment: the arms, topics and measures, not how or where it runs."""
         keys = [arm_key(arm) for _, arm in self.arms.values()]
-        some = [] if len(self.topics) == len(self.benchmark.select(self.shared.split)) else [t.qid for t in self.topics]
-        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys, *some])
+        qids = [] if len(self.topics) == len(self.benchmark.select(self.shared.split)) else [t.qid for t in self.topics]
+        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys, *qids])
 
 
 def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: Collection[str] | None = None) -> Plan:
@@ -71,7 +71,7 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
 
     `only`: the ids of the queries to measure, of those of the split; all of them by default.
     """
-    repeated = next((name for name, count in Counter(each.name for each in settings).items() if count > 1), None)
+    repeated = next((name for name, count in Counter(arm.name for arm in settings).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     measures.check(settings[0].measures)
@@ -84,7 +84,7 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
             f"none of the {len(topics)} queries of '{builder.benchmark.name}' has a relevance judgment: correct the "
             "answers, or add allow_unjudged=true to measure only times and to pool results for judging"
         )
-    arms = dict(zip((each.name for each in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
+    arms = dict(zip((arm.name for arm in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
     return Plan(command, builder.benchmark, topics, arms)
 
 

@@ -49,8 +49,8 @@ def run(
         arm.pipeline.require_topics([topic.qid for topic in planned.topics])
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
-    with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as place:
-        state = Run(planned, place, builder, conclude, progress, say)
+    with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as run_folder:
+        state = Run(planned, run_folder, builder, conclude, progress, say)
         for step in _STEPS:
             step(state)
     share_caches(builder.store, builder.models)
@@ -87,10 +87,10 @@ def time_again(
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
     planned = plan(settings, "run", builder, set(finished.topics["qid"]))
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
-    with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as place:
-        place.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
-        state = Run(planned, place, builder, conclude, progress, say, finished.per_query)
-        steps.write_judgments(planned, place)
+    with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as folder:
+        folder.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
+        state = Run(planned, folder, builder, conclude, progress, say, finished.per_query)
+        steps.write_judgments(planned, folder)
         for _, arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
         for step in _STEPS[1:]:

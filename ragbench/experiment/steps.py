@@ -52,32 +52,35 @@ def measure_quality(run: Run) -> None:
     """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
     import pandas as pd
 
-    planned, place, builder, say = run.plan, run.place, run.builder, run.say
+    planned, folder, builder, say = run.plan, run.place, run.builder, run.say
 
-    place.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
-    write_judgments(planned, place)
+    folder.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
+    write_judgments(planned, folder)
     surroundings = environment.describe()
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
     for name, (_, arm) in planned.arms.items():
-        if arm.pipeline.lasting and store.finished(place.path, name, arm_key(arm), say):
+        if arm.pipeline.lasting and store.finished(folder.path, name, arm_key(arm), say):
             arm.index.prepare(arm.pipeline.needs)
-            frames[name] = pd.read_parquet(store.arm_path(place.path, name) / measurements.PER_QUERY)
+            frames[name] = pd.read_parquet(store.arm_path(folder.path, name) / measurements.PER_QUERY)
     remaining = [pair for name, pair in planned.arms.items() if name not in frames]
     if shown.watched():
         _look_ahead(planned, remaining, say)
     for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, builder.progress, say):
-        each, arm = planned.arms[outcome.arm]
+        settings, arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
-        files = place.arm(outcome.arm)
-        frames[outcome.arm] = _write_arm(files, each, arm, outcome, planned.benchmark, facts, surroundings)
+        files = folder.arm(outcome.arm)
+        frames[outcome.arm] = _write_arm(files, settings, arm, outcome, planned.benchmark, facts, surroundings)
         for problem in problems(outcome.final):
             say(f"warning: arm '{outcome.arm}': {problem}")
     read = {a.folder: a for _, arm in planned.arms.values() for a in artefacts(arm) if a.built}
-    if came := sum(each.manifest.get("vectors", {}).get("shipped", 0) for each in read.values()):
-        rounding = {kind for each in read.values() for kind in each.manifest.get("numerics", {}).values() if kind}
-        other = ", with other rounding than this CPU," if len(rounding) > 1 else ""
-        say(f"{came:,} passage vectors bundled with ragbench{other} are reused: cache.shipped=off recomputes them")
+    if came := sum(index.manifest.get("vectors", {}).get("shipped", 0) for index in read.values()):
+        rounding = {kind for index in read.values() for kind in index.manifest.get("numerics", {}).values() if kind}
+        rounding_note = ", with other rounding than this CPU," if len(rounding) > 1 else ""
+        say(
+            f"{came:,} passage vectors bundled with ragbench{rounding_note} are reused: "
+            "cache.shipped=off recomputes them"
+        )
     run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
 
@@ -96,23 +99,24 @@ def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
     return measurements.TOPIC_COLUMNS.frame(rows)
 
 
-def write_judgments(planned: Plan, place: RunFolder) -> None:
+def write_judgments(planned: Plan, folder: RunFolder) -> None:
     """Write what is judged of the topics in TREC form, for the tools that read it next to the run files."""
     names = file_names(planned.benchmark)
     for name, qrels in ((DOCUMENTS, planned.benchmark.document_qrels), (SECTIONS, planned.benchmark.section_qrels)):
         judged = {topic.qid: qrels[topic.qid] for topic in planned.topics if topic.qid in qrels}
         named = {
-            qid: {new_name(each, names): grade for each, grade in grades.items()} for qid, grades in judged.items()
+            qid: {new_name(document, names): grade for document, grade in grades.items()}
+            for qid, grades in judged.items()
         }
-        place.text(name, qrels_text(named))
+        folder.text(name, qrels_text(named))
     if names:
         rows = io.StringIO(newline="")
         csv.writer(rows, lineterminator="\n").writerows([("docno", "path"), *names.items()])
-        place.text(measurements.FILE_NAMES, rows.getvalue())
+        folder.text(measurements.FILE_NAMES, rows.getvalue())
 
 
 def _write_arm(
-    place: RunFolder,
+    folder: RunFolder,
     settings: Settings,
     arm: Arm,
     outcome: Outcome,
@@ -128,28 +132,28 @@ def _write_arm(
     for level in levels.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         named = level.run if level.name == levels.QUOTE else renamed(level.run, names)
-        place.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
+        folder.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
         if level.name == levels.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
     frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
     context = contexts.delivered(outcome.final, units, benchmark, settings.context_tokens)
     frames.append(contexts.evaluate(context, settings.context_tokens))
-    filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
+    filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
     per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
     per_query.insert(0, "arm", settings.name)
     per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
-    place.yaml("config.yaml", plain(settings.config), sort_keys=True)
-    place.text("pipeline.txt", f"{arm.pipeline!r}\n")
+    folder.yaml("config.yaml", plain(settings.config), sort_keys=True)
+    folder.text("pipeline.txt", f"{arm.pipeline!r}\n")
     decided = Counter(note for state in outcome.final for note in state.notes)
-    place.yaml(measurements.METADATA, {**_ir_metadata(settings, arm, benchmark, surroundings), "notes": dict(decided)})
-    place.table(measurements.PER_QUERY, per_query)
-    place.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
-    place.table(measurements.SOURCES, headroom.source_frame(outcome, table))
-    place.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
-    place.table(measurements.CONTEXTS, context)
-    place.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
-    place.finish_arm(arm_key(arm))
+    folder.yaml(measurements.METADATA, {**_ir_metadata(settings, arm, benchmark, surroundings), "notes": dict(decided)})
+    folder.table(measurements.PER_QUERY, per_query)
+    folder.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
+    folder.table(measurements.SOURCES, headroom.source_frame(outcome, table))
+    folder.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
+    folder.table(measurements.CONTEXTS, context)
+    folder.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
+    folder.finish_arm(arm_key(arm))
     return per_query
 
 
@@ -184,16 +188,19 @@ def time_arms(run: Run) -> None:
 
 def start_cold(run: Run) -> None:
     """Measure a first query of every arm in a fresh process; one that fails costs a warning, not the run."""
-    settings = [each for each, arm in run.plan.arms.values() if not arm.pipeline.live]
+    settings = [settings for settings, arm in run.plan.arms.values() if not arm.pipeline.live]
     if not run.timings or not run.plan.shared.latency.cold_start:
         return
     measured: dict[str, dict[str, float]] = {}
-    for each in shown.steps("starting cold", settings, run.progress):
+    for arm_settings in shown.steps("starting cold", settings, run.progress):
         try:
-            measured[each.name] = dict(coldstart.measure(each, run.plan.queries[0].text, run.plan.benchmark))
+            measured[arm_settings.name] = dict(
+                coldstart.measure(arm_settings, run.plan.queries[0].text, run.plan.benchmark)
+            )
         except RagbenchError as error:
             run.say(
-                f"warning: the cold start of '{each.name}' was not measured ({error}); all other results are complete"
+                f"warning: the cold start of '{arm_settings.name}' was not measured ({error}); "
+                "all other results are complete"
             )
     run.cold = measured
 
@@ -222,14 +229,14 @@ def _timed_queries(planned: Plan) -> list[Query]:
 
     Time needs no judgments, so the other topics of the benchmark serve, and then queries derived from its documents.
     """
-    wanted, found = planned.shared.latency.queries, list(planned.queries)
-    if len(found) < wanted:
-        asked = {query.qid for query in found}
-        found += [topic.query() for topic in planned.benchmark.topics if topic.qid not in asked]
-    if len(found) < wanted and (derive := plugins.hook("derived_queries")):
+    limit, queries = planned.shared.latency.queries, list(planned.queries)
+    if len(queries) < limit:
+        measured_qids = {query.qid for query in queries}
+        queries += [topic.query() for topic in planned.benchmark.topics if topic.qid not in measured_qids]
+    if len(queries) < limit and (derive := plugins.hook("derived_queries")):
         # The documents may give none: fewer queries are timed, and the cost says how many are lacking.
-        found += derive(planned.benchmark.documents, wanted, planned.benchmark.name)
-    return found if len(planned.queries) >= wanted else found[:wanted]
+        queries += derive(planned.benchmark.documents, limit, planned.benchmark.name)
+    return queries if len(planned.queries) >= limit else queries[:limit]
 
 
 def write_table(run: Run) -> pd.DataFrame:
@@ -238,9 +245,9 @@ def write_table(run: Run) -> pd.DataFrame:
 
     rows = [row for timing in run.timings.values() for row in timing.table()]
     rows += [
-        {"arm": name, "stage": f"cold {what}", "p50": value}
-        for name, each in run.cold.items()
-        for what, value in each.items()
+        {"arm": name, "stage": f"cold {cost}", "p50": value}
+        for name, costs in run.cold.items()
+        for cost, value in costs.items()
     ]
     table = pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
     if len(table):
@@ -256,7 +263,7 @@ def judge(run: Run) -> None:
         "command": plan.command,
         "arms": list(plan.arms),
         "parameters": plan.parameters,
-        "overrides": {each.name: list(each.overrides) for each in plan.settings},
+        "overrides": {arm.name: list(arm.overrides) for arm in plan.settings},
         "split": shared.split,
         "topics": len(plan.topics),
         "comparison": _record_comparison(plan),
@@ -280,18 +287,18 @@ def judge(run: Run) -> None:
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"
-    found = Measurements(run.place.path, run.record, run.quality, write_table(run))
-    run.place.text("summary.csv", found.summary(("split", "type")).to_csv(index=False))
+    measurements = Measurements(run.place.path, run.record, run.quality, write_table(run))
+    run.place.text("summary.csv", measurements.summary(("split", "type")).to_csv(index=False))
     with store.errors_as_results_error(run.place.path):
         shown.report("comparing arms")
-        run.conclude(found)
-    run.measurements = found
+        run.conclude(measurements)
+    run.measurements = measurements
 
 
 def record(run: Run) -> None:
     """Write the record, which ends the experiment."""
     assert run.measurements is not None, "arms are judged before the record is written"
-    memory = {name: round(each.pop(coldstart.PEAK_MEMORY), 1) for name, each in run.cold.items()}
+    memory = {name: round(costs.pop(coldstart.PEAK_MEMORY), 1) for name, costs in run.cold.items()}
     run.record |= {"peak_memory_mb": memory, "seconds": round(time.time() - run.plan.started, 3)}
     table = write_table(run)
     run.measurements = replace(run.measurements, record=run.place.finish(run.record), latency=table)
