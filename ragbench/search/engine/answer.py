@@ -103,13 +103,13 @@ def answer(
         if deadline is not None and time.monotonic() > deadline:
             raise TimeoutError(f"the time limit was reached before the stage {name}")
         began = time.perf_counter()
-        after = stage(states, index)
+        new_states = stage(states, index)
         stage_ms[name] = round(1e3 * (time.perf_counter() - began), 3)
-        return after
+        return new_states
 
     passed = [states[0]]
     try:
-        passed += (after[0] for _, after in pipeline.steps(states, index, step))
+        passed += (states_after[0] for _, states_after in pipeline.steps(states, index, step))
         final = passed[-1]
     except (ConfigError, TimeoutError):
         raise
@@ -143,23 +143,23 @@ def _how_found(hit: Hit) -> Sequence[str]:
     """How the hit was found; with an explanation, the sources and its rank in each."""
     if hit.explanation is None:
         return hit.matches
-    return [f"{name} {place.rank}" for name, place in hit.explanation.sources.items()]
+    return [f"{name} {rank.rank}" for name, rank in hit.explanation.sources.items()]
 
 
 def _fallback(state: QueryState, stage: FallsBack, pipeline: Pipeline, index: Index, error: Exception) -> QueryState:
     """The hits of a stage's fallback, with those that other stages guarantee."""
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
     states: Sequence[QueryState] = [replace(state, fused=stage.when_failed(state, index)).with_note(note)]
-    for _, other in pipeline:
-        if Fact.GUARANTEED in other.provides:
-            states = other(states, index)
+    for _, next_stage in pipeline:
+        if Fact.GUARANTEED in next_stage.provides:
+            states = next_stage(states, index)
     return states[0]
 
 
 def _with_explanations(
-    found: Sequence[Hit], passed: Sequence[QueryState], pipeline: Pipeline, index: Index, top_n: int
+    hits: Sequence[Hit], passed: Sequence[QueryState], pipeline: Pipeline, index: Index, top_n: int
 ) -> Iterator[Hit]:
-    for hit, (chunk, _) in zip(found, first_hits(passed[-1], top_n), strict=True):
+    for hit, (chunk, _) in zip(hits, first_hits(passed[-1], top_n), strict=True):
         yield replace(hit, explanation=explanation(chunk, hit.score, pipeline, passed, index))
 
 
@@ -193,12 +193,16 @@ def show(answer: Answer, in_full: bool) -> None:
         crumb = " > ".join(hit.header_path) or hit.title
         console.print(Text.assemble((f"{hit.rank:2d}. ", "bold"), (readable(hit.docno), "bold cyan"), "  ", crumb))
         console.print(Text(f"    {snippet(hit.text, matches)}"))
-        if in_full and (why := hit.explanation) is not None:
-            found = "; ".join(f"{name} rank {place.rank} ({place.score:.4g})" for name, place in why.sources.items())
-            then = " -> ".join(f"{name} {place.rank} ({place.score:.4f})" for name, place in why.stages.items())
-            console.print(Text(f"    found by: {found or 'no source directly'}", style="dim"))
-            console.print(Text(f"    then:     {then}", style="dim"))
-            console.print(Text(f"    because:  {_values_in_line(why.reasons)}", style="dim"))
+        if in_full and (reasons := hit.explanation) is not None:
+            retrievers = "; ".join(
+                f"{name} rank {position.rank} ({position.score:.4g})" for name, position in reasons.sources.items()
+            )
+            stage_ranks = " -> ".join(
+                f"{name} {position.rank} ({position.score:.4f})" for name, position in reasons.stages.items()
+            )
+            console.print(Text(f"    found by: {retrievers or 'no source directly'}", style="dim"))
+            console.print(Text(f"    then:     {stage_ranks}", style="dim"))
+            console.print(Text(f"    because:  {_values_in_line(reasons.reasons)}", style="dim"))
             console.print(Text(f"    document: {_values_in_line(asdict(hit.metadata))}", style="dim"))
 
 
@@ -207,7 +211,7 @@ def _values_in_line(values: Mapping[str, Any]) -> str:
 
     def in_words(value: Any) -> str:
         if isinstance(value, Mapping):
-            return "(" + ", ".join(f"{key} {in_words(each)}" for key, each in value.items()) + ")"
+            return "(" + ", ".join(f"{key} {in_words(item)}" for key, item in value.items()) + ")"
         if isinstance(value, list | tuple):
             return ", ".join(map(in_words, value)) or "none"
         return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -221,10 +225,12 @@ def explanation(
     """The explanation of a hit; `passed` are the states before every stage and after the last."""
     members, final = with_children(chunk, index.chunks), passed[-1]
     names = [name for name, _ in pipeline]
-    after = [(name, state.fused) for name, state in zip(names, passed[1:], strict=True) if state.fused is not None]
+    rankings_after = [
+        (name, state.fused) for name, state in zip(names, passed[1:], strict=True) if state.fused is not None
+    ]
     return Explanation(
         sources=_places(sorted(final.rankings.items()), members),
-        stages=_places(after, members),
+        stages=_places(rankings_after, members),
         reasons=_reasons(chunk, score, members, pipeline, passed, index),
     )
 
@@ -238,12 +244,12 @@ def _reasons(
     index: Index,
 ) -> dict[str, Any]:
     lexical = [state.rankings["lexical"] for state in passed if "lexical" in state.rankings]
-    rankings = [*lexical, *(each for state in passed for each in _rankings(state))]
-    found = (place.score for ranking in rankings if (place := _place(ranking, members)))
-    reasons: dict[str, Any] = {"base_score": next(found, score), "final_score": score}
-    for (_, stage), before in zip(pipeline, passed, strict=False):
+    rankings = [*lexical, *(ranking for state in passed for ranking in _rankings(state))]
+    scores = (position.score for ranking in rankings if (position := _place(ranking, members)))
+    reasons: dict[str, Any] = {"base_score": next(scores, score), "final_score": score}
+    for (_, stage), states_before in zip(pipeline, passed, strict=False):
         if hasattr(stage, "explain"):
-            reasons |= stage.explain(before, index, members[-1])
+            reasons |= stage.explain(states_before, index, members[-1])
     if chunk in passed[-1].guaranteed:
         reasons["source"] = passed[-1].guaranteed[chunk]
     return reasons
@@ -254,7 +260,7 @@ def _rankings(state: QueryState) -> list[Ranking]:
 
 
 def _places(rankings: Sequence[tuple[str, Ranking]], members: Sequence[int]) -> dict[str, Place]:
-    return {name: place for name, ranking in rankings if (place := _place(ranking, members))}
+    return {name: position for name, ranking in rankings if (position := _place(ranking, members))}
 
 
 def _place(ranking: Ranking, members: Sequence[int]) -> Place | None:

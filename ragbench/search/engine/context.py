@@ -110,23 +110,23 @@ def context(query: str, hits: Sequence[Hit], max_tokens: int) -> Context:
     empty if nothing fits. Raises ConfigError unless `max_tokens` is between 1 and 100,000.
     """
     check_budget(max_tokens)
-    wanted = sorted(
+    pending = sorted(
         (hit for hit in hits if hit.text.strip()),
         key=lambda hit: ((hit.rank + _RANK_OFFSET) * len(hit.text) ** _LENGTH_POWER, hit.rank),
     )
     parts: list[_Part] = []
     prefixes, seen, spent = tuple(stems(query)), set(), 0
     for share, limit in ((1.0, int(_WHOLE * max_tokens)), (_CUT, max_tokens), (0.0, max_tokens)):
-        rest = []
-        for hit in wanted:
+        postponed = []
+        for hit in pending:
             part = _fitted(prefixes, hit, share, limit - spent)
             if part is None:
-                rest.append(hit)
-            elif (same := " ".join(hit.text.split())) not in seen:
-                seen.add(same)
+                postponed.append(hit)
+            elif (normalised := " ".join(hit.text.split())) not in seen:
+                seen.add(normalised)
                 spent += _overhead(hit) + count_tokens(part.text)
                 parts.append(part)
-        wanted = rest
+        pending = postponed
     passages = tuple(
         _Passage(
             number,
@@ -151,31 +151,33 @@ def pieces(text: str) -> Iterator[tuple[int, int]]:
             yield piece.span()
 
 
-def _fitted(prefixes: tuple[str, ...], hit: Hit, share: float, room: int) -> _Part | None:
-    """The hit, or if it is long about a `share` of it (0: what fits); None if that does not fit into `room` tokens."""
-    if room < _SMALLEST or share * len(hit.text) > _LONGEST_TOKEN * room:  # which saves counting
+def _fitted(prefixes: tuple[str, ...], hit: Hit, share: float, budget: int) -> _Part | None:
+    """The hit, or about a `share` of a long one (0: all that fits); None if that needs more than `budget` tokens."""
+    if budget < _SMALLEST or share * len(hit.text) > _LONGEST_TOKEN * budget:  # which saves counting
         return None
-    room, size = room - _overhead(hit), count_tokens(hit.text)
-    if size <= room and (share == 1 or size <= _SHORT):
+    budget, size = budget - _overhead(hit), count_tokens(hit.text)
+    if size <= budget and (share == 1 or size <= _SHORT):
         return _Part(hit, hit.rank, hit.start, hit.text, hit.start_line)
-    return None if share == 1 or share * size > room else _extract(prefixes, hit, round(share * size) or room, room)
+    return (
+        None if share == 1 or share * size > budget else _extract(prefixes, hit, round(share * size) or budget, budget)
+    )
 
 
-def _extract(prefixes: tuple[str, ...], hit: Hit, target: int, room: int) -> _Part | None:
+def _extract(prefixes: tuple[str, ...], hit: Hit, target: int, budget: int) -> _Part | None:
     """The consecutive pieces of a hit, of about `target` tokens, with the most distinct matches of the query.
 
-    None if no piece fits into `room`.
+    None if no piece fits into `budget`.
     """
     spans, best = _spans(hit.text), None
-    words = [{word[:5] for word in span.words if word.startswith(prefixes)} for span in spans]
+    matches = [{word[:5] for word in span.words if word.startswith(prefixes)} for span in spans]
     for first, span in enumerate(spans):
-        last, size, covered = first, span.tokens, set(words[first])
-        if size > room:
+        last, size, covered = first, span.tokens, set(matches[first])
+        if size > budget:
             continue
         while last + 1 < len(spans) and size + spans[last + 1].more <= target:
             last += 1
             size += spans[last].more
-            covered |= words[last]
+            covered |= matches[last]
         if best is None or len(covered) > best[0]:
             best = len(covered), first, last
     if best is None:
@@ -197,12 +199,12 @@ class _Span(NamedTuple):
 @lru_cache(4096)
 def _spans(text: str) -> list[_Span]:
     """The pieces of a text, without its headings."""
-    spans, before, ends = [], 0, [token.end() for token in _TOKEN.finditer(text)]
+    spans, counted, ends = [], 0, [token.end() for token in _TOKEN.finditer(text)]
     for start, end in pieces(text):
         if not text.startswith("#", start):
             at, to = bisect_right(ends, start), bisect_right(ends, end)
-            spans.append(_Span(start, end, to - at, to - before, frozenset(_WORD.findall(text[start:end].lower()))))
-            before = to
+            spans.append(_Span(start, end, to - at, to - counted, frozenset(_WORD.findall(text[start:end].lower()))))
+            counted = to
     return spans
 
 
@@ -210,17 +212,17 @@ def _merged(parts: Iterable[_Part]) -> list[_Part]:
     """The parts, those of one document that overlap or only white space separates as one."""
     merged: list[_Part] = []
     for part in sorted(parts, key=lambda part: (part.hit.docno, part.start, part.end)):
-        before = merged[-1] if merged else None
-        if before is None or before.hit.docno != part.hit.docno or part.start > before.end + 2 or not part.hit.end:
+        last = merged[-1] if merged else None
+        if last is None or last.hit.docno != part.hit.docno or part.start > last.end + 2 or not part.hit.end:
             merged.append(part)
             continue
-        gap = part.start - before.end
+        gap = part.start - last.end
         if gap > 0:  # white space: that of the file, or the end of a chunk that was stripped
-            lines = part.start_line - before.end_line
-            before.text = before.text.rstrip() + ("\n" * lines or " " * gap) + part.text
-        elif part.end > before.end:
-            before.text += part.text[-gap:] if gap else part.text
-        before.rank = min(before.rank, part.rank)
+            lines = part.start_line - last.end_line
+            last.text = last.text.rstrip() + ("\n" * lines or " " * gap) + part.text
+        elif part.end > last.end:
+            last.text += part.text[-gap:] if gap else part.text
+        last.rank = min(last.rank, part.rank)
     return merged
 
 

@@ -62,7 +62,7 @@ def stage_key(stage: Stage, index: Index) -> str:
 def prefix_keys(arm: Arm) -> list[str]:
     """For each stage of an arm, a digest of the work up to and including it. Equal digests mean equal states."""
     keys = (stage_key(stage, arm.index) for _, stage in arm.pipeline)
-    return list(accumulate(keys, lambda before, key: digest([before, key]), initial=""))[1:]
+    return list(accumulate(keys, lambda prefix, key: digest([prefix, key]), initial=""))[1:]
 
 
 class Session:
@@ -89,14 +89,14 @@ class Session:
 
         def step(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
             key = next(keys)
-            if (known := self._prefixes.get(key)) is not None:
+            if (cached := self._prefixes.get(key)) is not None:
                 self.reused += 1
-                return known
-            after = tuple(_run_stage(stage, states, index, self._answers))
-            _store(self._prefixes, key, after)
+                return cached
+            new_states = tuple(_run_stage(stage, states, index, self._answers))
+            _store(self._prefixes, key, new_states)
             self.computed += 1
             self._tick()
-            return after
+            return new_states
 
         trail = [(name, tuple(states)) for name, states in arm.pipeline.steps(self._start, arm.index, step)]
         return Outcome(arm.name, tuple(name for name, _ in trail), tuple(states for _, states in trail))
@@ -114,17 +114,17 @@ def execute(
 
     Each distinct prefix runs once, and its states are dropped as soon as no later arm begins with it.
     """
-    place: dict[str, int] = {}
+    rank: dict[str, int] = {}
     keys = {arm.name: prefix_keys(arm) for arm in arms}
     for key in (key for arm in arms for key in keys[arm.name]):
-        place.setdefault(key, len(place))
+        rank.setdefault(key, len(rank))
 
     def tick() -> None:
         if progress is not None:
-            progress("running stages", session.computed, len(place))
+            progress("running stages", session.computed, len(rank))
 
     session = Session(queries, math.inf, tick)
-    ordered = sorted(arms, key=lambda arm: [place[key] for key in keys[arm.name]])
+    ordered = sorted(arms, key=lambda arm: [rank[key] for key in keys[arm.name]])
     for number, arm in enumerate(ordered, start=1):
         session.forget_all_but(keys[arm.name])
         with shown.arm(number, len(arms), arm.name):
@@ -138,15 +138,17 @@ def _run_stage(
     if not isinstance(stage, Retriever):
         return stage(states, index)
     key = stage_key(stage, index)
-    asked = [(key, stage.question(state)) for state in states]
-    known = {question: answers[question] for question in asked if question in answers}
-    new = {question: state for question, state in zip(asked, states, strict=True) if question not in known}
+    questions = [(key, stage.question(state)) for state in states]
+    answered = {question: answers[question] for question in questions if question in answers}
+    new = {question: state for question, state in zip(questions, states, strict=True) if question not in answered}
     if new:
-        found = dict(zip(new, stage.retrieve(list(new.values()), index), strict=True))
-        for question, ranking in found.items():
+        new_answers = dict(zip(new, stage.retrieve(list(new.values()), index), strict=True))
+        for question, ranking in new_answers.items():
             _store(answers, question, ranking)
-        known |= found
-    return [state.with_ranking(stage.source, known[question]) for question, state in zip(asked, states, strict=True)]
+        answered |= new_answers
+    return [
+        state.with_ranking(stage.source, answered[question]) for question, state in zip(questions, states, strict=True)
+    ]
 
 
 def _store(cache: MutableMapping[_K, _V], key: _K, value: _V) -> None:

@@ -28,8 +28,8 @@ def first_hits(state: QueryState, top_n: int) -> list[tuple[int, float]]:
     """The chunks of `hits` with their scores."""
     ranking = state.fused or Ranking.empty()
     listed = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
-    guaranteed = [each for each in listed if each[0] in state.guaranteed]
-    return [*guaranteed, *[each for each in listed if each[0] not in state.guaranteed][:top_n]]
+    guaranteed = [hit for hit in listed if hit[0] in state.guaranteed]
+    return [*guaranteed, *[hit for hit in listed if hit[0] not in state.guaranteed][:top_n]]
 
 
 def _hit(
@@ -56,7 +56,7 @@ def _hit(
         end_line=end_line,
         text=table.text(chunk),
         context=join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
-        matches=(*([named] if named else []), *(name for name, found in sources if not found.isdisjoint(members))),
+        matches=(*([named] if named else []), *(name for name, chunks in sources if not chunks.isdisjoint(members))),
         guaranteed=named is not None,
         metadata=facets.metadata_of(document),
     )
@@ -86,10 +86,10 @@ def problems(states: Sequence[QueryState]) -> list[str]:
     """A sentence for what is wrong with the hits of a live search in some queries."""
     outside = [name for state in states for _, name in state.strangers]
     repeated = [state.query.qid for state in states if REPEATED in state.notes]
-    found = []
+    sentences = []
     if outside:
         names = ", ".join(dict.fromkeys(outside[:3]))
-        found.append(f"{len(outside)} hits are in no document of the collection and count as not relevant: {names}")
+        sentences.append(f"{len(outside)} hits are in no document of the collection and count as not relevant: {names}")
     if repeated:
-        found.append(f"{REPEATED} ({len(repeated)} queries, such as {repeated[0]})")
-    return found
+        sentences.append(f"{REPEATED} ({len(repeated)} queries, such as {repeated[0]})")
+    return sentences

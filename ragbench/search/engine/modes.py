@@ -45,11 +45,11 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
         if kind not in kinds:
             missing = "lexical" if kind == "words" else "dense"
             raise ConfigError(f"mode {mode} cannot be used: this pipeline has no {missing} retriever")
-    kept = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
+    kept_stages = tuple((name, stage) for name, stage in stages if _takes_part(name, stage, spec))
     if not spec.rerank:
-        return kept
-    own = next((each for each in stages if _in_mode_alone(each[1])), None)
-    reranked: Stages = plugins.required("rerank_by_keywords", f"mode {mode}")(kept, own, spec.as_typed)
+        return kept_stages
+    mode_stage = next((entry for entry in stages if _in_mode_alone(entry[1])), None)
+    reranked: Stages = plugins.required("rerank_by_keywords", f"mode {mode}")(kept_stages, mode_stage, spec.as_typed)
     return reranked
 
 

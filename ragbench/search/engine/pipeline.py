@@ -33,8 +33,8 @@ def _call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -
 class MissingInput(ConfigError):
     """A stage whose input no earlier stage provides; `override` turns on a stage that does, empty if unknown."""
 
-    def __init__(self, stage: str, word: str, override: str) -> None:
-        self.meaning, self.override = _fact(word, "meaning") or repr(word), override
+    def __init__(self, stage: str, fact: str, override: str) -> None:
+        self.meaning, self.override = _fact(fact, "meaning") or repr(fact), override
         remedy = f"add {override}" if override else "move it later in `order` or turn on the stage that does"
         super().__init__(f"stage '{stage}' needs {self.meaning}, which no stage before it provides: {remedy}")
 
@@ -53,14 +53,14 @@ class Pipeline:
     def __post_init__(self) -> None:
         provided: dict[str, str] = {}
         for name, stage in self.stages:
-            for word in sorted(stage.requires - set(provided)):
-                later = any(word in other.provides for _, other in self.stages)
-                raise MissingInput(name, word, "" if later else _fact(word, "override"))
-            for word, reason in sorted(stage.forbids.items()):
-                if word in provided:
-                    raise ConfigError(f"stage '{name}' cannot follow '{provided[word]}': {reason}")
-            for word in stage.provides:
-                provided.setdefault(word, name)
+            for fact in sorted(stage.requires - set(provided)):
+                later = any(fact in stage.provides for _, stage in self.stages)
+                raise MissingInput(name, fact, "" if later else _fact(fact, "override"))
+            for fact, reason in sorted(stage.forbids.items()):
+                if fact in provided:
+                    raise ConfigError(f"stage '{name}' cannot follow '{provided[fact]}': {reason}")
+            for fact in stage.provides:
+                provided.setdefault(fact, name)
         if Fact.RANKINGS not in provided:
             raise ConfigError("the pipeline retrieves nothing: turn on at least one of the retrieving stages")
         if Fact.FUSED not in provided:
@@ -85,17 +85,17 @@ class Pipeline:
         """The stages as boxes from left to right, without scripts and fonts from elsewhere."""
         from html import escape
 
-        shapes, left = "", 2
+        shapes, x = "", 2
         for number, (name, stage) in enumerate(self.stages):
             width = 16 + 7 * len(name)
-            arrow = f"<path d='M{left - 18} 16h14m-5 -4l5 4l-5 4' fill='none' stroke='#777'/>" if number else ""
+            arrow = f"<path d='M{x - 18} 16h14m-5 -4l5 4l-5 4' fill='none' stroke='#777'/>" if number else ""
             shapes += (
-                f"{arrow}<rect x='{left}' y='2' width='{width}' height='28' rx='5' fill='#eef3f8' stroke='#4a6b8a'>"
-                f"<title>{escape(stage.describe())}</title></rect><text x='{left + width / 2:g}' y='20' fill='#223' "
+                f"{arrow}<rect x='{x}' y='2' width='{width}' height='28' rx='5' fill='#eef3f8' stroke='#4a6b8a'>"
+                f"<title>{escape(stage.describe())}</title></rect><text x='{x + width / 2:g}' y='20' fill='#223' "
                 f"font-size='11' font-family='monospace' text-anchor='middle'>{escape(name)}</text>"
             )
-            left += width + 20
-        return f"<svg xmlns='http://www.w3.org/2000/svg' width='{left}' height='32' role='img'>{shapes}</svg>"
+            x += width + 20
+        return f"<svg xmlns='http://www.w3.org/2000/svg' width='{x}' height='32' role='img'>{shapes}</svg>"
 
     def all_of(self, cls: type[_S]) -> dict[str, _S]:
         """The stages of a class by their entries of `order`."""
@@ -170,8 +170,8 @@ class Pipeline:
 
     def run(self, states: Sequence[QueryState], index: Index, step: _Step = _call) -> list[QueryState]:
         """The states after the last stage."""
-        for _, after in self.steps(states, index, step):
-            states = after
+        for _, states_after in self.steps(states, index, step):
+            states = states_after
         return list(states)
 
     def __call__(self, queries: Sequence[Query], index: Index) -> list[QueryState]:
@@ -179,8 +179,8 @@ class Pipeline:
         return self.run(start(queries), index)
 
 
-def _fact(word: str, attribute: str) -> str:
-    return next((str(getattr(fact, attribute)) for fact in Fact if fact == word), "")
+def _fact(name: str, attribute: str) -> str:
+    return next((str(getattr(fact, attribute)) for fact in Fact if fact == name), "")
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:

@@ -63,10 +63,10 @@ class SearchOptions(Checked):
 def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> Pipeline:
     """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
     supported = {option for _, stage in pipeline for option in getattr(stage, "options", ())}
-    for names, what in _NEEDS.items():
-        asked = sorted(set(names) & set(options.given))
-        if asked and not supported.issuperset(names):
-            raise ConfigError(f"{' and '.join(asked)} cannot be used: this pipeline has no stage that {what}")
+    for names, requirement in _NEEDS.items():
+        used = sorted(set(names) & set(options.given))
+        if used and not supported.issuperset(names):
+            raise ConfigError(f"{' and '.join(used)} cannot be used: this pipeline has no stage that {requirement}")
     stages = pipeline.stages
     if options.after is not None or options.before is not None:
         stages = _time_range_stages(stages, options)
@@ -97,33 +97,33 @@ _NEEDS: Mapping[tuple[str, ...], str] = {
 
 def _returning(stage: Any, n: int, *methods: str) -> Stage:
     """A stage in a search for `n` hits: as the first of the methods and `returning` that it has makes it."""
-    method = next((each for each in (*methods, "returning") if hasattr(stage, each)), None)
+    method = next((method for method in (*methods, "returning") if hasattr(stage, method)), None)
     changed: Stage = getattr(stage, method)(n) if method else stage
     return changed
 
 
 def _time_range_stages(stages: Stages, options: SearchOptions) -> Stages:
     """Return only the notes of a time range, without a search (seed 002, "Time-Range Flow")."""
-    kept: list[tuple[str, Stage]] = [("search", _NoSearch())]
+    notes: list[tuple[str, Stage]] = [("search", _NoSearch())]
     for name, stage in stages:
         if isinstance(stage, FilterDocuments):
-            kept.insert(0, (name, stage))
+            notes.insert(0, (name, stage))
         elif hasattr(stage, "of_time"):
-            kept.append((name, stage.of_time(options.after, options.before)))
+            notes.append((name, stage.of_time(options.after, options.before)))
         elif isinstance(stage, Cut):
-            kept.append((name, stage))
-    return tuple(kept)
+            notes.append((name, stage))
+    return tuple(notes)
 
 
 def _with_last_choice(stages: Stages, top_n: int) -> Stages:
     """If a stage chooses more hits than requested, add one before the end that chooses among them (`last_choice`)."""
     choices = (stage.last_choice(top_n) for _, stage in stages if hasattr(stage, "last_choice"))
-    choice = next((each for each in choices if each is not None), None)
+    choice = next((stage for stage in choices if stage is not None), None)
     if choice is None:
         return stages
-    ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
-    place = next(ends, len(stages))
-    return (*stages[:place], (f"diverse at {top_n}", choice), *stages[place:])
+    ends = (i for i, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
+    position = next(ends, len(stages))
+    return (*stages[:position], (f"diverse at {top_n}", choice), *stages[position:])
 
 
 @dataclass(frozen=True)

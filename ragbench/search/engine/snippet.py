@@ -27,19 +27,19 @@ def stems(text: str) -> list[str]:
 
     A stem is a prefix of the inflected forms of its word.
     """
-    found: dict[str, None] = {}
-    for word in (part.lower() for whole in re.findall(r"[^\W_]+", text) for part in (whole, *_parts(whole))):
-        if word in _COMMON or (len(word) < 3 and not any(letter.isdigit() for letter in word)):
+    unique_stems: dict[str, None] = {}
+    for token in (part.lower() for word in re.findall(r"[^\W_]+", text) for part in (word, *_parts(word))):
+        if token in _COMMON or (len(token) < 3 and not any(letter.isdigit() for letter in token)):
             continue
-        ending = next((s for s in _SUFFIXES if word.endswith(s) and len(word) - len(s) >= 4), "")
-        found[word.removesuffix(ending)] = None
-    return list(found)
+        ending = next((s for s in _SUFFIXES if token.endswith(s) and len(token) - len(s) >= 4), "")
+        unique_stems[token.removesuffix(ending)] = None
+    return list(unique_stems)
 
 
-def _parts(word: str) -> list[str]:
+def _parts(token: str) -> list[str]:
     """The parts of a compound identifier, such as getUserById or HTTPResponse; empty for other words."""
-    inside = re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", word)
-    return re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word) if inside else []
+    inside = re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", token)
+    return re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", token) if inside else []
 
 
 @lru_cache(_CACHE_SIZE)
@@ -56,15 +56,15 @@ def snippet(text: str, matches: re.Pattern[str]) -> str:
     if len(flat) <= LENGTH:
         return flat
     hits = [(hit.start(), hit.end(), hit[0].lower()[:5]) for hit in matches.finditer(flat)]
-    room = LENGTH - 2 * len(_ELLIPSIS)
+    available = LENGTH - 2 * len(_ELLIPSIS)
 
     def start(hit: int) -> int:
         """Where the part begins that shows a match with a fifth of the part before it."""
-        return min(flat.rfind(" ", 0, max(0, hit - room // 5) + 1) + 1, len(flat) - room)
+        return min(flat.rfind(" ", 0, max(0, hit - available // 5) + 1) + 1, len(flat) - available)
 
-    def shown(begin: int) -> int:
-        return len({word for at, end, word in hits if begin <= at and end <= begin + room})
+    def terms_in_window(begin: int) -> int:
+        return len({stem for at, end, stem in hits if begin <= at and end <= begin + available})
 
-    begin = max((start(at) for at, _, _ in hits), key=lambda begin: (shown(begin), -begin), default=0)
-    part = flat[begin : begin + room]
-    return (_ELLIPSIS if begin else "") + part.strip() + (_ELLIPSIS if begin + room < len(flat) else "")
+    begin = max((start(at) for at, _, _ in hits), key=lambda begin: (terms_in_window(begin), -begin), default=0)
+    part = flat[begin : begin + available]
+    return (_ELLIPSIS if begin else "") + part.strip() + (_ELLIPSIS if begin + available < len(flat) else "")

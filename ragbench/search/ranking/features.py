@@ -75,8 +75,8 @@ def comparable(sources: Sequence[str]) -> tuple[str, ...]:
 
 def everything(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     """Every absolute feature of these sources, in order."""
-    known = names(sources)
-    return (*known, *_AMONG, *([RECENCY] if recency else []))
+    feature_names = names(sources)
+    return (*feature_names, *_AMONG, *([RECENCY] if recency else []))
 
 
 def absolute(name: str) -> str:
@@ -94,19 +94,20 @@ def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(8)
-def _places(wanted: tuple[str, ...]) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
+def _places(feature_names: tuple[str, ...]) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
     """Among all features of their sources, the rows of the wanted ones as they are, as percentiles and as gaps.
 
     The last array has for each wanted feature its row among those three together.
     """
-    known = everything(sources_of(wanted), RECENCY in wanted)
+    all_names = everything(sources_of(feature_names), RECENCY in feature_names)
     kinds = ("", PERCENTILE, GAP)
-    kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in wanted]
+    kind = [kinds.index(name.rpartition(".")[2]) if absolute(name) != name else 0 for name in feature_names]
     rows = [
-        [known.index(absolute(name)) for name, of in zip(wanted, kind, strict=True) if of == each] for each in range(3)
+        [all_names.index(absolute(name)) for name, of in zip(feature_names, kind, strict=True) if of == group]
+        for group in range(3)
     ]
     order = np.argsort(np.argsort(kind, kind="stable"), kind="stable")
-    plain, percentiles, gaps = (np.array(each, dtype=np.int64) for each in rows)
+    plain, percentiles, gaps = (np.array(group, dtype=np.int64) for group in rows)
     return plain, percentiles, gaps, order
 
 
@@ -152,35 +153,38 @@ def _firsts(documents: NDArray[np.integer], index: Index) -> _Numbers:
 def table(
     state: QueryState,
     hits: Ranking,
-    found: Candidates,
+    candidates: Candidates,
     index: Index,
-    wanted: tuple[str, ...],
+    feature_names: tuple[str, ...],
     signals: tuple[bool, bool],
 ) -> _Values:
-    """The features `wanted` of every candidate, shape (n, f).
+    """The features `feature_names` of every candidate, shape (n, f).
 
-    `hits` is the part of the fused ranking that gave `found`; `signals` says whether the query names something exact,
-    and whether it names a place.
+    `hits` is the part of the fused ranking that gave `candidates`; `signals`: whether the query names an identifier,
+    and whether it names a folder.
     """
     terms: TermIndex = index.part("terms")
     query = terms.of(state.query.text)
     unique = np.array(list(dict.fromkeys(query.tolist())), dtype=np.int64)
     idf = terms.idf(unique)
-    known = np.count_nonzero(unique >= 0) / max(len(unique), 1)
-    of_query = np.array([len(query), known, idf.sum(), *signals], dtype=np.float64)
-    n = len(found.documents)
+    known_share = np.count_nonzero(unique >= 0) / max(len(unique), 1)
+    of_query = np.array([len(query), known_share, idf.sum(), *signals], dtype=np.float64)
+    n = len(candidates.documents)
     blocks = [
-        np.array([hits.scores[found.first], found.norm, np.arange(1, n + 1)]),
-        *(_of_source(state.rankings.get(source, Ranking.empty()), found, index) for source in sources_of(wanted)),
-        _of_words(query, unique, idf, found, terms),
+        np.array([hits.scores[candidates.first], candidates.norm, np.arange(1, n + 1)]),
+        *(
+            _of_source(state.rankings.get(source, Ranking.empty()), candidates, index)
+            for source in sources_of(feature_names)
+        ),
+        _of_words(query, unique, idf, candidates, terms),
         of_query[:, None].repeat(n, axis=1),
-        _of_documents(found, index, terms),
-        _among(hits, found, terms),
+        _of_documents(candidates, index, terms),
+        _among(hits, candidates, terms),
     ]
-    if RECENCY in wanted:
-        blocks.append((index.modified.max() - index.modified[None, found.documents]) / 86400.0)
+    if RECENCY in feature_names:
+        blocks.append((index.modified.max() - index.modified[None, candidates.documents]) / 86400.0)
     values = np.concatenate(blocks)
-    plain, percentiles, gaps, order = _places(wanted)
+    plain, percentiles, gaps, order = _places(feature_names)
     ahead = values[gaps] - values[gaps].max(axis=1, keepdims=True)
     return np.concatenate([values[plain], _percentiles(values[percentiles]), ahead])[order].T
 
@@ -192,13 +196,13 @@ def _percentiles(values: _Values) -> _Values:
     return np.asarray(lower / max(values.shape[1] - 1, 1), dtype=np.float64)
 
 
-def _of_source(ranking: Ranking, found: Candidates, index: Index) -> _Values:
+def _of_source(ranking: Ranking, candidates: Candidates, index: Index) -> _Values:
     """BY_SOURCE: the best score of any of a document's chunks, from 0 to 1 over the ranking, the document's rank."""
-    h, n = len(ranking), len(found.documents)
+    h, n = len(ranking), len(candidates.documents)
     if not h:
         return np.array([np.zeros(n), np.zeros(n), np.full(n, _ABSENT_RANK)])
     owners = index.chunks.document[ranking.chunks]
-    firsts = _firsts(np.concatenate([owners, found.documents]), index)
+    firsts = _firsts(np.concatenate([owners, candidates.documents]), index)
     ranks = (firsts[:h] == np.arange(h)).cumsum()
     at = np.minimum(firsts[h:], h - 1)  # an absent one has the score of the last hit
     present = at == firsts[h:]
@@ -208,17 +212,17 @@ def _of_source(ranking: Ranking, found: Candidates, index: Index) -> _Values:
     )
 
 
-def _of_words(query: _Numbers, unique: _Numbers, idf: _Values, found: Candidates, terms: TermIndex) -> _Values:
+def _of_words(query: _Numbers, unique: _Numbers, idf: _Values, candidates: Candidates, terms: TermIndex) -> _Values:
     """WORDS: coverage of the query by fields, weighed by idf, and how close together its terms are in the lead."""
-    n, m, total = len(found.documents), len(unique), float(idf.sum()) or 1.0
-    held, sizes = terms.fields(found.documents, found.leads, unique)
-    cover = held @ idf / total
+    n, m, total = len(candidates.documents), len(unique), float(idf.sum()) or 1.0
+    frequencies, sizes = terms.fields(candidates.documents, candidates.leads, unique)
+    cover = frequencies @ idf / total
     short = [FIELDS.index(field) for field in _SHORT]
-    counts = held[short].sum(axis=2)
+    counts = frequencies[short].sum(axis=2)
     shares = counts / np.maximum(sizes[short], 1)
     exact = (shares[0] == 1) & (counts[0] == m) & (m > 0)
     body, pairs, runs, near, near_idf = np.zeros((5, n))
-    owner, places, which = terms.matches(found.leads, unique, apart=_WINDOW)
+    owner, places, which = terms.matches(candidates.leads, unique, apart=_WINDOW)
     if len(places):
         covered = np.zeros((n, m), dtype=np.bool_)
         covered[owner, which] = True
@@ -232,24 +236,24 @@ def _phrases(
     query: _Numbers, unique: _Numbers, places: _Numbers, which: _Numbers, owner: _Numbers, n: int
 ) -> tuple[_Values, _Values]:
     """The share of the query's adjacent pairs that are adjacent in a text, and the longest such run in terms."""
-    m, number = len(unique), {term: place for place, term in enumerate(unique.tolist())}
+    m, number = len(unique), {term: column for column, term in enumerate(unique.tolist())}
     known = (pair for pair in pairwise(query.tolist()) if min(pair) >= 0)
-    asked = [number[first] * m + number[second] for first, second in known]
+    bigrams = [number[first] * m + number[second] for first, second in known]
     runs = np.zeros(n)
     runs[owner] = 1.0
-    if not asked:
+    if not bigrams:
         return np.zeros(n), runs / len(query)
     pair_of = np.full(m * m, -1)
-    pair_of[asked] = np.arange(len(asked))
+    pair_of[bigrams] = np.arange(len(bigrams))
     pair = pair_of[which[:-1] * m + which[1:]]
     follows = (places[1:] - places[:-1] == 1) & (pair >= 0)
-    seen = np.zeros((n, len(asked)), dtype=np.bool_)
-    seen[owner[1:][follows], pair[follows]] = True
+    present = np.zeros((n, len(bigrams)), dtype=np.bool_)
+    present[owner[1:][follows], pair[follows]] = True
     # Steps since the last place that does not follow: the length of the run so far.
     steps = np.arange(1, len(follows) + 1)
     length = np.where(follows, steps - np.maximum.accumulate(np.where(follows, 0, steps)), 0)
     np.maximum.at(runs, owner[1:], length + 1.0)
-    return seen.sum(axis=1) / (len(query) - 1), runs / len(query)
+    return present.sum(axis=1) / (len(query) - 1), runs / len(query)
 
 
 def _near(places: _Numbers, which: _Numbers, owner: _Numbers, idf: _Values, n: int) -> tuple[_Values, _Values]:
@@ -265,22 +269,24 @@ def _near(places: _Numbers, which: _Numbers, owner: _Numbers, idf: _Values, n: i
     return number, weight
 
 
-def _of_documents(found: Candidates, index: Index, terms: TermIndex) -> _Values:
+def _of_documents(candidates: Candidates, index: Index, terms: TermIndex) -> _Values:
     """DOCUMENT: properties that do not depend on the query, and the number of the document's hits."""
-    rows = found.documents
+    rows = candidates.documents
     size, chunks, depth, *links = terms.standing[:, rows]
-    hits = np.bincount(found.owner, minlength=len(rows))
-    place = found.leads - index.chunks.ranges[0][rows]
-    return np.array([size, chunks, hits, depth, terms.length(found.leads), place, *links])
+    hits = np.bincount(candidates.owner, minlength=len(rows))
+    position = candidates.leads - index.chunks.ranges[0][rows]
+    return np.array([size, chunks, hits, depth, terms.length(candidates.leads), position, *links])
 
 
-def _among(hits: Ranking, found: Candidates, terms: TermIndex) -> _Values:
+def _among(hits: Ranking, candidates: Candidates, terms: TermIndex) -> _Values:
     """AMONG: what the candidates say about each other."""
-    n = len(found.documents)
+    n = len(candidates.documents)
     scaled = _between(hits.scores.astype(np.float64), hits)
-    share = np.bincount(found.owner, scaled, minlength=n) / scaled.sum()
-    source, target = terms.links_among(found.documents)
-    return np.array([share, np.bincount(target, minlength=n), np.bincount(target, found.norm[source], minlength=n)])
+    share = np.bincount(candidates.owner, scaled, minlength=n) / scaled.sum()
+    source, target = terms.links_among(candidates.documents)
+    return np.array(
+        [share, np.bincount(target, minlength=n), np.bincount(target, candidates.norm[source], minlength=n)]
+    )
 
 
 def _between(scores: _Values, ranking: Ranking) -> _Values:

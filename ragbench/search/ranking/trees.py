@@ -76,18 +76,20 @@ def joined(parts: Sequence[tuple[str, float]]) -> str:
     for head in heads:
         for name, values in zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True):
             ranges.setdefault(name, values)
-    place = {name: str(number) for number, name in enumerate(ranges)}
+    number = {name: str(number) for number, name in enumerate(ranges)}
     head = heads[0] | {
         "max_feature_idx": str(len(ranges) - 1),
         "feature_names": " ".join(ranges),
         "feature_infos": " ".join(ranges.values()),
     }
     blocks = ["\n".join(["tree", *(f"{name}={head[name]}" for name in _HEAD if name in head)])]
-    for (text, weight), names in zip(parts, (each["feature_names"].split() for each in heads), strict=True):
+    for (text, weight), names in zip(parts, (head["feature_names"].split() for head in heads), strict=True):
         for block in text.partition("end of trees")[0].split("Tree=")[1:]:
             tree = _values(block)
-            tree["split_feature"] = " ".join(place[names[int(each)]] for each in tree.get("split_feature", "").split())
-            tree["leaf_value"] = " ".join(repr(weight * float(each)) for each in tree["leaf_value"].split())
+            tree["split_feature"] = " ".join(
+                number[names[int(feature)]] for feature in tree.get("split_feature", "").split()
+            )
+            tree["leaf_value"] = " ".join(repr(weight * float(leaf)) for leaf in tree["leaf_value"].split())
             lines = (f"{name}={tree[name]}" for name in _TREE if name in tree)
             blocks.append("\n".join([f"Tree={len(blocks) - 1}", *lines]))
     return "\n\n".join(blocks) + "\n\nend of trees\n"
@@ -105,7 +107,7 @@ def parse(text: str) -> Trees:
     try:
         features = tuple(_values(head)["feature_names"].split())
         trees = [_nodes(_values(block)) for block in blocks]
-        questions = {each for asked, _, _ in trees for each in asked}
+        questions = {split for splits, _, _ in trees for split in splits}
         if not trees or any(feature >= len(features) or isnan(threshold) for feature, threshold in questions):
             raise ValueError
     except (KeyError, ValueError, IndexError, RecursionError):
@@ -114,14 +116,14 @@ def parse(text: str) -> Trees:
             "let `ragbench fit ranker --from-fusion` write it"
         ) from None
     # Smaller trees are padded with a question to which the answer is always no.
-    number = {each: place for place, each in enumerate([(0, inf), *sorted(questions)])}
+    number = {split: number for number, split in enumerate([(0, inf), *sorted(questions)])}
     feature, threshold = zip(*number, strict=True)
     blocked = _table([blocked for _, blocked, _ in trees], 0).T
     return Trees(
         features,
         np.array(feature),
         np.array(threshold),
-        _table([[number[each] for each in asked] for asked, _, _ in trees], 0).T.copy(),
+        _table([[number[split] for split in splits] for splits, _, _ in trees], 0).T.copy(),
         blocked.astype(np.min_scalar_type(int(blocked.max())), order="C"),
         _table([leaves for _, _, leaves in trees], 0.0),
     )
@@ -136,24 +138,24 @@ def _nodes(values: Mapping[str, str]) -> tuple[list[tuple[int, float]], list[int
     columns = [values.get(name, "").split() for name in names]
     if {len(column) for column in columns} != {len(leaves) - 1} or not set(columns[4]) <= _NUMERIC:
         raise ValueError
-    left, right = ([int(child) for child in column] for column in columns[2:4])
+    lefts, right = ([int(child) for child in column] for column in columns[2:4])
     order: list[int] = []
-    spans = [0] * len(left)  # bits of the leaves on the left of each node
+    spans = [0] * len(lefts)  # bits of the leaves on the left of each node
 
     def visit(node: int) -> None:
         if node < 0:
             order.append(~node)
             return
         first = len(order)
-        visit(left[node])
+        visit(lefts[node])
         spans[node] = sum(1 << leaf for leaf in range(first, len(order)))
         visit(right[node])
 
-    visit(0 if left else -1)
+    visit(0 if lefts else -1)
     if sorted(order) != list(range(len(leaves))):
         raise ValueError
-    asked = [(int(feature), float(threshold)) for feature, threshold in zip(*columns[:2], strict=True)]
-    return asked, spans, [leaves[leaf] for leaf in order]
+    splits = [(int(feature), float(threshold)) for feature, threshold in zip(*columns[:2], strict=True)]
+    return splits, spans, [leaves[leaf] for leaf in order]
 
 
 def _table(rows: Sequence[Sequence[float]], fill: float) -> NDArray[Any]:

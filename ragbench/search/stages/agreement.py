@@ -27,12 +27,12 @@ _ROUNDING = 1e-9
 
 def noise_parts(sources: Sequence[Retriever]) -> Mapping[str, str]:
     """By source of vectors, the part of an index that says which cosines stand out."""
-    found = {}
+    parts = {}
     for source in sources:
         for suffix in ("", f":{source.source}"):
             if f"dense{suffix}" in source.needs:
-                found[source.source] = f"noise{suffix}"
-    return found
+                parts[source.source] = f"noise{suffix}"
+    return parts
 
 
 def noise_of_several(sources: Sequence[Retriever], lists: int) -> Mapping[str, str]:
@@ -55,11 +55,11 @@ def factor(state: QueryState, index: Index, lists: int, noise: Mapping[str, str]
     """
     if lists == 0 or state.unanimous == 0:
         return 1.0
-    asked = [source for source in state.rankings if source not in FOLLOWERS]
-    voted = [source for source in asked if len(state.rankings[source])]
+    retrievers = [source for source in state.rankings if source not in FOLLOWERS]
+    voted = [source for source in retrievers if len(state.rankings[source])]
     top = float(max(state.unanimous, *fused(state).scores[:1].tolist()))
     words_first = sorted(voted, key=noise.__contains__)
-    if len(voted) < len(asked) and not any(_stands_out(state, index, source, noise) for source in words_first):
+    if len(voted) < len(retrievers) and not any(_stands_out(state, index, source, noise) for source in words_first):
         return min(1.0, _FIRST_RANK / top)
     if len(voted) == 1:
         return lists * _FIRST_RANK / top

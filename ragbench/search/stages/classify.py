@@ -43,9 +43,9 @@ class Classify(Checked):
         return [self._classified(state) for state in states]
 
     def _classified(self, state: QueryState) -> QueryState:
-        found: QueryClass = self.override or classify(state.query.text, seed=self.signals == "seed")
-        source, factor = _SOURCE_OF[found], float(getattr(self, found))
-        noted = replace(state, query_class=found).with_note(f"a {found} query: {source} counts x{factor:g}")
+        query_class: QueryClass = self.override or classify(state.query.text, seed=self.signals == "seed")
+        source, factor = _SOURCE_OF[query_class], float(getattr(self, query_class))
+        noted = replace(state, query_class=query_class).with_note(f"a {query_class} query: {source} counts x{factor:g}")
         return noted.with_weight(source, factor)
 
     def describe(self) -> str:

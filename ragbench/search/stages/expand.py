@@ -94,14 +94,16 @@ class ExpandSynonyms(Checked):
         for word in map(_without_punctuation, state.query.text.split()):
             if word not in added and (self.function_words or word.lower() not in FUNCTION_WORDS):
                 added[word] = index.synonyms.of(word, self.synsets, self.max_synonyms)
-        found = {word: synonyms for word, synonyms in added.items() if synonyms}
-        if not found:
+        expansions = {word: synonyms for word, synonyms in added.items() if synonyms}
+        if not expansions:
             return state
         for source in self.sources:
             words = state.text_for(source).split()
-            text = " ".join(part for word in words for part in [word, *found.get(_without_punctuation(word), [])])
+            text = " ".join(part for word in words for part in [word, *expansions.get(_without_punctuation(word), [])])
             state = state.with_text(source, text)
-        return state.with_note("synonyms: " + "; ".join(f"{word}: {', '.join(each)}" for word, each in found.items()))
+        return state.with_note(
+            "synonyms: " + "; ".join(f"{word}: {', '.join(each)}" for word, each in expansions.items())
+        )
 
     def describe(self) -> str:
         return f"add {self.max_synonyms} synonyms a word"
@@ -144,9 +146,9 @@ class SupposeAnswer(ChatFields):
         return [self._with_hypothesis(state, index) for state in track("writing hypotheses", states)]
 
     def _with_hypothesis(self, state: QueryState, index: Index) -> QueryState:
-        known = self.text or state.query.hypothesis
-        if known and known.strip():
-            return _add_hypothesis(state, known, "the one given")
+        hypothesis = self.text or state.query.hypothesis
+        if hypothesis and hypothesis.strip():
+            return _add_hypothesis(state, hypothesis, "the one given")
         if self.endpoint is None:
             return state.with_note("no hypothesis: the query itself is embedded")
         try:

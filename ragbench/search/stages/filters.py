@@ -97,7 +97,7 @@ class FilterDocuments(Checked):
     @property
     def given(self) -> dict[str, Any]:
         """The conditions that are set, by name."""
-        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value not in (None, ())}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -115,7 +115,7 @@ class Fuse(Checked):
         """The score of a hit that every source with hits and a vote ranks first; 0 for methods that fuse scores."""
         if self.method != "rrf":
             return 0.0
-        voted = (source for source, found in state.rankings.items() if len(found) and source not in FOLLOWERS)
+        voted = (source for source, ranking in state.rankings.items() if len(ranking) and source not in FOLLOWERS)
         return sum(self.weight(state, source) for source in voted) / (self.k + 1)
 
     def weight(self, state: QueryState, source: str) -> float:
@@ -124,7 +124,9 @@ class Fuse(Checked):
 
     def fuse(self, state: QueryState, index: Index) -> Ranking:
         """The fused ranking of one state."""
-        weights = {source: self.weight(state, source) for source, found in sorted(state.rankings.items()) if len(found)}
+        weights = {
+            source: self.weight(state, source) for source, ranking in sorted(state.rankings.items()) if len(ranking)
+        }
         weights = {source: weight for source, weight in weights.items() if weight > 0}
         if not weights:
             return Ranking.empty()
@@ -149,12 +151,12 @@ class Fuse(Checked):
         scores, least = ranking.scores.astype(np.float64), self.least.get(source, 0.0)
         values = norm(scores, least)
         filled = np.full(len(chunks), 0.0 if self.missing == "nothing" else values[-1])
-        found = np.searchsorted(chunks, ranking.chunks)
-        filled[found] = values
-        retriever = next((each for each in self.sources if each.source == source), None)
+        rows = np.searchsorted(chunks, ranking.chunks)
+        filled[rows] = values
+        retriever = next((normalisation for normalisation in self.sources if normalisation.source == source), None)
         if retriever is not None and len(ranking) < len(chunks):
             absent = np.ones(len(chunks), dtype=np.bool_)
-            absent[found] = False
+            absent[rows] = False
             exact = retriever.scores(state, chunks[absent], index)
             if exact is not None:
                 filled[absent] = _on_scale_of(norm, scores, least, exact)

@@ -56,11 +56,11 @@ class FollowLinks(Checked):
         best_chunk = _best_chunks(state, index)
         allowed = index.allowed(state.filters)
         reached = self._reached(list(best_chunk)[: self.seeds], index)
-        known = best_chunk.keys() if self.new_only else set()
-        order = sorted(reached.keys() - known, key=lambda node: (-reached[node][0], node))
+        in_ranking = best_chunk.keys() if self.new_only else set()
+        order = sorted(reached.keys() - in_ranking, key=lambda node: (-reached[node][0], node))
         pairs = ((_representative(node, reached[node][1], best_chunk, index), reached[node][0]) for node in order)
-        found = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
-        nearest = list(itertools.islice(found, self._most_neighbours(state)))
+        neighbours = ((chunk, score) for chunk, score in pairs if chunk >= 0 and (allowed is None or allowed[chunk]))
+        nearest = list(itertools.islice(neighbours, self._most_neighbours(state)))
         return Ranking.of([chunk for chunk, _ in nearest], [score for _, score in nearest])
 
     def _reached(self, seeds: Sequence[int], index: Index) -> dict[int, tuple[float, int]]:
@@ -100,11 +100,11 @@ def _representative(node: int, seed: int, best_chunk: Mapping[int, int], index: 
 def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
     """The best chunk of every document found, documents by their best rank in any source, then by chunk number."""
     document = index.chunks.document
-    found = sorted(
+    ranked = sorted(
         (rank, chunk) for ranking in state.rankings.values() for rank, chunk in enumerate(ranking.chunks.tolist())
     )
     best: dict[int, int] = {}
-    for _, chunk in found:
+    for _, chunk in ranked:
         best.setdefault(int(document[chunk]), chunk)
     return best
 

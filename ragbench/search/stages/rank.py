@@ -105,9 +105,9 @@ def _reorder(ranking: Ranking, candidates: Candidates, values: NDArray[np.float6
     # Of equal points, the better document comes first, and within a document the earlier hit.
     places = np.lexsort((candidates.owner, -values[candidates.owner], -points))
     points = points[places].astype(np.float32)
-    rest = ranking.scores[depth:]
-    if len(rest):  # in the same order, below the last ranked hit
-        rest = points[-1] * (rest / rest[0] if rest[0] > 0 and rest[-1] >= 0 else np.ones_like(rest))
+    tail = ranking.scores[depth:]
+    if len(tail):  # in the same order, below the last ranked hit
+        tail = points[-1] * (tail / tail[0] if tail[0] > 0 and tail[-1] >= 0 else np.ones_like(tail))
     return Ranking.ordered(
-        np.concatenate([ranking.chunks[:depth][places], ranking.chunks[depth:]]), np.concatenate([points, rest])
+        np.concatenate([ranking.chunks[:depth][places], ranking.chunks[depth:]]), np.concatenate([points, tail])
     )

@@ -94,9 +94,9 @@ class DropParaphrases(Checked):
 
     def _filtered(self, state: QueryState, index: Index) -> QueryState:
         ranking = fused(state)
-        left = keep_hits(state, first_of_similar(index.dense.similarities(ranking.chunks), self.threshold))
-        merged = replace(state, clusters_merged=state.clusters_merged + len(ranking) - len(left))
-        return merged.filtered("after_dedup", left)
+        kept = keep_hits(state, first_of_similar(index.dense.similarities(ranking.chunks), self.threshold))
+        merged = replace(state, clusters_merged=state.clusters_merged + len(ranking) - len(kept))
+        return merged.filtered("after_dedup", kept)
 
     def describe(self) -> str:
         return f"drop paraphrases (cosine {self.threshold:g})"
@@ -169,11 +169,11 @@ def marginal_order(
     open_ = np.ones(len(relevance), dtype=np.bool_)
     order: list[int] = []
     scores = np.empty(len(relevance))
-    for place in range(len(relevance)):
+    for step in range(len(relevance)):
         value = np.where(open_, weight * relevance + (1 - weight) * (1 - closest), -np.inf)
         pick = int(np.argmax(value))
         order.append(pick)
-        scores[place] = value[pick]
+        scores[step] = value[pick]
         open_[pick] = False
         np.maximum(closest, similarity[pick], out=closest)
     return order, scores
@@ -202,11 +202,11 @@ class LimitPerDocument(Checked):
     def _within_limit(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
         if self.max_per_doc == 0:
             return np.ones(len(documents), dtype=np.bool_)
-        seen: dict[int, int] = {}
+        counts: dict[int, int] = {}
         within = np.zeros(len(documents), dtype=np.bool_)
-        for place, document in enumerate(documents.tolist()):
-            seen[document] = seen.get(document, 0) + 1
-            within[place] = seen[document] <= self.max_per_doc
+        for position, document in enumerate(documents.tolist()):
+            counts[document] = counts.get(document, 0) + 1
+            within[position] = counts[document] <= self.max_per_doc
         return within
 
     def describe(self) -> str:

@@ -95,10 +95,10 @@ class Rerank(Checked):
 
     def _blend(self, logits: NDArray[np.float64], head: Ranking) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         """Reciprocal rank fusion of both orders, scaled so that a hit that is first in both has 1."""
-        before = np.arange(1, len(logits) + 1)
-        after = np.empty(len(logits))
-        after[_order_by_logit(logits, head)[0]] = before
-        scores = ((self.k + 1) / 2) * (1 / (self.k + before) + 1 / (self.k + after))
+        old_ranks = np.arange(1, len(logits) + 1)
+        new_ranks = np.empty(len(logits))
+        new_ranks[_order_by_logit(logits, head)[0]] = old_ranks
+        scores = ((self.k + 1) / 2) * (1 / (self.k + old_ranks) + 1 / (self.k + new_ranks))
         order = np.lexsort((head.chunks, -scores))
         return order, scores[order]
 

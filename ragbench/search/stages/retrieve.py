@@ -59,20 +59,20 @@ class RetrieveDense(Retriever):
         vectors = self._vectors(states, index.part(self._part("encoder")))
         rankings: dict[int, Ranking] = {}
         for filters in dict.fromkeys(state.filters for state in states):
-            places = [place for place, state in enumerate(states) if state.filters == filters]
-            found = self._search(vectors[places], index, index.allowed(filters))
-            rankings.update(zip(places, found, strict=True))
-        return [rankings[place] for place in range(len(states))]
+            places = [position for position, state in enumerate(states) if state.filters == filters]
+            results = self._search(vectors[places], index, index.allowed(filters))
+            rankings.update(zip(places, results, strict=True))
+        return [rankings[position] for position in range(len(states))]
 
     def _search(self, vectors: NDArray[np.float32], index: Index, allowed: NDArray[np.bool_] | None) -> list[Ranking]:
-        found: list[Ranking] = index.part(self._part("dense")).search(vectors, self.depth, allowed)
+        rankings: list[Ranking] = index.part(self._part("dense")).search(vectors, self.depth, allowed)
         if self.document:
             means = index.part(self._part("centroids"))
-            found = [
+            rankings = [
                 means.search(vector, ranking, self.document, self.depth, allowed)
-                for vector, ranking in zip(vectors, found, strict=True)
+                for vector, ranking in zip(vectors, rankings, strict=True)
             ]
-        return [replace(ranking, query_vector=vector) for vector, ranking in zip(vectors, found, strict=True)]
+        return [replace(ranking, query_vector=vector) for vector, ranking in zip(vectors, rankings, strict=True)]
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
         """The scores of any chunks, computed as those it returned."""
@@ -165,24 +165,24 @@ class RetrieveLexical(Retriever):
 
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text, or those of the best documents."""
-        words: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
-        found = []
+        lexical: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
+        rankings = []
         for state in states:
             allowed, text = index.allowed(state.filters), self._text(state)
             if self._by_document:
-                documents = words.search(text, self.depth, documents_with_allowed(index.chunks, allowed))
-                found.append(chunks_of(documents, index.chunks, allowed))
+                documents = lexical.search(text, self.depth, documents_with_allowed(index.chunks, allowed))
+                rankings.append(chunks_of(documents, index.chunks, allowed))
             else:
-                found.append(words.search(text, self.depth, allowed))
-        return found
+                rankings.append(lexical.search(text, self.depth, allowed))
+        return rankings
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64]:
         """The scores of any chunks, or of their documents; 0 for one without a word of the text."""
-        words: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
+        lexical: LexicalIndex = index.part(self._part).with_scoring(self.scoring)
         if not self._by_document:
-            return words.scores(self._text(state), chunks)
+            return lexical.scores(self._text(state), chunks)
         documents, places = np.unique(index.chunks.document[chunks], return_inverse=True)
-        return words.scores(self._text(state), documents)[places]
+        return lexical.scores(self._text(state), documents)[places]
 
     def returning(self, n: int) -> RetrieveLexical:
         """The stage for a search that returns `n` hits."""
@@ -191,8 +191,8 @@ class RetrieveLexical(Retriever):
     def describe(self) -> str:
         weights = {name: weight for name, weight in sorted(self.fields.items()) if weight}
         names = ", ".join(f"{name} x{weight:g}" if weight != 1 else name for name, weight in weights.items())
-        where = "" if weights == {"content": 1.0} else f" in {names}"
-        return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by BM25{where}"
+        fields = "" if weights == {"content": 1.0} else f" in {names}"
+        return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by BM25{fields}"
 
 
 def documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
@@ -241,8 +241,8 @@ class RetrieveCode(Retriever):
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Best chunks of every state's text. ConfigError for a language that no block of the collection has."""
         if states and self.language is not None and common_name(self.language) not in index.code.languages:
-            known = ", ".join(sorted(name for name in index.code.languages if name)) or "none"
-            raise ConfigError(f"p7.language is {self.language}, but the collection's code blocks are in: {known}")
+            languages = ", ".join(sorted(name for name in index.code.languages if name)) or "none"
+            raise ConfigError(f"p7.language is {self.language}, but the collection's code blocks are in: {languages}")
         return [self._chunks(state, index) for state in states]
 
     def _chunks(self, state: QueryState, index: Index) -> Ranking:
@@ -274,6 +274,6 @@ def _is_language(name: str) -> bool:
 def _language_hint(name: str) -> str:
     from pygments.lexers import get_all_lexers
 
-    known = [alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases]
-    near = difflib.get_close_matches(name.lower(), known, n=1)
+    aliases = [alias for _, aliases, _, _ in get_all_lexers(plugins=False) for alias in aliases]
+    near = difflib.get_close_matches(name.lower(), aliases, n=1)
     return f", got '{name}'; did you mean {near[0]}?" if near else f" such as python, json or bash, got '{name}'"

@@ -37,11 +37,11 @@ class Fact(StrEnum):
 
     def __new__(cls, value: str, meaning: str, override: str = "") -> Fact:
         """A fact with its name in a configuration, its meaning and its override."""
-        made = str.__new__(cls, value)
-        made._value_ = value
-        made.meaning = meaning
-        made.override = override
-        return made
+        fact = str.__new__(cls, value)
+        fact._value_ = value
+        fact.meaning = meaning
+        fact.override = override
+        return fact
 
     CLASS = "class", "the class of the query"
     """P3 has chosen weights of the sources."""
@@ -162,8 +162,8 @@ def models_of(stage: Stage) -> tuple[CrossEncoderSpec | ChatSpec, ...]:
 
 def among(stage: Stage, sources: Sequence[Retriever]) -> Stage:
     """The stage in a pipeline with these sources: one that asks about them has a method `among`."""
-    known: Stage = getattr(stage, "among", lambda _: stage)(sources)
-    return known
+    restricted: Stage = getattr(stage, "among", lambda _: stage)(sources)
+    return restricted
 
 
 class Retriever(Checked, ABC):
@@ -242,6 +242,6 @@ def first_of_similar(similarity: NDArray[np.float32], threshold: float) -> NDArr
     """
     close = similarity >= threshold
     stays = np.zeros(len(similarity), dtype=np.bool_)
-    for place in range(len(similarity)):
-        stays[place] = not (close[place] & stays).any()
+    for i in range(len(similarity)):
+        stays[i] = not (close[i] & stays).any()
     return stays
