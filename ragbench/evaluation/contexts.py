@@ -74,64 +74,64 @@ def delivered(states: Sequence[QueryState], passages: Passages, benchmark: Bench
         relevant = _relevant(state.query.qid, passages, benchmark)
         if relevant is None:
             continue
-        known = [table.groups[table.document_number[docno]] for docno in relevant if docno in table.document_number]
-        folders, types = {folder for folder, _ in known}, {kind for _, kind in known}
+        groups = [table.groups[table.document_number[docno]] for docno in relevant if docno in table.document_number]
+        folders, types = {folder for folder, _ in groups}, {kind for _, kind in groups}
         counts = cut.counts(passages.within(state, budget), relevant) or {("", ""): [0.0, 0.0, 0.0]}
         for (folder, kind), values in counts.items():
             rows.append((state.query.qid, folder, kind, *values, folder in folders, kind in types))
     return COLUMNS.frame(rows)
 
 
-def evaluate(found: pd.DataFrame, budget: int) -> pd.DataFrame:
+def evaluate(frame: pd.DataFrame, budget: int) -> pd.DataFrame:
     """qid, level, measure, value: the shares of each context, from the rows of `delivered`; 0 for an empty one."""
-    values = _by_query(found, ["qid"]).rename(columns={name: share_within(name, budget) for name in _MEASURES})
+    values = _by_query(frame, ["qid"]).rename(columns={name: share_within(name, budget) for name in _MEASURES})
     return values.reset_index().melt("qid", var_name="measure").assign(level=PASSAGE)
 
 
-def shares(found: pd.DataFrame) -> pd.DataFrame:
-    """A row for each arm, with `SHARES`: means over queries; `found` has the rows of `delivered` of several arms."""
-    if not len(found):
+def shares(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row for each arm, with `SHARES`: means over queries; `frame` has the rows of `delivered` of several arms."""
+    if not len(frame):
         return SHARES.frame()
-    means = _by_query(found, ["arm", "qid"]).groupby("arm", sort=False).mean()
+    means = _by_query(frame, ["arm", "qid"]).groupby("arm", sort=False).mean()
     return means.reset_index()[list(SHARES)]
 
 
-def polluters(found: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+def polluters(frame: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
     """A row for each arm, folder and type, with `POLLUTERS`: first where pollution exceeds useful tokens most.
 
-    With `most`, only so many folders and types of an arm, and only those that pollute. The pollution of the folders of
+    With `limit`, only so many folders and types of an arm, and only those that pollute. The pollution of the folders of
     an arm adds up to its pollution by folder; that of the types to that by type.
     """
     import pandas as pd
 
-    if not len(found):
+    if not len(frame):
         return POLLUTERS.frame()
-    total = found.groupby(["arm", "qid"])["tokens"].transform("sum").clip(lower=1.0)
-    weight = 1 / total / found["arm"].map(found.groupby("arm")["qid"].nunique())
+    total = frame.groupby(["arm", "qid"])["tokens"].transform("sum").clip(lower=1.0)
+    weight = 1 / total / frame["arm"].map(frame.groupby("arm")["qid"].nunique())
     frames = []
     for by in GROUPS:
-        rows = found.assign(by=by, group=found[by], pollution=_polluting(found, by) * weight)
+        rows = frame.assign(by=by, group=frame[by], pollution=_polluting(frame, by) * weight)
         rows = rows.assign(tokens=rows["tokens"] * weight, useful=rows["useful"] * weight)
         frames.append(rows.groupby(["arm", "by", "group"])[["tokens", "useful", "pollution"]].sum().reset_index())
     rows = pd.concat(frames, ignore_index=True)
-    place = {arm: number for number, arm in enumerate(dict.fromkeys(found["arm"]))}
-    rows = rows[rows["tokens"] > 0].assign(place=rows["arm"].map(place), net=rows["useful"] - rows["pollution"])
+    order = {arm: number for number, arm in enumerate(dict.fromkeys(frame["arm"]))}
+    rows = rows[rows["tokens"] > 0].assign(place=rows["arm"].map(order), net=rows["useful"] - rows["pollution"])
     rows = rows.sort_values(["place", "by", "net", "group"], ignore_index=True)[list(POLLUTERS)]
-    if most is None:
+    if limit is None:
         return rows
     rows = rows.assign(group=rows["group"].where(rows["group"] != "", "(none)"))
-    return rows[rows["pollution"] > 0].groupby(["arm", "by"], sort=False).head(most).reset_index(drop=True)
+    return rows[rows["pollution"] > 0].groupby(["arm", "by"], sort=False).head(limit).reset_index(drop=True)
 
 
-def _polluting(found: pd.DataFrame, by: str) -> pd.Series:
+def _polluting(frame: pd.DataFrame, by: str) -> pd.Series:
     """The tokens of each row whose group contains nothing relevant to the query."""
-    return found["tokens"].where(~found[f"{by}_relevant"].astype(bool), 0.0)
+    return frame["tokens"].where(~frame[f"{by}_relevant"].astype(bool), 0.0)
 
 
-def _by_query(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _by_query(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The shares of each context, with the columns of `_MEASURES`."""
-    polluting = {by: _polluting(found, by) for by in GROUPS}
-    sums = found.assign(**polluting).groupby(keys, sort=False)[["tokens", *_MEASURES]].sum().astype(float)
+    polluting = {by: _polluting(frame, by) for by in GROUPS}
+    sums = frame.assign(**polluting).groupby(keys, sort=False)[["tokens", *_MEASURES]].sum().astype(float)
     return sums[list(_MEASURES)].div(sums["tokens"].clip(lower=1.0), axis=0)
 
 
@@ -161,22 +161,22 @@ class _Cut:
         table = self.passages.table
         words: set[str] = set()
         places: _Spans = defaultdict(list)
-        found: dict[tuple[str, str], list[float]] = {}
+        values: dict[tuple[str, str], list[float]] = {}
         for chunk in chunks:
             docno, cut = table.docno(chunk), self._pieces(chunk)
-            of_group = found.setdefault(table.groups[int(table.document[chunk])], [0.0, 0.0, 0.0])
+            of_group = values.setdefault(table.groups[int(table.document[chunk])], [0.0, 0.0, 0.0])
             tokens = self.passages.tokens([chunk])
             of_group[0] += tokens
             per_character = tokens / max(1, sum(end - start for start, end, _ in cut))
-            for start, end, said in cut:
-                if said in words or any(2 * _overlap(start, end, [each]) >= end - start for each in places[docno]):
+            for start, end, text in cut:
+                if text in words or any(2 * _overlap(start, end, [span]) >= end - start for span in places[docno]):
                     of_group[2] += per_character * (end - start)
                 else:
                     of_group[1] += per_character * _overlap(start, end, relevant.get(docno, ()))
-                if said.count(" ") >= _REPEATED_WORDS - 1:
-                    words.add(said)
+                if text.count(" ") >= _REPEATED_WORDS - 1:
+                    words.add(text)
             places[docno].append(table.span(chunk))
-        return found
+        return values
 
     def _pieces(self, chunk: int) -> list[tuple[int, int, str]]:
         if chunk not in self._known:

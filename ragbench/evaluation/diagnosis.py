@@ -44,7 +44,7 @@ def diagnose(
     """One row for every relevant section of every query, for every relevant document with `by_document`.
 
     `section` is its id, or the docno; documents are ranked by their best chunk. `outcome` says what happened to it and
-    `stage` at which stage: `found` among the first `cutoff` hits; `never retrieved` by any source; `lost in fusion`:
+    `stage` at which stage: `fate` among the first `cutoff` hits; `never retrieved` by any source; `lost in fusion`:
     below the cut-off after fusion although a source had it above; `ranked too low` by each source; `dropped` by a
     filter, deduplication or limit; `ranked down` by a later stage. Ranks count from 1; 0 means absent.
     """
@@ -53,8 +53,8 @@ def diagnose(
     for trail in trails(outcome, table if by_document else None):
         for section, grade in sorted(qrels.get(trail.qid, {}).items()):
             if grade > 0:
-                found = trail.fate(members.get(section, ()), cutoff)
-                rows.append((outcome.arm, trail.qid, section, grade, *found))
+                fate = trail.fate(members.get(section, ()), cutoff)
+                rows.append((outcome.arm, trail.qid, section, grade, *fate))
     return COLUMNS.frame(rows)
 
 
@@ -76,12 +76,12 @@ class Trail:
             return FOUND, ranks[-1][0], final, source, source_rank
         if source_rank == 0 and all(rank == 0 for _, rank in ranks):
             return NEVER, "retrieval", final, source, source_rank
-        before = ranks[0][1]
+        previous = ranks[0][1]
         for name, rank in ranks[1:]:
-            if before and not rank:
+            if previous and not rank:
                 return "dropped", name, final, source, source_rank
-            before = rank
-        above = [place for place, (_, rank) in enumerate(ranks) if 0 < rank <= cutoff]
+            previous = rank
+        above = [i for i, (_, rank) in enumerate(ranks) if 0 < rank <= cutoff]
         if above:
             return "ranked down", ranks[above[-1] + 1][0], final, source, source_rank
         if 0 < source_rank <= cutoff:
@@ -91,15 +91,15 @@ class Trail:
 
 def trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[Trail]:
     """The trail of every query: of its chunks, or of the documents of the table `documents`, each by its best chunk."""
-    for place, final in enumerate(outcome.final):
-        known: dict[int, _Ranks] = {}
+    for number, final in enumerate(outcome.final):
+        ranks: dict[int, _Ranks] = {}
         yield Trail(
             final.query.qid,
-            {name: _ranks(ranking, known, documents) for name, ranking in final.rankings.items()},
+            {name: _ranks(ranking, ranks, documents) for name, ranking in final.rankings.items()},
             [
-                (name, _ranks(states[place].fused, known, documents))
+                (name, _ranks(states[number].fused, ranks, documents))
                 for name, states in zip(outcome.stages, outcome.states, strict=True)
-                if states[place].fused is not None
+                if states[number].fused is not None
             ],
         )
 
@@ -123,19 +123,19 @@ def sentences(diagnosis: pd.DataFrame) -> list[str]:
     for row in losses(diagnosis).to_dict(orient="records"):
         if row["outcome"] != FOUND:
             dropped = row["outcome"] == "dropped"
-            what = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
-            lines.append(f"{row['arm']}: {what} {row['sections']} of {relevant[row['arm']]} {relevant_units}")
+            change = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
+            lines.append(f"{row['arm']}: {change} {row['sections']} of {relevant[row['arm']]} {relevant_units}")
     return lines
 
 
-def _ranks(ranking: Ranking | None, known: dict[int, _Ranks], documents: ChunkTable | None) -> _Ranks:
+def _ranks(ranking: Ranking | None, ranks: dict[int, _Ranks], documents: ChunkTable | None) -> _Ranks:
     """The rank of every hit, from 1; computed once for each object, as most stages pass their input on unchanged."""
     if ranking is None:
         return {}
-    if id(ranking) not in known:
+    if id(ranking) not in ranks:
         hits = ranking.chunks if documents is None else documents.document[ranking.chunks]
-        known[id(ranking)] = {hit: rank for rank, hit in enumerate(dict.fromkeys(hits.tolist()), start=1)}
-    return known[id(ranking)]
+        ranks[id(ranking)] = {hit: rank for rank, hit in enumerate(dict.fromkeys(hits.tolist()), start=1)}
+    return ranks[id(ranking)]
 
 
 def _best(ranks: _Ranks, chunks: Sequence[int]) -> int:
@@ -144,8 +144,8 @@ def _best(ranks: _Ranks, chunks: Sequence[int]) -> int:
 
 
 def _in_sections(table: ChunkTable) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    chunks: dict[str, list[int]] = {}
     for chunk, sections in enumerate(table.section_ids):
         for section in sections:
-            found.setdefault(section, []).append(chunk)
-    return found
+            chunks.setdefault(section, []).append(chunk)
+    return chunks

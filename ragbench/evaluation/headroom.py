@@ -140,22 +140,22 @@ def source_frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
     """
     from dataclasses import replace
 
-    before = next((states for states in outcome.states if any(state.fused is not None for state in states)), ())
-    sources = sorted({source for state in before for source in state.rankings})
+    unfused = next((states for states in outcome.states if any(state.fused is not None for state in states)), ())
+    sources = sorted({source for state in unfused for source in state.rankings})
     rows = [
         (qid, source, docno, score)
         for source in sources
         for qid, hits in document_run(
-            [replace(state, fused=state.rankings[source]) for state in before if source in state.rankings], table
+            [replace(state, fused=state.rankings[source]) for state in unfused if source in state.rankings], table
         ).items()
         for docno, score in hits
     ]
     return SOURCE_COLUMNS.frame(rows).astype({"qid": "category", "source": "category"})
 
 
-def read_source_frame(found: pd.DataFrame) -> SourceRuns:
+def read_source_frame(frame: pd.DataFrame) -> SourceRuns:
     """The inverse of `source_frame`."""
     runs: dict[str, dict[str, dict[str, float]]] = {}
-    for (source, qid), rows in found.groupby(["source", "qid"], observed=True, sort=True):
+    for (source, qid), rows in frame.groupby(["source", "qid"], observed=True, sort=True):
         runs.setdefault(str(source), {})[str(qid)] = dict(zip(rows["docno"], rows["score"].astype(float), strict=True))
     return runs

@@ -66,20 +66,21 @@ def weighted_sum(arms: Sequence[tuple[Samples, float]], seed: int = 13, resample
     Weights of 1 and -1 give the difference of two arms. Only queries that all arms answered count; ValueError when
     there are none.
     """
-    asked = set.intersection(*(set(samples.qids) for samples, _ in arms))
-    common = tuple(dict.fromkeys(qid for qid in arms[-1][0].qids if qid in asked))
+    qids = set.intersection(*(set(samples.qids) for samples, _ in arms))
+    common = tuple(dict.fromkeys(qid for qid in arms[-1][0].qids if qid in qids))
     if not common:
         raise ValueError("the arms were timed on different queries")
     draws = _Draws(len(common), seed, resamples)
     times = [(samples.of(common), weight) for samples, weight in arms]
-    found = sum((weight * np.percentile(each, _LEVELS) for each, weight in times), np.zeros(len(_LEVELS)))
+    quantiles = sum((weight * np.percentile(samples, _LEVELS) for samples, weight in times), np.zeros(len(_LEVELS)))
     medians, slow = (
-        sum((weight * of(each) for each, weight in times), np.zeros(resamples)) for of in (draws.medians, draws.slow)
+        sum((weight * of(samples) for samples, weight in times), np.zeros(resamples))
+        for of in (draws.medians, draws.slow)
     )
     slow_bounds = (
         np.percentile(slow, [100 * _TAIL, 100 - 100 * _TAIL]) if len(common) >= minimums.P95 else (np.nan, np.nan)
     )
-    return _with_intervals(found, [*np.percentile(medians, [2.5, 97.5]), *slow_bounds])
+    return _with_intervals(quantiles, [*np.percentile(medians, [2.5, 97.5]), *slow_bounds])
 
 
 def _p95_bounds(times: Floats) -> tuple[float, float]:
@@ -127,7 +128,7 @@ def places(n: int) -> tuple[int, int]:
     The l-th is above p95 if fewer than l of n are below it; the u-th is below it if at least u do.
     """
     tail, low = (1 - _CONFIDENCE) / 2, _lowest(n)
-    high = min(place for place in range(low, n + 1) if 1 - _at_most(n)[place - 1] <= tail)
+    high = min(rank for rank in range(low, n + 1) if 1 - _at_most(n)[rank - 1] <= tail)
     return low, high
 
 
@@ -160,10 +161,10 @@ def _bandwidth(values: Floats) -> float:
     return 0.9 * spread / float(len(values) ** 0.2)
 
 
-def _with_intervals(found: Sequence[float] | Floats, bounds: Sequence[float]) -> dict[str, float]:
+def _with_intervals(values: Sequence[float] | Floats, bounds: Sequence[float]) -> dict[str, float]:
     """The values of `_LEVELS` with their bounds, low and high of each in turn; an interval contains its value."""
     rows: dict[str, float] = {}
-    for level, value, low, high in zip(_LEVELS, found, bounds[::2], bounds[1::2], strict=True):
+    for level, value, low, high in zip(_LEVELS, values, bounds[::2], bounds[1::2], strict=True):
         name = f"p{level:g}"
         rows |= {name: float(value), f"{name}_low": float(np.minimum(low, value))}
         rows[f"{name}_high"] = float(np.maximum(high, value))

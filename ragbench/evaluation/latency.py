@@ -72,8 +72,8 @@ class LatencySpec(Checked):
     @property
     def rates(self) -> tuple[float, ...]:
         """The rates of the open loop, ascending, each once."""
-        given = self.arrival_qps
-        return tuple(sorted(set(given))) if isinstance(given, tuple) else () if given is None else (given,)
+        qps = self.arrival_qps
+        return tuple(sorted(set(qps))) if isinstance(qps, tuple) else () if qps is None else (qps,)
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,13 @@ class Timing:
         with the query memory cleared, and `new_p50`, when they were new.
         """
         rows: list[dict[str, object]] = []
-        for place, stage in enumerate(self.columns):
+        for column, stage in enumerate(self.columns):
             rows.append({"arm": self.arm, "stage": stage, **summary(self.samples(stage))})
             if len(self.again_ms) and len(self.known_ms):
-                p50, p95 = np.percentile(self.again_ms[:, place], [50, 95])
+                p50, p95 = np.percentile(self.again_ms[:, column], [50, 95])
                 rows[-1] |= {"again_p50": float(p50), "again_p95": float(p95)}
-                rows[-1]["known_p50"] = float(np.median(self.known_ms[:, place]))
-                rows[-1]["new_p50"] = float(np.median(self.new_ms[:, place]))
+                rows[-1]["known_p50"] = float(np.median(self.known_ms[:, column]))
+                rows[-1]["new_p50"] = float(np.median(self.new_ms[:, column]))
         return rows
 
 
@@ -142,34 +142,34 @@ def measure(
         progress("timing queries", 0, spec.rounds * len(sample) * len(arms))
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
-        first, new, known, second = (_by_arm(fresh) for _ in range(4))
+        first, new, repeat, second = (_by_arm(fresh) for _ in range(4))
         waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
-        asked = [(number, query) for number in range(spec.rounds) for query in sample]
-        repeated = range(len(asked) - len(sample), len(asked) - len(sample) + _MOST_AGAIN) if again else range(0)
+        searches = [(number, query) for number in range(spec.rounds) for query in sample]
+        repeated = range(len(searches) - len(sample), len(searches) - len(sample) + _MOST_AGAIN) if again else range(0)
         unasked = Unasked(sample, (query.text for query in queries))
-        for done, (_, query) in enumerate(asked, start=1):
+        for completed, (_, query) in enumerate(searches, start=1):
             for turn, arm in enumerate(chance.sample(fresh, len(fresh)), start=1):
                 variant = unasked.of(query)
-                before = waited_ms()
+                waited_before = waited_ms()
                 first[arm.name].append(time_new(arm, variant))
-                waited[arm.name].append(min(waited_ms() - before, first[arm.name][-1][-1]))
-                if done - 1 in repeated:
+                waited[arm.name].append(min(waited_ms() - waited_before, first[arm.name][-1][-1]))
+                if completed - 1 in repeated:
                     new[arm.name].append(first[arm.name][-1])
-                    known[arm.name].append(time_new(arm, variant))
+                    repeat[arm.name].append(time_new(arm, variant))
                     second[arm.name].append(time_query(arm, variant))
                 if progress is not None:
-                    progress("timing queries", (done - 1) * len(fresh) + turn, len(asked) * len(fresh))
-    qids = tuple(query.qid for _, query in asked)
-    found = {}
+                    progress("timing queries", (completed - 1) * len(fresh) + turn, len(searches) * len(fresh))
+    qids = tuple(query.qid for _, query in searches)
+    timings = {}
     for arm in fresh:
         columns = (*(_column(name, stage) for name, stage in arm.pipeline), _TOTAL)
-        lists = (each[arm.name] for each in (first, second, known, new))
+        lists = (times_by_arm[arm.name] for times_by_arm in (first, second, repeat, new))
         samples, again_ms, known_ms, new_ms = (
-            np.array(each, dtype=np.float64).reshape(-1, len(columns)) for each in lists
+            np.array(times, dtype=np.float64).reshape(-1, len(columns)) for times in lists
         )
         delays = np.array(waited[arm.name])
-        found[arm.name] = Timing(arm.name, columns, qids, samples, again_ms, known_ms, new_ms, delays)
-    return found
+        timings[arm.name] = Timing(arm.name, columns, qids, samples, again_ms, known_ms, new_ms, delays)
+    return timings
 
 
 def _by_arm(arms: Sequence[Arm]) -> dict[str, list[list[float]]]:
@@ -213,7 +213,7 @@ def time_query(arm: Arm, query: Query) -> list[float]:
     marks = [clock()]
     for _ in arm.pipeline.steps(start([query]), arm.index, _ask):
         marks.append(clock())
-    times = [(after - before) / 1e6 for before, after in itertools.pairwise(marks)]
+    times = [(end - begin) / 1e6 for begin, end in itertools.pairwise(marks)]
     return [*times, (marks[-1] - marks[0]) / 1e6]
 
 
@@ -221,31 +221,31 @@ def repeat_sentences(table: pd.DataFrame) -> list[str]:
     """A sentence for every arm whose times differ when a query is repeated, from the latency table of a run."""
     if "again_p50" not in table:
         return []
-    said = []
+    lines = []
     for row in table[table["stage"] == _TOTAL].to_dict("records"):
         ratios = [abs(row[f"again_{name}"] - row[name]) / max(row[name], 1e-9) for name in ("p50", "p95")]
         if max(ratios) > NOTABLE:
-            said.append(
+            lines.append(
                 f"{row['arm']}: p50 {row['p50']:.1f} ms and p95 {row['p95']:.1f} ms for a new query, "
                 f"{row['again_p50']:.1f} and {row['again_p95']:.1f} ms when it is asked again"
             )
-    return [*said, *_remembered(table)]
+    return [*lines, *_remembered(table)]
 
 
 def _remembered(table: pd.DataFrame) -> list[str]:
     """A sentence for every arm in which something remembers queries and does not say so."""
     if "known_p50" not in table:
         return []
-    said = []
+    arms = []
     for row in table[table["stage"] == _TOTAL].to_dict("records"):
         saved = row["new_p50"] - row["known_p50"]
         if saved > max(REMEMBERED * row["new_p50"], REMEMBERED_MS):
-            said.append(
+            arms.append(
                 f"{row['arm']}: something remembers queries: p50 {row['new_p50']:.1f} ms for a novel query, "
                 f"{row['known_p50']:.1f} ms for the same one known. Novel ones count; a plug-in caches with "
                 "ragbench.remember"
             )
-    return said
+    return arms
 
 
 _TRIES = 50
@@ -261,10 +261,10 @@ class Unasked:
     `tests/bench/memory_and_time.py` compares the times of variants and of the queries themselves.
     """
 
-    def __init__(self, queries: Sequence[Query], known: Iterable[str] = ()) -> None:
-        """`known` texts are not made either."""
+    def __init__(self, queries: Sequence[Query], texts: Iterable[str] = ()) -> None:
+        """`texts` texts are not made either."""
         self._words = [word for query in queries for word in query.text.split()] or ["word"]
-        self._known = {query.text for query in queries} | set(known)
+        self._known = {query.text for query in queries} | set(texts)
         # Not seeded: an endpoint that remembers the variants of an earlier run must not have seen these.
         self._chance = random.SystemRandom()
 
@@ -272,10 +272,10 @@ class Unasked:
         """A variant that was not made before, with the qid of its query."""
         words = query.text.split() or [""]
         for attempt in range(_TRIES):
-            made = list(words)
-            for place in self._chance.sample(range(len(made)), min(len(made), 1 + attempt // 10)):
-                made[place] = self._chance.choice(self._words)
-            if (text := " ".join(made)) not in self._known:
+            changed = list(words)
+            for position in self._chance.sample(range(len(changed)), min(len(changed), 1 + attempt // 10)):
+                changed[position] = self._chance.choice(self._words)
+            if (text := " ".join(changed)) not in self._known:
                 break
         else:
             # So few words that all exchanges are used up: a number is new for certain.

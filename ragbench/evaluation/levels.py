@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 
 
-def enough(topics: int, most: int) -> bool:
-    """Whether a level with this many topics counts, where the level with the most topics has `most`."""
-    return topics > 0 and topics >= min(minimums.LEVEL, most / 2)
+def enough(topics: int, limit: int) -> bool:
+    """Whether a level with this many topics counts, where the level with the most topics has `limit`."""
+    return topics > 0 and topics >= min(minimums.LEVEL, limit / 2)
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Level:
 
 def levels(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> list[Level]:
     """A run at every level; quotes only where there are some."""
-    found = [
+    all_levels = [
         Level(DOCUMENT, measures.document_run(states, table), benchmark.document_qrels),
         Level(SECTION, measures.section_run(states, table), benchmark.section_qrels),
     ]
     if quotes := benchmark.quotes_by_topic:
-        qrels = {qid: {quote.id: 1 for quote in each} for qid, each in quotes.items()}
-        found.append(Level(QUOTE, measures.quote_run(states, table, quotes), qrels))
-    return found
+        qrels = {qid: {quote.id: 1 for quote in answer} for qid, answer in quotes.items()}
+        all_levels.append(Level(QUOTE, measures.quote_run(states, table, quotes), qrels))
+    return all_levels

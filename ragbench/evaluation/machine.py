@@ -85,7 +85,7 @@ class Watch:
 
     def record(self) -> dict[str, Any]:
         """Both observations and `busy`: why times cannot be trusted, None when they can."""
-        reasons = [each.busy for each in (self.before, self.timing) if each.busy]
+        reasons = [machine_state.busy for machine_state in (self.before, self.timing) if machine_state.busy]
         return {"before": asdict(self.before), "timing": asdict(self.timing), "busy": reasons[0] if reasons else None}
 
 

@@ -108,17 +108,17 @@ def quote_run(
     """
     run = {}
     for state in states:
-        wanted = list(quotes.get(state.query.qid, ()))
-        if not wanted:
+        uncovered = list(quotes.get(state.query.qid, ()))
+        if not uncovered:
             continue
         hits: list[tuple[str, float]] = []
-        for chunk, score, stranger in state.hits_with_strangers():
-            if stranger:
-                hits.append((f"{_STRANGER}{stranger}", score))
+        for chunk, score, unmatched in state.hits_with_strangers():
+            if unmatched:
+                hits.append((f"{_STRANGER}{unmatched}", score))
                 continue
             docno, span = table.docno(chunk), table.span(chunk)
-            covered = [quote for quote in wanted if quote.docno == docno and quote.covered_by(*span)]
-            wanted = [quote for quote in wanted if quote not in covered]
+            covered = [quote for quote in uncovered if quote.docno == docno and quote.covered_by(*span)]
+            uncovered = [quote for quote in uncovered if quote not in covered]
             hits += [(quote.id, score) for quote in covered] or [(table.chunk_ids[chunk], score)]
         run[state.query.qid] = decreasing(hits)
     return run
@@ -132,8 +132,8 @@ def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[
     """The names of the hits, in order, each once; `names` has the names of every hit inside the collection."""
     best: dict[str, float] = {}
     named = iter(names)
-    for _, score, stranger in state.hits_with_strangers():
-        for name in (f"{_STRANGER}{stranger}",) if stranger else next(named):
+    for _, score, unmatched in state.hits_with_strangers():
+        for name in (f"{_STRANGER}{unmatched}",) if unmatched else next(named):
             best.setdefault(name, score)
     return best.items()
 
@@ -174,11 +174,11 @@ def evaluate(
 
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
     of_answerable = {qid: run[qid] for qid in answerable}
-    own = [name for name in measures if _is_own(name)]
-    parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *own)}
+    custom = [name for name in measures if _is_own(name)]
+    parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *custom)}
     rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
     rows += _unplaced(run)
-    rows += [(qid, name, _own_value(name, hits, qrels[qid])) for name in own for qid, hits in of_answerable.items()]
+    rows += [(qid, name, _own_value(name, hits, qrels[qid])) for name in custom for qid, hits in of_answerable.items()]
     rows += _by_ir_measures(parsed, of_answerable, qrels)
     if PRIMARY in parsed and useless_known(qrels[qid] for qid in answerable):
         rows += _if_useful(of_answerable, qrels)
@@ -193,7 +193,7 @@ def _unplaced(run: Run) -> list[tuple[str, str, float]]:
     outside = {qid: [name.startswith(_STRANGER) for name, _ in hits] for qid, hits in run.items()}
     if not any(map(any, outside.values())):
         return []
-    return [(qid, UNPLACED, sum(strangers[:10]) / 10) for qid, strangers in outside.items()]
+    return [(qid, UNPLACED, sum(unmatched[:10]) / 10) for qid, unmatched in outside.items()]
 
 
 def _by_ir_measures(parsed: Mapping[str, Measure], run: Run, qrels: Qrels) -> list[tuple[str, str, float]]:
@@ -262,13 +262,13 @@ def parse(name: str) -> Measure:
     try:
         measure: Any = _parsed(name)
         measure.validate_params()
-        known = pipeline.supports(measure) and measure.params.get("cutoff", 1) >= 1
+        supported = pipeline.supports(measure) and measure.params.get("cutoff", 1) >= 1
     except (ValueError, KeyError, TypeError, SyntaxError, AssertionError):
-        known = False
-    if not known:
+        supported = False
+    if not supported:
         raise ConfigError(f"'{name}' is not a measure that ir_measures can compute; examples: {', '.join(MEASURES)}")
-    found: Measure = measure
-    return found
+    parsed: Measure = measure
+    return parsed
 
 
 def _parsed(name: str) -> Measure:
@@ -300,7 +300,7 @@ def _by_call(parsed: Mapping[str, Measure]) -> list[list[str]]:
     """The names in groups without two variants of a measure: one call may swap the values of two variants."""
     groups: list[dict[str, str]] = []
     for name, measure in parsed.items():
-        group = next((each for each in groups if str(measure.NAME) not in each), None)
+        group = next((group for group in groups if str(measure.NAME) not in group), None)
         if group is None:
             groups.append(group := {})
         group[str(measure.NAME)] = name
@@ -320,8 +320,8 @@ def ndcg(gains: Gains, ideal: Sequence[float]) -> float:
 
 def ndcg_if_useful(gains: Gains, ideal: Sequence[float], typical: Sequence[float]) -> float:
     """The same if every unjudged hit were as useful as judged ones at its rank, also in the ideal order."""
-    filled = [typical[place] if gain is None else gain for place, gain in enumerate(gains[:DEPTH])]
-    added = [each for each, gain in zip(filled, gains[:DEPTH], strict=True) if gain is None]
+    filled = [typical[rank] if gain is None else gain for rank, gain in enumerate(gains[:DEPTH])]
+    added = [gain_or_typical for gain_or_typical, gain in zip(filled, gains[:DEPTH], strict=True) if gain is None]
     return ndcg(filled, [*ideal, *added])
 
 
@@ -335,7 +335,9 @@ def useless_known(judgments: Iterable[Mapping[str, int]]) -> bool:
 
 def typical_gains(answers: Sequence[Gains]) -> list[float]:
     """By rank, the mean gain of the judged hits there; that of all judged hits at ranks without one; 0 without any."""
-    judged = [[each[rank] for each in answers if rank < len(each) and each[rank] is not None] for rank in range(DEPTH)]
+    judged = [
+        [gains[rank] for gains in answers if rank < len(gains) and gains[rank] is not None] for rank in range(DEPTH)
+    ]
     everything = [gain for gains in judged for gain in gains]
     overall = float(np.mean(everything)) if everything else 0.0  # type: ignore[arg-type]
     return [float(np.mean(gains)) if gains else overall for gains in judged]  # type: ignore[arg-type]
@@ -382,9 +384,9 @@ def _own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str
         f"measure '{name}'", extensions.find("measure", name), [docno for docno, _ in hits], dict(grades)
     )
     try:
-        found = float(returned)
+        value = float(returned)
     except (TypeError, ValueError, OverflowError):
-        found = float("nan")
-    if not abs(found) < float("inf"):
+        value = float("nan")
+    if not abs(value) < float("inf"):
         raise ConfigError(f"measure '{name}' must give a finite number, gave {returned!r:.60}")
-    return found
+    return value

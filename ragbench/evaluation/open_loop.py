@@ -88,11 +88,11 @@ def measure(
         fresh = without_caches(arms, queries[: spec.warmup], spec.threads)
         for qps in spec.rates:
             arrivals = poisson_ms(qps, spec.arrivals, spec.seed)
-            asked = chance.choices(queries, k=spec.arrivals)
+            sampled = chance.choices(queries, k=spec.arrivals)
             for arm in chance.sample(fresh, len(fresh)):
                 if progress is not None:
                     progress("serving arrivals", len(served), total)
-                served.append(_serve(arm, qps, [unasked.of(query) for query in asked], arrivals))
+                served.append(_serve(arm, qps, [unasked.of(query) for query in sampled], arrivals))
                 if progress is not None:
                     progress("serving arrivals", len(served), total)
     return served
@@ -111,15 +111,15 @@ def _serve(arm: Arm, qps: float, queries: Sequence[Query], arrivals_ms: Floats) 
     begun, answered = np.empty(len(queries)), np.empty(len(queries))
     tick = ticks("queries", len(queries))
     start = time.perf_counter()
-    for place, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
+    for i, (query, arrival) in enumerate(zip(queries, arrivals_ms.tolist(), strict=True)):
         arm.index.memory.forget()
         query_cache.OF_PLUGINS.forget()
         early = arrival / 1e3 - (time.perf_counter() - start)
         if early > 0:
             time.sleep(early)
-        begun[place] = (time.perf_counter() - start) * 1e3
+        begun[i] = (time.perf_counter() - start) * 1e3
         arm.pipeline([query], arm.index)
-        answered[place] = (time.perf_counter() - start) * 1e3
+        answered[i] = (time.perf_counter() - start) * 1e3
         tick(1)
     return Served(arm.name, qps, arrivals_ms, begun, answered)
 
@@ -128,9 +128,9 @@ def simulate(arrivals_ms: Floats, service_ms: Floats) -> Floats:
     """Response times of a queue with one worker: wait = max(0, wait before + service before - gap), Lindley 1952."""
     responses = np.empty(len(arrivals_ms))
     free = 0.0
-    for place, (arrival, service) in enumerate(zip(arrivals_ms.tolist(), service_ms.tolist(), strict=True)):
+    for i, (arrival, service) in enumerate(zip(arrivals_ms.tolist(), service_ms.tolist(), strict=True)):
         free = max(free, arrival) + service
-        responses[place] = free - arrival
+        responses[i] = free - arrival
     return responses
 
 
@@ -144,47 +144,47 @@ def table(served: Iterable[Served], timings: Mapping[str, Timing], seed: int) ->
     """
 
     rows = []
-    for each in served:
-        responses = Samples([str(place) for place in range(len(each.arrived))], each.response_ms)
-        drawn = np.random.default_rng(seed).choice(timings[each.arm].samples().ms, len(each.arrived))
+    for outcome in served:
+        responses = Samples([str(i) for i in range(len(outcome.arrived))], outcome.response_ms)
+        drawn = np.random.default_rng(seed).choice(timings[outcome.arm].samples().ms, len(outcome.arrived))
         rows.append(
             {
-                "arm": each.arm,
-                "qps": each.qps,
-                "queries": len(each.arrived),
-                "load": each.load,
-                "keeps_up": each.keeps_up,
+                "arm": outcome.arm,
+                "qps": outcome.qps,
+                "queries": len(outcome.arrived),
+                "load": outcome.load,
+                "keeps_up": outcome.keeps_up,
                 **summary(responses, seed),
-                "service": float((each.answered - each.begun).mean()),
-                "waiting_p95": float(np.percentile(each.begun - each.arrived, 95)),
-                "queue_at_end": each.queue_at_end,
-                "expected_p95": float(np.percentile(simulate(each.arrived, drawn), 95)),
+                "service": float((outcome.answered - outcome.begun).mean()),
+                "waiting_p95": float(np.percentile(outcome.begun - outcome.arrived, 95)),
+                "queue_at_end": outcome.queue_at_end,
+                "expected_p95": float(np.percentile(simulate(outcome.arrived, drawn), 95)),
             }
         )
-    order = {arm: place for place, arm in enumerate(timings)}
+    order = {arm: i for i, arm in enumerate(timings)}
     frame = COLUMNS.frame(rows)
     return frame.sort_values(["arm", "qps"], key=lambda c: c.map(order) if c.name == "arm" else c, ignore_index=True)
 
 
 def saturation(frame: pd.DataFrame) -> dict[str, float]:
     """The largest rate of every arm such that it keeps up with this and all lower given rates; 0 for none."""
-    found = {}
+    rates = {}
     for arm, rows in frame.sort_values("qps").groupby("arm", sort=False):
         steady = rows["keeps_up"].astype(bool).cummin()
-        found[str(arm)] = float(rows["qps"][steady].max()) if steady.any() else 0.0
-    return found
+        rates[str(arm)] = float(rows["qps"][steady].max()) if steady.any() else 0.0
+    return rates
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
     """The saturation point of every arm in words."""
-    said = []
+    lines = []
     for arm, qps in saturation(frame).items():
         rates = frame[frame["arm"] == arm]["qps"]
         if qps == 0:
-            said.append(f"{arm}: the queue grows already at {rates.min():g} queries a second")
+            lines.append(f"{arm}: the queue grows already at {rates.min():g} queries a second")
         elif qps == rates.max():
-            said.append(f"{arm}: keeps up with every rate, the largest {qps:g} queries a second")
+            lines.append(f"{arm}: keeps up with every rate, the largest {qps:g} queries a second")
         else:
             above = rates[rates > qps].min()
-            said.append(f"{arm}: saturates above {qps:g} queries a second; at {above:g} the queue grows")
-    return said
+            lines.append(f"{arm}: saturates above {qps:g} queries a second; at {above:g} the queue grows")
+    return lines

@@ -72,15 +72,15 @@ class Passages:
 
     def within(self, state: QueryState, budget: int) -> list[int]:
         """The chunks that are returned for the first hits that fit into a token budget."""
-        found: list[int] = []
+        chunks: list[int] = []
         spent = 0
         for chunk in state.fused.chunks.tolist() if state.fused is not None else ():
             returned = state.contexts.get(chunk, (chunk,))
             spent += self.tokens(returned)
             if spent > budget:
                 break
-            found += returned
-        return found
+            chunks += returned
+        return chunks
 
     def covered(self, chunks: Iterable[int], quotes: Sequence[Quote] = ()) -> _Parts:
         """The sections that some chunks overlap; with `quotes`, the quotes of which one chunk covers at least half."""
@@ -109,11 +109,11 @@ def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchm
     import pandas as pd
 
     answers = [_answer(state, passages, benchmark, budget) for state in track("measuring passages", states)]
-    known = [answer for answer in answers if answer is not None]
-    typical = typical_gains([answer.gains for answer in known])
-    bounded = useless_known(benchmark.section_qrels.get(answer.qid, {}) for answer in known)
+    judged = [answer for answer in answers if answer is not None]
+    typical = typical_gains([answer.gains for answer in judged])
+    bounded = useless_known(benchmark.section_qrels.get(answer.qid, {}) for answer in judged)
     rows = []
-    for answer in known:
+    for answer in judged:
         values = {
             PRIMARY: ndcg(answer.gains, answer.ideal),
             UNJUDGED: sum(gain is None for gain in answer.gains) / DEPTH,
@@ -164,11 +164,11 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
             covered |= parts
         elif spent > max(within):
             break
-        for most, fitting in within.items():
-            if spent <= most:
+        for limit, fitting in within.items():
+            if spent <= limit:
                 fitting |= parts
     total = sum(relevant.values())
-    recalls = {most: sum(relevant.get(part, 0) for part in fitting) / total for most, fitting in within.items()}
+    recalls = {limit: sum(relevant.get(part, 0) for part in fitting) / total for limit, fitting in within.items()}
     ideal = ideal_gains(passages.units(docnos, quotes), relevant)
     return _Answer(qid, gains, ideal, tokens, recalls)
 
@@ -181,14 +181,14 @@ def ideal_gains(units: Sequence[_Parts], relevant: _Grades) -> list[float]:
     where units overlap, the best order may gain less.
     """
     of_part = {part: [number for number, unit in enumerate(units) if part in unit] for part in relevant}
-    taken: dict[int, str] = {}
+    claimed: dict[int, str] = {}
 
     def matched(part: str, tried: set[int]) -> bool:
         for unit in of_part[part]:
             if unit not in tried:
                 tried.add(unit)
-                if unit not in taken or matched(taken[unit], tried):
-                    taken[unit] = part
+                if unit not in claimed or matched(claimed[unit], tried):
+                    claimed[unit] = part
                     return True
         return False
 
