@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
 
-    (folder,), settings = named_runs(arguments.words, most=1)
+    (folder,), settings = named_runs(arguments.words, limit=1)
     loaded = measurements.load(folder)
     measured_data.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
     known = loaded.arms

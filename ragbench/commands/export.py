@@ -86,7 +86,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.export.write import write
     from ragbench.workbench.runs import named_runs
 
-    (folder,), _ = named_runs(arguments.words, most=1)
+    (folder,), _ = named_runs(arguments.words, limit=1)
     with console.progress(arguments.quiet or arguments.json) as progress:
         written = write(
             folder,

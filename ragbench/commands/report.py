@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.results import measured_data, measurements, store
     from ragbench.workbench.runs import named_runs, split_words
 
-    (folder,), settings = named_runs(arguments.words, most=1)
+    (folder,), settings = named_runs(arguments.words, limit=1)
     # An arm has no report: write that of its experiment.
     folder = folder if (folder / store.RECORD).is_file() else folder.parent.parent
     measured_data.refuse_other_data(measurements.load(folder), settings.config, split_words(arguments.words)[1])

@@ -68,12 +68,12 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.remeasure_latency and arguments.confirm:
         raise ConfigError("--remeasure-latency and --confirm do not go together: choose one")
     if arguments.remeasure_latency:
-        (timed,), _ = named_runs([arguments.remeasure_latency, *arguments.overrides], most=1)
+        (timed,), _ = named_runs([arguments.remeasure_latency, *arguments.overrides], limit=1)
         experiment = Experiment.of_run(timed)
     elif arguments.confirm:
         data = [word for word in arguments.overrides if names_data([word])]
         (folder,), _ = named_runs(
-            [arguments.confirm, *(word for word in arguments.overrides if word not in data)], most=1
+            [arguments.confirm, *(word for word in arguments.overrides if word not in data)], limit=1
         )
         measured = measured_arm.find(folder)
         experiment = Experiment.confirm(measured.results.folder, measured.name, *data)

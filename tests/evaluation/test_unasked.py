@@ -21,7 +21,7 @@ def test_variants_are_new_and_as_long_as_their_query_in_the_same_words() -> None
 
 
 def test_when_all_exchanges_are_used_up_a_number_is_new() -> None:
-    unasked = Unasked(QUERIES, known=["key"])
+    unasked = Unasked(QUERIES, texts=["key"])
     made = [unasked.of(QUERIES[2]) for _ in range(40)]
     assert len({each.text for each in made}) == 40
     assert all(each.text not in ("backup", "key") and each.kind == "term" for each in made)

@@ -59,6 +59,6 @@ def test_commands_take_the_newest_where_none_is_named(root: Path, capsys: pytest
     (folder,), _ = named_runs([f"paths.results={root}"])
     assert folder.name.endswith("ablate-new")
     with pytest.raises(ResultsError, match="name one run, got 2"):
-        named_runs(["@1", "@2", f"paths.results={root}"], most=1)
+        named_runs(["@1", "@2", f"paths.results={root}"], limit=1)
     assert cli.main(["gate", "@2/base", "@1/base", f"paths.results={root}"]) == 3  # too few queries for the margin
     assert cli.main(["compare", "@1", f"paths.results={root}", "--json"]) == 0

@@ -113,7 +113,12 @@ def test_results_are_found_again(measured: Results) -> None:
 @pytest.mark.slow
 def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, around: list[str]) -> None:
     experiment = Experiment.ablate(
-        "+exp=baseline", *around, "factors=[guides_only,p12]", "design=factorial", own=[OWN], benchmark=benchmark_small
+        "+exp=baseline",
+        *around,
+        "factors=[guides_only,p12]",
+        "design=factorial",
+        own=[OWN],
+        benchmark=benchmark_small,
     )
     assert {name: "guides_only" in dict(p.stages) for name, p in experiment.pipelines.items()} == {
         "none": False,

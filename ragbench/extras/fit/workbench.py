@@ -141,7 +141,7 @@ def tune(
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
     seen, held_out = searchable(whole)
-    for sentence in experiment.first_lines(base, given=benchmark is not None):
+    for sentence in experiment.first_lines(base, has_benchmark=benchmark is not None):
         say(sentence)
     if held_out:
         confirm.check(base, whole)

@@ -29,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.results import measurements, verdicts
     from ragbench.workbench.runs import named_runs
 
-    (folder,), _ = named_runs(arguments.words, most=1)
+    (folder,), _ = named_runs(arguments.words, limit=1)
     loaded = measurements.load(folder)
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())

@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 
-    (folder,), _ = named_runs(arguments.words, most=1)
+    (folder,), _ = named_runs(arguments.words, limit=1)
     with console.progress(arguments.quiet or arguments.json) as progress:
         found = fusions.compare(measurements.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress)
     if arguments.json:
