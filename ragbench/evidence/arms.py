@@ -111,15 +111,15 @@ class Arms:
         machine = _of_machine(measured.record)
         timed = dict(list(samples.groupby("arm"))) if len(samples) else {}
         times = {
-            str(name): replace(machine, samples=each, elsewhere=_is_elsewhere(configs[str(name)]))
-            for name, each in timed.items()
+            str(name): replace(machine, samples=samples, elsewhere=_is_elsewhere(configs[str(name)]))
+            for name, samples in timed.items()
         }
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
 
         def of_level(arm: str, name: Any) -> dict[str, _Values]:
             by_name = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
-            most = max(map(len, by_name.values()))
-            return {level: _plain(values) for level, values in by_name.items() if enough(len(values), most)}
+            largest = max(map(len, by_name.values()))
+            return {level: _plain(values) for level, values in by_name.items() if enough(len(values), largest)}
 
         recall = recall_within(int(configs[measured.arms[0]]["context_tokens"]))
         recalls = {arm: _plain(measured.values(arm, recall, split, PASSAGE)) for arm in configs}
@@ -136,9 +136,9 @@ class Arms:
         }
         return Arms(by_name, policy, family=f"in the run of {len(by_name)} arms" if len(by_name) > 2 else "")
 
-    def showing(self, asked: Iterable[str]) -> Arms:
+    def showing(self, arms: Iterable[str]) -> Arms:
         """The same family, with verdicts of some arms only."""
-        return replace(self, asked=tuple(asked))
+        return replace(self, asked=tuple(arms))
 
     @property
     def levels(self) -> dict[str, str]:
@@ -149,21 +149,21 @@ class Arms:
 
     def against(self, base: str | None = None) -> list[JudgedContrast]:
         """Every other arm against one, by default the first that is asked for: one family, those asked for shown."""
-        shown = self.asked or tuple(self.arms)
-        base = base if base is not None else shown[0]
+        visible = self.asked or tuple(self.arms)
+        base = base if base is not None else visible[0]
         if base not in self.arms:
             raise ResultsError(f"unknown arm '{base}' to compare with; arms: {', '.join(self.arms)}")
         judged = self.judge([Contrast.of(arm, base) for arm in self.arms if arm != base])
-        return [each for each in judged if each.contrast.factors[0] in shown]
+        return [row for row in judged if row.contrast.factors[0] in visible]
 
     def judge(self, contrasts: Sequence[Contrast]) -> list[JudgedContrast]:
         """The verdicts on contrasts as one family; none where no values exist. Raises as `levels_of`."""
         effect = self.policy.statistics.smallest_effect
-        found, secondary = self.levels_of(contrasts), self._secondary(contrasts)
+        compared, secondary = self.levels_of(contrasts), self._secondary(contrasts)
         family, exploratory = self._family(len(contrasts)), self.policy.exploratory
         return [
             JudgedContrast(contrast, levels, judge(levels, self._cost(contrast), effect, family, exploratory), second)
-            for contrast, levels, second in zip(contrasts, found, secondary, strict=bool(found))
+            for contrast, levels, second in zip(contrasts, compared, secondary, strict=bool(compared))
         ]
 
     def levels_of(self, contrasts: Sequence[Contrast]) -> list[dict[str, Level]]:
@@ -179,8 +179,8 @@ class Arms:
         levels: list[dict[str, Level]] = [{} for _ in contrasts]
         for number, ((contrast, level), comparison) in enumerate(zip(rows, compared, strict=True)):
             useful = self._if_useful(contrast, level)
-            found = Level(level, self.levels[level], comparison, useful)
-            levels[number // len(self.levels)][level] = found
+            judged_level = Level(level, self.levels[level], comparison, useful)
+            levels[number // len(self.levels)][level] = judged_level
         return levels
 
     def _secondary(self, contrasts: Sequence[Contrast]) -> list[Comparison | None]:
@@ -194,7 +194,7 @@ class Arms:
                 of = {
                     name: np.array([arm.secondary[measure][qid] for qid in values]) for name, arm in self.arms.items()
                 }
-                sides = [_sides(each, of.__getitem__, len(values)) for each in contrasts]
+                sides = [_sides(contrast, of.__getitem__, len(values)) for contrast in contrasts]
                 return list(self.policy.compare(*np.swapaxes(sides, 0, 1)))
         return [None] * len(contrasts)
 
@@ -220,7 +220,7 @@ class Arms:
         return ", ".join(filter(None, ("" if alone else self.family, judged)))
 
     def _cost(self, contrast: Contrast) -> Cost:
-        times = {arm: known.times for arm, known in self.arms.items() if known.times is not None}
+        times = {arm: arm_scores.times for arm, arm_scores in self.arms.items() if arm_scores.times is not None}
         sides = [[self.arms[arm].config or {} for arm in side] for side in (contrast.plus, contrast.minus)]
         budget_ms = self.policy.budget_ms(*sides)
         if any(self.arms[arm].recorded for arm in contrast.weights):
@@ -237,15 +237,15 @@ class Arms:
         return _sides(contrast, lambda arm: self._values(arm, level, qids, useful), len(qids))
 
     def _values(self, arm: str, level: str, qids: Iterable[str], useful: bool) -> NDArray[np.float64]:
-        known = self.arms[arm].useful if useful else self.arms[arm].levels
+        judged_arm = self.arms[arm].useful if useful else self.arms[arm].levels
         first = next(iter(self.arms.values())).levels.get(level, {})
-        values = known.get(level, {})
+        values = judged_arm.get(level, {})
         if not values:
             raise ResultsError(f"arm '{arm}' has no {self.levels[level]} of {level}s: it failed or never ran; run it")
-        if odd := sorted(set(values) ^ set(first)):
+        if mismatch := sorted(set(values) ^ set(first)):
             raise ResultsError(
-                f"arm '{arm}' and arm '{next(iter(self.arms))}' do not share topic '{odd[0]}': run both over the same "
-                "topics"
+                f"arm '{arm}' and arm '{next(iter(self.arms))}' do not share topic '{mismatch[0]}': "
+                "run both over the same topics"
             )
         return np.array([values.get(qid, np.nan) for qid in qids], dtype=np.float64)
 
@@ -278,7 +278,7 @@ def _of_machine(record: Mapping[str, Any]) -> Times:
     named = f"{environment.get('processor', '')}, {environment.get('cpus', '')} CPUs"
     states = [observed[name] for name in ("before", "timing") if observed.get(name)]
     lost = max(map(share_lost, states), default=0.0)
-    stolen = max((float(each.get("steal", 0.0)) for each in states), default=0.0)
+    stolen = max((float(state.get("steal", 0.0)) for state in states), default=0.0)
     return Times(pd.DataFrame(), named, disturbed(record), lost, stolen)
 
 

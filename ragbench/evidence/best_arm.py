@@ -67,11 +67,17 @@ def field(arms: Arms) -> pd.DataFrame:
     if len(arms.arms) < minimums.FIELD or not arms.judgeable:
         return COLUMNS.frame()
     chances = {level: _best(arms, level) for level in arms.levels}
-    out = _ruled_out(arms) if len(arms.arms) <= _MOST else {}
-    more = _more_topics(arms, out)
+    ruled_out = _ruled_out(arms) if len(arms.arms) <= _MOST else {}
+    more = _more_topics(arms, ruled_out)
     absent = dict.fromkeys(arms.arms, (np.nan, np.nan))
     rows = [
-        (arm, *chances[DOCUMENT][arm], *chances.get(PASSAGE, absent)[arm], out.get(arm, ""), more.get(arm, np.nan))
+        (
+            arm,
+            *chances[DOCUMENT][arm],
+            *chances.get(PASSAGE, absent)[arm],
+            ruled_out.get(arm, ""),
+            more.get(arm, np.nan),
+        )
         for arm in arms.arms
     ]
     frame = COLUMNS.frame(rows)
@@ -88,65 +94,65 @@ def _best(arms: Arms, level: str) -> dict[str, tuple[float, float]]:
         first = means >= means.max(axis=0) - TIE
         won += (first / first.sum(axis=0)).sum(axis=1)
         draws += counts.shape[1]
-    found = zip(arms.arms, values.mean(axis=1), won / draws, strict=True)
-    return {arm: (round(float(mean), 12), round(float(share), 6)) for arm, mean, share in found}
+    rows = zip(arms.arms, values.mean(axis=1), won / draws, strict=True)
+    return {arm: (round(float(mean), 12), round(float(share), 6)) for arm, mean, share in rows}
 
 
 def _ruled_out(arms: Arms) -> dict[str, str]:
     """The arms that are ruled out, each with the arm that rules it out by the largest effect on documents."""
-    found: dict[str, tuple[float, str]] = {}
+    ruled_out: dict[str, tuple[float, str]] = {}
     pairs = list(combinations(arms.arms, 2))
     for pair, levels in zip(pairs, arms.levels_of([Contrast.of(*pair) for pair in pairs]), strict=True):
         up, down = (any(getattr(level, side) for level in levels.values()) for side in ("better", "worse"))
         if up != down:
             better, worse = pair if up else reversed(pair)
             effect = abs(levels[DOCUMENT].comparison.difference)
-            if effect > found.get(worse, (-1.0, ""))[0]:
-                found[worse] = effect, better
-    return {arm: better for arm, (_, better) in found.items()}
+            if effect > ruled_out.get(worse, (-1.0, ""))[0]:
+                ruled_out[worse] = effect, better
+    return {arm: better for arm, (_, better) in ruled_out.items()}
 
 
-def _more_topics(arms: Arms, out: dict[str, str]) -> dict[str, float]:
+def _more_topics(arms: Arms, ruled_out: dict[str, str]) -> dict[str, float]:
     """How many more topics would separate each arm from the leader, by documents."""
     pairs = len(arms.levels) * len(arms.arms) * (len(arms.arms) - 1) // 2
     policy = arms.policy.statistics
     means = dict(zip(arms.arms, np.nanmean(arms.matrix(DOCUMENT), axis=1), strict=True))
-    leader = max((arm for arm in arms.arms if arm not in out), key=lambda arm: means[arm], default="")
-    found: dict[str, float] = {}
+    leader = max((arm for arm in arms.arms if arm not in ruled_out), key=lambda arm: means[arm], default="")
+    more_by_arm: dict[str, float] = {}
     for arm in arms.arms:
-        if arm in out or arm == leader or not leader:
+        if arm in ruled_out or arm == leader or not leader:
             continue
         _, differences = arms.differences(Contrast.of(leader, arm), DOCUMENT)
-        known = differences[~np.isnan(differences)]
-        effect = abs(float(known.mean()))
-        if len(known) > 1 and effect >= max(policy.smallest_effect, TIE):
-            needed = queries_needed(effect, float(known.std(ddof=1)), confidence=policy.confidence, family=pairs)
-            found[arm] = float(max(0, needed - len(known)))
-    return found
+        values = differences[~np.isnan(differences)]
+        effect = abs(float(values.mean()))
+        if len(values) > 1 and effect >= max(policy.smallest_effect, TIE):
+            needed = queries_needed(effect, float(values.std(ddof=1)), confidence=policy.confidence, family=pairs)
+            more_by_arm[arm] = float(max(0, needed - len(values)))
+    return more_by_arm
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
     """The field in words: which arms lead, which are ruled out, and what more topics would show."""
     if not len(frame):
         return []
-    out = frame[frame["ruled_out_by"] != ""]
-    left = frame[frame["ruled_out_by"] == ""]
+    excluded = frame[frame["ruled_out_by"] != ""]
+    remaining = frame[frame["ruled_out_by"] == ""]
     lines = [
         f"Best of {len(frame)} by documents: "
-        + ", ".join(f"{r['arm']} ({r['best']:.0%})" for r in left.to_dict("records"))
+        + ", ".join(f"{r['arm']} ({r['best']:.0%})" for r in remaining.to_dict("records"))
         + "."
     ]
-    if len(out):
+    if len(excluded):
         lines.append(
-            "Ruled out: " + ", ".join(f"{r['arm']} (by {r['ruled_out_by']})" for r in out.to_dict("records")) + "."
+            "Ruled out: " + ", ".join(f"{r['arm']} (by {r['ruled_out_by']})" for r in excluded.to_dict("records")) + "."
         )
-    lacking = left["more_topics"].dropna()
-    if len(lacking):
+    needed = remaining["more_topics"].dropna()
+    if len(needed):
         lines.append(
-            f"To separate one of the others from the first, about {int(lacking.min()):,} more queries are needed; to "
-            f"separate all whose difference matters, about {int(lacking.max()):,}."
+            f"To separate one of the others from the first, about {int(needed.min()):,} more queries are needed; to "
+            f"separate all whose difference matters, about {int(needed.max()):,}."
         )
-    elif len(left) > 1:
+    elif len(remaining) > 1:
         lines.append("The other differences are too small to matter.")
     return lines
 
@@ -172,11 +178,11 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             f"the runs share {len(shared)} changes by name, and {minimums.SHARED} are needed: "
             "run the same ablation on each"
         )
-    found = {"change": shared}
+    columns = {"change": shared}
     for name, table in tables.items():
         for column, ending in (("effect", "effect"), ("ci_low", "low"), ("ci_high", "high")):
-            found[f"{name} {ending}"] = table.loc[shared, column].tolist()
-    return pd.DataFrame(found)
+            columns[f"{name} {ending}"] = table.loc[shared, column].tolist()
+    return pd.DataFrame(columns)
 
 
 def agreement(frame: pd.DataFrame) -> pd.DataFrame:
@@ -188,16 +194,16 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
     """
     names = [str(column).removesuffix(" effect") for column in frame.columns if str(column).endswith(" effect")]
     rows = []
-    for one, other in combinations(names, 2):
-        first, second = frame[f"{one} effect"], frame[f"{other} effect"]
-        signs = [(frame[f"{name} low"] > 0).astype(int) - (frame[f"{name} high"] < 0) for name in (one, other)]
-        sure = (signs[0] != 0) & (signs[1] != 0)
+    for one, other_run in combinations(names, 2):
+        first, second = frame[f"{one} effect"], frame[f"{other_run} effect"]
+        signs = [(frame[f"{name} low"] > 0).astype(int) - (frame[f"{name} high"] < 0) for name in (one, other_run)]
+        significant = (signs[0] != 0) & (signs[1] != 0)
         rows.append(
             (
-                *(one, other, len(frame)),
+                *(one, other_run, len(frame)),
                 float(first.rank().corr(second.rank())),
                 float((first * second > 0).mean()),
-                *(int(sure.sum()), int((sure & (signs[0] == signs[1])).sum())),
+                *(int(significant.sum()), int((significant & (signs[0] == signs[1])).sum())),
             )
         )
     return _COLUMNS.frame(rows)

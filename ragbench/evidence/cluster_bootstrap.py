@@ -47,12 +47,12 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     the area of a topic by qid.
     """
 
-    chosen = [(each, level) for each in judged if len(each.contrast.factors) == 1 for level in arms.levels]
+    chosen = [(row, level) for row in judged if len(row.contrast.factors) == 1 for level in arms.levels]
     if not chosen:
         return COLUMNS.frame()
-    found = [arms.differences(each.contrast, level) for each, level in chosen]
-    of_topic = np.array([area_of.get(qid, "") for qid in found[0][0]], dtype=object)
-    values = np.stack([differences for _, differences in found])
+    differences = [arms.differences(contrast.contrast, level) for contrast, level in chosen]
+    of_topic = np.array([area_of.get(qid, "") for qid in differences[0][0]], dtype=object)
+    values = np.stack([differences for _, differences in differences])
     used = (~np.isnan(values)).any(axis=0)
     names = sorted(set(of_topic[used]))
     if len(names) < minimums.AREAS:
@@ -62,20 +62,22 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     sums = np.nan_to_num(values) @ member
     spec = arms.policy.statistics
     half = reach(sums, counts, arms.policy.seed, spec.draws, spec.confidence)
-    left = (sums.sum(axis=1, keepdims=True) - sums) / np.maximum(counts.sum(axis=1, keepdims=True) - counts, 1.0)
+    means_without_area = (sums.sum(axis=1, keepdims=True) - sums) / np.maximum(
+        counts.sum(axis=1, keepdims=True) - counts, 1.0
+    )
     rows = []
-    for row, (each, level) in enumerate(chosen):
-        usual = each.levels[level].comparison
-        weakest = int(np.argmin(left[row] * (1.0 if usual.difference >= 0 else -1.0)))
+    for row, (contrast, level) in enumerate(chosen):
+        usual = contrast.levels[level].comparison
+        weakest = int(np.argmin(means_without_area[row] * (1.0 if usual.difference >= 0 else -1.0)))
         rows.append(
             (
-                each.contrast.factors[0],
+                contrast.contrast.factors[0],
                 level,
                 *(usual.difference, usual.ci_low, usual.ci_high),
                 int((counts[row] > 0).sum()),
                 *(usual.difference - half[row], usual.difference + half[row]),
                 names[weakest] or "(root)",
-                float(left[row, weakest]),
+                float(means_without_area[row, weakest]),
             )
         )
     return COLUMNS.frame(rows).round(12)
@@ -83,16 +85,16 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
 
 def sentences(frame: pd.DataFrame) -> list[str]:
     """A sentence for every effect that is significant for topics such as these, but not for other areas."""
-    said = []
+    lines = []
     for row in frame.to_dict(orient="records"):
-        sure = row["low"] > 0 or row["high"] < 0
-        if sure and row["area_low"] <= 0 <= row["area_high"]:
-            said.append(
+        significant = row["low"] > 0 or row["high"] < 0
+        if significant and row["area_low"] <= 0 <= row["area_high"]:
+            lines.append(
                 f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is significant for topics "
                 f"like these, but not for other areas {interval(row['area_low'], row['area_high'])}; without "
                 f"{row['weakest']} it is {row['without']:+.3f}"
             )
-    return said
+    return lines
 
 
 def reach(sums: _Floats, counts: _Floats, seed: int, draws: int, confidence: float) -> _Floats:

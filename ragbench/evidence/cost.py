@@ -81,8 +81,8 @@ class Cost:
             return f"{time}, no budget is set"
         if self.added is None:
             return f"{time}, the budget is +{self.budget_ms:g} ms"
-        where = {"within": "within", "over": "over", "open": "possibly over"}[self.axis]
-        return f"{time}, {where} the budget of +{self.budget_ms:g} ms"
+        relation = {"within": "within", "over": "over", "open": "possibly over"}[self.axis]
+        return f"{time}, {relation} the budget of +{self.budget_ms:g} ms"
 
     @property
     def remedy(self) -> str:
@@ -149,24 +149,24 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
     if not weights or any(arm not in times for arm in weights):
         return Cost(None, budget_ms)
     used = [times[arm] for arm in weights]
-    machines = list(dict.fromkeys(each.machine for each in used))
-    if len({each.elsewhere for each in used}) > 1:
+    machines = list(dict.fromkeys(times_of_arm.machine for times_of_arm in used))
+    if len({times_of_arm.elsewhere for times_of_arm in used}) > 1:
         return Cost(None, budget_ms, END_TO_END)
     if len(machines) > 1:
         return Cost(None, budget_ms, f"the times are of different machines ({'; '.join(machines)}) and not compared")
-    disturbed = next((each.disturbed for each in used if each.disturbed), "")
+    disturbed = next((times_of_arm.disturbed for times_of_arm in used if times_of_arm.disturbed), "")
     net = {arm: times[arm].net for arm in weights} if disturbed else {}
     is_net = bool(net) and None not in net.values() and any(times[arm].samples[WAITED].any() for arm in weights)
     if is_net:
-        times = {arm: each for arm, each in net.items() if each is not None}
-    found = added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
-    if found is None:
+        times = {arm: ms for arm, ms in net.items() if ms is not None}
+    interval = added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
+    if interval is None:
         return Cost(None, budget_ms, "the arms were timed on different queries")
-    queries = len(set.intersection(*(set(each.samples["qid"]) for each in used)))
-    if not found.known:
-        return Cost(found, budget_ms, queries=queries)
+    queries = len(set.intersection(*(set(times_of_arm.samples["qid"]) for times_of_arm in used)))
+    if not interval.known:
+        return Cost(interval, budget_ms, queries=queries)
     noise = noise_ms(weights, times) if disturbed else 0.0
-    wider = Added(found.p95_ms, round(found.low_ms - noise, 6), round(found.high_ms + noise, 6))
+    wider = Added(interval.p95_ms, round(interval.low_ms - noise, 6), round(interval.high_ms + noise, 6))
     return Cost(wider, budget_ms, disturbed=disturbed, noise_ms=noise, queries=queries, net=is_net)
 
 
@@ -180,13 +180,15 @@ def noise_ms(weights: Mapping[str, float], times: Mapping[str, Times]) -> float:
     rounds = min(map(len, by_round.values()))
     added = [sum(weight * by_round[arm][number] for arm, weight in weights.items()) for number in range(rounds)]
     spread = (max(added) - min(added)) / 2 if added else 0.0
-    taken = sum(abs(weight) * times[arm].lost * max(by_round[arm]) for arm, weight in weights.items() if by_round[arm])
-    return round(float(spread + taken), 6)
+    lost_ms = sum(
+        abs(weight) * times[arm].lost * max(by_round[arm]) for arm, weight in weights.items() if by_round[arm]
+    )
+    return round(float(spread + lost_ms), 6)
 
 
 def _p95_by_round(samples: pd.DataFrame) -> list[float]:
     rounds = samples.groupby("qid").cumcount()
-    return [float(np.percentile(each, 95)) for _, each in samples["total"].groupby(rounds.to_numpy())]
+    return [float(np.percentile(column, 95)) for _, column in samples["total"].groupby(rounds.to_numpy())]
 
 
 def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
@@ -200,9 +202,9 @@ def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) 
     samples = {
         arm: Samples(times[arm]["qid"].tolist(), times[arm]["total"].to_numpy(dtype=np.float64)) for arm in weights
     }
-    if not set.intersection(*(set(each.qids) for each in samples.values())):
+    if not set.intersection(*(set(arm_samples.qids) for arm_samples in samples.values())):
         return None
-    found = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
-    if np.isnan(found["p95_high"]):
-        return Added(round(found["p95"], 6), -np.inf, np.inf)
-    return Added(*(round(found[name], 6) for name in ("p95", "p95_low", "p95_high")))
+    change = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
+    if np.isnan(change["p95_high"]):
+        return Added(round(change["p95"], 6), -np.inf, np.inf)
+    return Added(*(round(change[name], 6) for name in ("p95", "p95_low", "p95_high")))

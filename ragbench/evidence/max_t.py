@@ -40,13 +40,15 @@ class Chance:
     each: tuple[NDArray[np.float32], ...] = ()
 
 
-def simulate(differences: _Floats, here: NDArray[np.bool_], seed: int, draws: int, *, each: bool = False) -> Chance:
+def simulate(
+    differences: _Floats, compared: NDArray[np.bool_], seed: int, draws: int, *, per_row: bool = False
+) -> Chance:
     """The z of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
-    `differences` are 0 where `here` is False: the row has no value for the query. Where few queries changed, all sign
-    patterns are used.
+    `differences` are 0 where `compared` is False: the row has no value for the query. If few queries changed, all
+    sign patterns are used.
     """
-    n = here.sum(axis=1)[:, np.newaxis]
+    n = compared.sum(axis=1)[:, np.newaxis]
     floor = t_statistic.floor(differences, n[:, 0])[:, np.newaxis]
     moved = differences[:, (differences != 0).any(axis=0)]
     squares = (moved**2).sum(axis=1, keepdims=True)
@@ -54,24 +56,26 @@ def simulate(differences: _Floats, here: NDArray[np.bool_], seed: int, draws: in
         t_statistic.statistic(n, moved @ signs, squares, floor)
         for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
     )
-    centred = np.where(here, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
-    present = here.astype(np.float64)
-    again = (
+    centred = np.where(compared, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
+    present = compared.astype(np.float64)
+    resampled = (
         t_statistic.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
         for counts in resamples(differences.shape[1], len(differences), draws, seed)
     )
-    (up, down, signs), (highest, lowest, samples) = (_largest(z, len(differences), each) for z in (flipped, again))
-    rows = (signs, samples) if each else ()
+    (up, down, signs), (highest, lowest, samples) = (
+        _largest(z, len(differences), per_row) for z in (flipped, resampled)
+    )
+    rows = (signs, samples) if per_row else ()
     return Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
 
 
-def _largest(blocks: Iterable[_Floats], rows: int, each: bool) -> tuple[_Floats, _Floats, NDArray[np.float32]]:
+def _largest(blocks: Iterable[_Floats], rows: int, per_row: bool) -> tuple[_Floats, _Floats, NDArray[np.float32]]:
     """The largest z and the largest -z of every draw, and optionally all z."""
     up, down, signed = [np.empty(0)], [np.empty(0)], [np.empty((rows, 0), np.float32)]
     for z in blocks:
         up.append(z.max(axis=0))
         down.append(-z.min(axis=0))
-        if each:
+        if per_row:
             signed.append(z.astype(np.float32))
     return np.concatenate(up), np.concatenate(down), np.concatenate(signed, axis=1)
 
@@ -102,7 +106,7 @@ def p_values(z: _Floats, by_chance: Chance) -> _Floats:
     """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
     size = np.abs(z)
     tail = np.where(z > 0, tail_p(size, by_chance.highest, 2), tail_p(size, by_chance.lowest, 2))
-    return np.asarray(np.maximum(tail, np.maximum(*(tail_p(size, each) for each in _both(by_chance)))))
+    return np.asarray(np.maximum(tail, np.maximum(*(tail_p(size, largest) for largest in _both(by_chance)))))
 
 
 def tail_p(observed: _Floats, draws: _Floats, times: int = 1) -> _Floats:
@@ -139,7 +143,7 @@ def _student(n: int, tail: float) -> float:
     return float(stdtrit(max(n - 1, 1), tail))
 
 
-def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> _Floats:
+def critical_alone(largest_by_row: Sequence[NDArray[np.float32]], level: float, n: NDArray[Any]) -> _Floats:
     """For every row, the z that chance exceeds, in one direction, with probability `level`: that row alone.
 
     For the lower bound of a mean. No other row takes part, so it does not depend on their number. At least Student's t:
@@ -148,9 +152,9 @@ def critical_alone(each: Sequence[NDArray[np.float32]], level: float, n: NDArray
     from scipy.special import stdtrit
 
     student = -stdtrit(np.maximum(n - 1, 1), level)
-    found = [np.broadcast_to(student, np.shape(n))]
-    for draws in each:
+    thresholds = [np.broadcast_to(student, np.shape(n))]
+    for draws in largest_by_row:
         allowed = int(np.floor(level * (draws.shape[1] + 1) + _NEAR)) - 1
         if 0 <= allowed < draws.shape[1]:
-            found.append(np.partition(draws, -1 - allowed, axis=1)[:, -1 - allowed])
-    return np.asarray(np.max(found, axis=0), dtype=np.float64)
+            thresholds.append(np.partition(draws, -1 - allowed, axis=1)[:, -1 - allowed])
+    return np.asarray(np.max(thresholds, axis=0), dtype=np.float64)

@@ -22,7 +22,7 @@ _STEPS = 16  # of a bisection from eight standard deviations: to a ten-thousandt
 
 def detectable_effects(
     differences: _Floats,
-    here: NDArray[np.bool_],
+    present: NDArray[np.bool_],
     critical: tuple[float, float],
     *,
     seed: int,
@@ -37,7 +37,7 @@ def detectable_effects(
     that is harder to find counts: with the mean of both directions, only 73 to 79% of the experiments in
     `tests/bench/promises.py` find it. NaN for rows with fewer than `minimums.DETECTABLE` queries or changed queries.
     """
-    n, changed = here.sum(axis=1), (differences != 0).sum(axis=1)
+    n, changed = present.sum(axis=1), (differences != 0).sum(axis=1)
     floors = t_statistic.floor(differences, n)
     enough = (n >= minimums.DETECTABLE) & (changed >= minimums.DETECTABLE)
     effects = np.full(len(differences), np.nan)
@@ -46,10 +46,10 @@ def detectable_effects(
     rows, n = differences[enough], n[enough][:, np.newaxis]
     centred = _with_zero_mean(rows)
     parts = [
-        (centred @ block, centred**2 @ block, (rows != 0) @ block, here[enough] @ block)
+        (centred @ block, centred**2 @ block, (rows != 0) @ block, present[enough] @ block)
         for block in resamples(rows.shape[1], len(rows), _DRAWS, seed)
     ]
-    first, second, moved, size = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+    first, second, moved, size = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
     share = (rows != 0).sum(axis=1, keepdims=True) / n
     floor, sums_at_least = (
         floors[enough][:, np.newaxis],
@@ -61,8 +61,8 @@ def detectable_effects(
         step = sign * effect[:, np.newaxis] / share
         sums = (first + step * moved, second + 2 * step * first + step**2 * moved)
         z = t_statistic.statistic(np.maximum(size, 1.0), *sums, floor)
-        found = (sign * z > critical[0 if sign > 0 else 1]) & (sign * sums[0] > sums_at_least)
-        return np.asarray(found.mean(axis=1))
+        significant = (sign * z > critical[0 if sign > 0 else 1]) & (sign * sums[0] > sums_at_least)
+        return np.asarray(significant.mean(axis=1))
 
     spread = np.sqrt((rows**2).sum(axis=1) / n[:, 0])
     either = [_least(partial(power, sign=sign), spread) for sign in (1.0, -1.0)]

@@ -62,11 +62,11 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
     p = heterogeneity(
         np.where(present, differences, 0.0), present, in_train, arms.policy.seed, arms.policy.statistics.draws
     )
-    found = []
+    results = []
     for name, values, known, chance in zip(names, differences, present, p, strict=True):
         train, test = values[known & in_train], values[known & ~in_train]
-        found.append((*name, float(train.mean()), len(train), float(test.mean()), len(test), float(chance)))
-    return COLUMNS.frame(found).round({"train": 12, "test": 12})
+        results.append((*name, float(train.mean()), len(train), float(test.mean()), len(test), float(chance)))
+    return COLUMNS.frame(results).round({"train": 12, "test": 12})
 
 
 def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
@@ -103,6 +103,6 @@ def _statistic(differences: _Floats, present: NDArray[np.bool_], first: _Floats)
         mean = differences @ side / n
         return mean, np.maximum(squares @ side / n - mean**2, 0.0) / np.maximum(n - 1, 1.0)
 
-    (one, spread), (other, spread_of_other) = moments(first), moments(1.0 - first)
+    (one, spread), (second, spread_of_other) = moments(first), moments(1.0 - first)
     error = np.sqrt(spread + spread_of_other)
-    return np.asarray(np.abs(one - other) / np.where(error > 0, error, np.inf), dtype=np.float64)
+    return np.asarray(np.abs(one - second) / np.where(error > 0, error, np.inf), dtype=np.float64)

@@ -65,10 +65,10 @@ class Contrast:
     @property
     def weights(self) -> dict[str, float]:
         """The weight of every arm: the one in `plus` minus the one in `minus`."""
-        found = dict(self.plus)
+        weights = dict(self.plus)
         for arm, weight in self.minus.items():
-            found[arm] = found.get(arm, 0.0) - weight
-        return found
+            weights[arm] = weights.get(arm, 0.0) - weight
+        return weights
 
     def difference(self, by_arm: Mapping[str, float]) -> float:
         """The weighted sum of a number of every arm, such as the bytes of its index."""
@@ -134,12 +134,12 @@ def compare_all(
     """
     candidate, baseline = np.asarray(candidates, dtype=np.float64), np.asarray(baselines, dtype=np.float64)
     _check(candidate, baseline, draws, confidence)
-    here = ~np.isnan(candidate)
-    differences = np.where(here, candidate - baseline, 0.0)
+    present = ~np.isnan(candidate)
+    differences = np.where(present, candidate - baseline, 0.0)
     differences[np.abs(differences) <= TIE] = 0.0
-    n = here.sum(axis=1)
+    n = present.sum(axis=1)
     observed = t_statistic.statistic(n, *t_statistic.sums(differences), t_statistic.floor(differences, n))
-    by_chance = max_t.simulate(differences, here, seed, draws, each=True)
+    by_chance = max_t.simulate(differences, present, seed, draws, per_row=True)
     p_values = max_t.p_values(observed, by_chance)
     size = (int(n.max()), len(n))
     wide, narrow = (max_t.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
@@ -160,7 +160,7 @@ def compare_all(
         narrow_highs = np.clip(np.maximum(narrow_highs, total / n + unseen), -1, 1)
         large = e_values(differences) >= 2 * len(n) / (1 - confidence)
         robust = (np.abs(total) > more) & ((total < 0) | (n >= minimums.BOUND_FREE) | large)
-    mdes = detectable_effects(differences, here, wide, seed=seed, least=more)
+    mdes = detectable_effects(differences, present, wide, seed=seed, least=more)
     return [
         Comparison(
             n=int(mask.sum()),
@@ -181,7 +181,7 @@ def compare_all(
             at_least=_round(at_least[row]),
             robust=bool(robust[row]),
         )
-        for row, mask in enumerate(here)
+        for row, mask in enumerate(present)
     ]
 
 

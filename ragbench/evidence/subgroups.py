@@ -50,17 +50,17 @@ def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | No
     `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family,
     different types are not: use this table to explore, not to decide.
     """
-    stacked = np.stack([np.asarray(each, dtype=np.float64) for each in values.values()])
+    stacked = np.stack([np.asarray(column, dtype=np.float64) for column in values.values()])
     if stacked.shape[1] != len(kinds):
         raise BenchmarkError(
             f"{stacked.shape[1]} values and {len(kinds)} query types cannot be paired; give every query one of each"
         )
-    place = list(values).index(base)
+    base_row = list(values).index(base)
     rows = []
     for kind, mask in types(kinds).items():
-        here = stacked[:, mask]
-        against = np.broadcast_to(here[place], here.shape)
-        for arm, each in zip(values, policy.compare(here, against), strict=True):
-            means = (arm, each.mean_candidate, each.difference, each.ci_low, each.ci_high)
-            rows.append((kind, each.n, warning(kind, each.n), *means))
+        in_group = stacked[:, mask]
+        against = np.broadcast_to(in_group[base_row], in_group.shape)
+        for arm, comparison in zip(values, policy.compare(in_group, against), strict=True):
+            means = (arm, comparison.mean_candidate, comparison.difference, comparison.ci_low, comparison.ci_high)
+            rows.append((kind, comparison.n, warning(kind, comparison.n), *means))
     return COLUMNS.frame(rows)

@@ -34,19 +34,24 @@ documents have no prefix. Columns that begin with `recall_` are of the secondary
 
 def table(judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
     """One row for every contrast, with `COLUMNS`; `standard_errors` are those of a design that samples arms."""
-    rows = [_row(each, (standard_errors or {}).get(each.contrast.factors[0], np.nan)) for each in judged]
+    rows = [_row(contrast, (standard_errors or {}).get(contrast.contrast.factors[0], np.nan)) for contrast in judged]
     return COLUMNS.frame(rows)
 
 
 def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
     (factor, *others), verdict = judged.contrast.factors, judged.verdict
     added = judged.cost.added
-    said = {"verdict": verdict.outcome, "quality": verdict.quality, "cost": verdict.cost.axis, "reason": verdict.reason}
+    columns = {
+        "verdict": verdict.outcome,
+        "quality": verdict.quality,
+        "cost": verdict.cost.axis,
+        "reason": verdict.reason,
+    }
     row: dict[str, Any] = {
         "kind": "interaction" if others else "main",
         "factor": factor,
         "other": ":".join(others),
-        **(dict.fromkeys(said, "") if others else said),
+        **(dict.fromkeys(columns, "") if others else columns),
         "standard_error": standard_error,
         "aliases": " = ".join(":".join(alias) for alias in judged.contrast.aliases),
         "latency_ms": np.nan if added is None else added.p95_ms,
@@ -65,17 +70,17 @@ def _of_level(level: Level) -> dict[str, float]:
     return {**_numbers(level.comparison), "useful": np.nan if level.useful is None else level.useful}
 
 
-def _numbers(found: Comparison) -> dict[str, float]:
+def _numbers(comparison: Comparison) -> dict[str, float]:
     return {
-        "effect": found.difference,
-        "ci_low": found.ci_low,
-        "ci_high": found.ci_high,
-        "p": found.p_value,
-        "n": found.n,
-        "wins": found.wins,
-        "ties": found.ties,
-        "losses": found.losses,
-        "mde": found.mde,
-        "mean": found.mean_candidate,
-        "baseline": found.mean_baseline,
+        "effect": comparison.difference,
+        "ci_low": comparison.ci_low,
+        "ci_high": comparison.ci_high,
+        "p": comparison.p_value,
+        "n": comparison.n,
+        "wins": comparison.wins,
+        "ties": comparison.ties,
+        "losses": comparison.losses,
+        "mde": comparison.mde,
+        "mean": comparison.mean_candidate,
+        "baseline": comparison.mean_baseline,
     }

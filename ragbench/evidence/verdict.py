@@ -64,8 +64,8 @@ class Level:
 
     def at_least(self) -> float:
         """The lower bound of the effect, whether unjudged hits are useless or useful; NaN where there is none."""
-        found = self.comparison
-        return found.at_least + min(0.0, 0.0 if self.useful is None else self.useful - found.difference)
+        comparison = self.comparison
+        return comparison.at_least + min(0.0, 0.0 if self.useful is None else self.useful - comparison.difference)
 
     def not_worse(self, margin: float) -> bool:
         """Whether a loss of `margin` or more is ruled out, at the confidence of one comparison alone."""
@@ -76,15 +76,15 @@ class Level:
 
         Equivalence is shown by two one-sided tests (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
         """
-        found = self.comparison
-        if np.isnan(found.ci_low):
+        comparison = self.comparison
+        if np.isnan(comparison.ci_low):
             return "open"
-        enough = found.n >= minimums.DETECTABLE
-        if enough and -smallest_effect < found.narrow_low and found.narrow_high < smallest_effect:
+        enough = comparison.n >= minimums.DETECTABLE
+        if enough and -smallest_effect < comparison.narrow_low and comparison.narrow_high < smallest_effect:
             return "equivalent"
         if not self._sure:
             return "open"
-        return "better" if found.difference > 0 else "worse"
+        return "better" if comparison.difference > 0 else "worse"
 
     @property
     def _sure(self) -> bool:
@@ -95,12 +95,13 @@ class Level:
 
         If `brief`, without the quality, which the sentence has already.
         """
-        found, quality = self.comparison, self.quality(smallest_effect)
-        if found.ties == found.n:
-            return f"{self.name}s: none of {counted(found.n, 'query')} changed"
-        numbers = f"{self.name}s {with_interval(found.difference, found.ci_low, found.ci_high)}, {_p_text(found)}"
-        if found.n < minimums.INTERVAL:
-            return f"{self.name}s {found.difference:+.3f}: {counted(found.n, 'query')} are too few to test"
+        comparison, quality = self.comparison, self.quality(smallest_effect)
+        if comparison.ties == comparison.n:
+            return f"{self.name}s: none of {counted(comparison.n, 'query')} changed"
+        change = with_interval(comparison.difference, comparison.ci_low, comparison.ci_high)
+        numbers = f"{self.name}s {change}, {_p_text(comparison)}"
+        if comparison.n < minimums.INTERVAL:
+            return f"{self.name}s {comparison.difference:+.3f}: {counted(comparison.n, 'query')} are too few to test"
         if not self.sign_is_sure:
             return (
                 f"{numbers}: inconclusive, because the effect is {self.useful:+.3f} if unjudged results are imputed at "
@@ -108,8 +109,8 @@ class Level:
             )
         if quality == "equivalent":
             return f"{numbers}: equivalent (the effect is smaller than {smallest_effect:g})"
-        if found.p_value <= 1 - found.confidence and not found.robust:
-            few = found.ci_low > 0
+        if comparison.p_value <= 1 - comparison.confidence and not comparison.robust:
+            few = comparison.ci_low > 0
             lack = f"fewer than {minimums.BOUND_FREE} queries" if few else "a few unseen queries that lose everything"
             return f"{numbers}: inconclusive, because {lack} could " + (
                 "show such a gain by chance" if few else "reverse it"
@@ -135,19 +136,19 @@ def judge(
 
     `family` names the comparisons it was judged with; `exploratory`: arms were compared on these queries before.
     """
-    found = tuple(levels.values())
-    quality = combine(found, smallest_effect)
+    judged_levels = tuple(levels.values())
+    quality = combine(judged_levels, smallest_effect)
     outcome = _outcome(quality, cost)
     if exploratory and outcome == "adopt":
         outcome = "confirm"
-    alike = {level.quality(smallest_effect) for level in found} == {quality}
-    texts = "; ".join(level.text(smallest_effect, brief=alike) for level in found)
+    alike = {level.quality(smallest_effect) for level in judged_levels} == {quality}
+    texts = "; ".join(level.text(smallest_effect, brief=alike) for level in judged_levels)
     within = f" ({family})" if family else ""
     sentences = [f"Quality {QUALITY[quality]}: {texts}{within}.", f"Latency {LATENCY[cost.axis]}: {cost.text}."]
     if quality == "open":
-        sentences += _unproven(found, smallest_effect)
-        if power := power_sentence(found):
-            sentences += [power, *more_topics(found, smallest_effect)]
+        sentences += _unproven(judged_levels, smallest_effect)
+        if power := power_sentence(judged_levels):
+            sentences += [power, *more_topics(judged_levels, smallest_effect)]
     if quality in ("better", "equivalent") and cost.axis == "open":
         sentences.append(f"{cost.remedy}.")
     if outcome == "confirm":
@@ -158,14 +159,14 @@ def judge(
 def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     """What keeps a gain at one level from counting: the other one may lose."""
     gain = [level for level in levels if level.quality(smallest_effect) == "better"]
-    said = []
+    reasons = []
     for level in levels if gain else ():
         if level not in gain and not level.not_worse(smallest_effect):
             bound = level.at_least()
             may = "which too few queries show" if np.isnan(bound) else f"but may lose up to {-bound:.3f}"
             comma = "," if np.isnan(bound) else ""
-            said.append(f"{UNPROVEN}{level.name}s must be non-inferior (margin {smallest_effect:g}){comma} {may}.")
-    return said
+            reasons.append(f"{UNPROVEN}{level.name}s must be non-inferior (margin {smallest_effect:g}){comma} {may}.")
+    return reasons
 
 
 def combine(levels: tuple[Level, ...], smallest_effect: float) -> _Quality:
@@ -174,13 +175,13 @@ def combine(levels: tuple[Level, ...], smallest_effect: float) -> _Quality:
     "May lose": it is significantly worse, or a loss of `smallest_effect` is not ruled out. This needs no correction for
     several levels or arms: all conditions must hold at once (Berger, Technometrics 24, 1982).
     """
-    found = [level.quality(smallest_effect) for level in levels]
-    if "worse" in found:
+    qualities = [level.quality(smallest_effect) for level in levels]
+    if "worse" in qualities:
         return "worse"
-    if set(found) == {"equivalent"}:
+    if set(qualities) == {"equivalent"}:
         return "equivalent"
     may_lose = any(level.worse or not level.not_worse(smallest_effect) for level in levels)
-    return "better" if "better" in found and not may_lose else "open"
+    return "better" if "better" in qualities and not may_lose else "open"
 
 
 def _outcome(quality: _Quality, cost: Cost) -> _Outcome:
@@ -198,25 +199,25 @@ def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     found, but at least the smallest that matters; the detectable effect shrinks with the root of the number of topics.
     Empty where no detectable effect is known, or where judgments are missing and not topics.
     """
-    known = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
-    if known is None or not known.sign_is_sure:
+    level = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
+    if level is None or not level.sign_is_sure:
         return []
-    found, target = known.comparison, max(abs(known.comparison.difference), smallest_effect)
-    lacking = int(np.ceil(found.n * ((found.mde / target) ** 2 - 1))) if target > 0 else 0
-    if lacking <= 0:
+    comparison, target = level.comparison, max(abs(level.comparison.difference), smallest_effect)
+    missing = int(np.ceil(comparison.n * ((comparison.mde / target) ** 2 - 1))) if target > 0 else 0
+    if missing <= 0:
         return []
-    queries = "1 more query is" if lacking == 1 else f"{lacking:,} more queries are"
+    queries = "1 more query is" if missing == 1 else f"{missing:,} more queries are"
     return [f"About {queries} needed to detect a difference of {target:.3f} (80% power)."]
 
 
 def power_sentence(levels: tuple[Level, ...]) -> str:
     """What this many topics can detect: `Minimum detectable effect with 84 queries: 0.070 (documents).`"""
-    known = [level for level in levels if not np.isnan(level.comparison.mde)]
-    if not known:
+    powered = [level for level in levels if not np.isnan(level.comparison.mde)]
+    if not powered:
         n = max((level.comparison.n for level in levels), default=0)
         return "Too few queries changed to estimate the minimum detectable effect." if n else ""
-    effects = " and ".join(f"{level.comparison.mde:.3f} ({level.name}s)" for level in known)
-    return f"Minimum detectable effect with {counted(known[0].comparison.n, 'query')}: {effects}."
+    effects = " and ".join(f"{level.comparison.mde:.3f} ({level.name}s)" for level in powered)
+    return f"Minimum detectable effect with {counted(powered[0].comparison.n, 'query')}: {effects}."
 
 
 def _p_text(comparison: Comparison) -> str:
