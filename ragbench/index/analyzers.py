@@ -118,8 +118,8 @@ def _custom(tokens: str, filters: Sequence[tuple[str, ...]]) -> Any:
     with java_errors(JavaError, lambda cause: f"Lucene refused an analyzer of ragbench ({cause}); reinstall pyserini"):
         builder = java("org.apache.lucene.analysis.custom.CustomAnalyzer").builder()
         builder.withTokenizer("pattern", "pattern", tokens, "group", "0")
-        for each in filters:
-            builder.addTokenFilter(*each)
+        for component in filters:
+            builder.addTokenFilter(*component)
         return builder.build()
 
 

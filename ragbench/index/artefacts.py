@@ -46,9 +46,9 @@ class Artefact:
     @property
     def taken(self) -> str:
         """Where its vectors came from when it was built, if not all were computed; its time is that of the others."""
-        found: Mapping[str, int] = self.manifest.get("vectors", {})
-        said = [f"{found[origin]:,} {words}" for origin, words in _ORIGINS.items() if found.get(origin)]
-        return f"of {sum(found.values()):,}: {', '.join(said)}" if said else ""
+        counts: Mapping[str, int] = self.manifest.get("vectors", {})
+        parts = [f"{counts[origin]:,} {phrase}" for origin, phrase in _ORIGINS.items() if counts.get(origin)]
+        return f"of {sum(counts.values()):,}: {', '.join(parts)}" if parts else ""
 
     @property
     def size_bytes(self) -> int:
@@ -151,18 +151,18 @@ class ArtefactStore:
 
         fingerprint = fingerprint_of(kind, inputs)
         folder = self.root / kind / fingerprint
-        found = self._open(kind, fingerprint, folder, quietly=True)
-        if found is not None:
+        artefact = self._open(kind, fingerprint, folder, quietly=True)
+        if artefact is not None:
             if self.remote is not None:
-                self.remote.offer(found)
-            return found
+                self.remote.offer(artefact)
+            return artefact
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(folder.parent / f".{fingerprint}.lock")
             with lock:
-                found = self._open(kind, fingerprint, folder)
-                if found is not None:
-                    return found
+                artefact = self._open(kind, fingerprint, folder)
+                if artefact is not None:
+                    return artefact
                 if self.remote is not None:
                     return self._fetch_or_build(self.remote, kind, fingerprint, folder, inputs, build)
                 return self._build(kind, fingerprint, folder, inputs, build)
@@ -192,9 +192,9 @@ class ArtefactStore:
         """Every finished artefact, by kind and fingerprint."""
         for manifest in sorted(self.root.glob(f"*/[!.]*/{MANIFEST}")):
             folder = manifest.parent
-            found = self._open(folder.parent.name, folder.name, folder)
-            if found is not None:
-                yield found
+            artefact = self._open(folder.parent.name, folder.name, folder)
+            if artefact is not None:
+                yield artefact
 
     def _open(self, kind: str, fingerprint: str, folder: Path, quietly: bool = False) -> Artefact | None:
         if not folder.exists():
@@ -270,5 +270,5 @@ class Survey(ArtefactStore):
             return replace(super().get(kind, inputs, build), built=False)
         fingerprint = fingerprint_of(kind, inputs)
         folder = self.root / kind / fingerprint
-        found = self._open(kind, fingerprint, folder, quietly=True)
-        return found or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)
+        artefact = self._open(kind, fingerprint, folder, quietly=True)
+        return artefact or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)

@@ -55,8 +55,8 @@ _TO_DEVIATION = 1.4826  # of a normal distribution: standard deviation / median 
 
 def build_noise(folder: Path, dense: DenseIndex, encoder: Encoder) -> None:
     """Write the best cosines of everyday questions, then of letters, float32 (48,); empty without chunks."""
-    found = dense.search(encoder.encode_queries([*_QUESTIONS, *_MEANINGLESS]), 1)
-    np.save(folder / _BEST, np.array([r.scores[0] for r in found if len(r)], dtype=np.float32), allow_pickle=False)
+    rankings = dense.search(encoder.encode_queries([*_QUESTIONS, *_MEANINGLESS]), 1)
+    np.save(folder / _BEST, np.array([r.scores[0] for r in rankings if len(r)], dtype=np.float32), allow_pickle=False)
 
 
 class Noise:

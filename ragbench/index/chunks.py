@@ -76,7 +76,7 @@ def _document_columns(documents: Sequence[Document]) -> dict[str, pa.Array]:
     import pyarrow as pa
 
     sections = [document.sections for document in documents]
-    headings = [[section.path[-1] if section.path else "" for section in each] for each in sections]
+    headings = [[section.path[-1] if section.path else "" for section in listed] for listed in sections]
     link = pa.struct([(name, pa.string()) for name in ("kind", "text", "target", "heading", "label")])
     return {
         "docno": pa.array([d.docno for d in documents], pa.large_string()),
@@ -88,10 +88,12 @@ def _document_columns(documents: Sequence[Document]) -> dict[str, pa.Array]:
         "tags": pa.array([list(d.tags) for d in documents], pa.list_(pa.string())),
         "digest": pa.array([d.digest for d in documents], pa.string()),
         "size_bytes": pa.array([d.size_bytes for d in documents], pa.int64()),
-        "anchors": pa.array([[section.anchor for section in each] for each in sections], pa.list_(pa.string())),
-        "levels": pa.array([[section.level for section in each] for each in sections], pa.list_(pa.int32())),
+        "anchors": pa.array([[section.anchor for section in listed] for listed in sections], pa.list_(pa.string())),
+        "levels": pa.array([[section.level for section in listed] for listed in sections], pa.list_(pa.int32())),
         "headings": pa.array(headings, pa.list_(pa.string())),
-        "section_starts": pa.array([[section.start for section in each] for each in sections], pa.list_(pa.int32())),
+        "section_starts": pa.array(
+            [[section.start for section in listed] for listed in sections], pa.list_(pa.int32())
+        ),
         "links": pa.array([list(map(asdict, d.links)) for d in documents], pa.list_(link)),
     }
 
@@ -103,8 +105,8 @@ def _block_columns(blocks: Sequence[tuple[int, str, str, int, int]]) -> dict[str
     types = (pa.int32(), pa.string(), pa.large_string(), pa.int32(), pa.int32())
     names = ("chunk", "language", "code", "start_line", "end_line")
     return {
-        name: pa.array([block[place] for block in blocks], kind)
-        for place, (name, kind) in enumerate(zip(names, types, strict=True))
+        name: pa.array([block[column] for block in blocks], kind)
+        for column, (name, kind) in enumerate(zip(names, types, strict=True))
     }
 
 
@@ -262,8 +264,8 @@ class ChunkTable:
 
     def frontmatter_of(self, document: int) -> Mapping[str, Any]:
         """The frontmatter of a document's row."""
-        found: Mapping[str, Any] = read_json(self.document_value("frontmatter", document), own=True)
-        return found
+        values: Mapping[str, Any] = read_json(self.document_value("frontmatter", document), own=True)
+        return values
 
     @cached_property
     def links(self) -> list[list[tuple[str, str]]]:
@@ -274,11 +276,11 @@ class ChunkTable:
     @cached_property
     def linked_from(self) -> Mapping[str, list[str]]:
         """The docnos of the documents that link to a document, sorted, by its docno."""
-        found: dict[str, set[str]] = {}
+        linking: dict[str, set[str]] = {}
         for docno, links in zip(self.docnos, self.links, strict=True):
             for _, target in links:
-                found.setdefault(target, set()).add(docno)
-        return {docno: sorted(sources) for docno, sources in found.items()}
+                linking.setdefault(target, set()).add(docno)
+        return {docno: sorted(sources) for docno, sources in linking.items()}
 
     @cached_property
     def labels(self) -> list[list[str]]:
@@ -288,13 +290,13 @@ class ChunkTable:
     @cached_property
     def _labels_by_docno(self) -> Mapping[str, Iterable[str]]:
         """The anchor texts in all documents, also in a `part` of the table; a part made later shares them."""
-        found: dict[str, dict[str, None]] = {}
+        labels: dict[str, dict[str, None]] = {}
         columns = (self._all_documents[name].to_pylist() for name in ("docno", "links"))
         for source, links in zip(*columns, strict=True):
             for link in links:
                 if link["target"] not in (None, source) and link["label"]:
-                    found.setdefault(link["target"], {})[link["label"]] = None
-        return found
+                    labels.setdefault(link["target"], {})[link["label"]] = None
+        return labels
 
     def document_column(self, name: str) -> list[Any]:
         """A column of the documents table: path, tags, size_bytes, anchors, levels or headings."""
@@ -349,9 +351,9 @@ class ChunkTable:
         row = self.document_number.get(docno)
         if row is None or anchor not in (anchors := self.document_value("anchors", row)):
             return []
-        place, starts = anchors.index(anchor), self.document_value("section_starts", row)
-        end = starts[place + 1] if place + 1 < len(starts) else len(self.document_value("text", row))
-        return [(starts[place], end)]
+        number, starts = anchors.index(anchor), self.document_value("section_starts", row)
+        end = starts[number + 1] if number + 1 < len(starts) else len(self.document_value("text", row))
+        return [(starts[number], end)]
 
     @property
     def blocks(self) -> pa.Table:

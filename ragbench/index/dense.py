@@ -117,18 +117,18 @@ class Compared:
         self._vectors = vectors
 
     def search(
-        self, queries: NDArray[np.float32], wanted: int, params: NDArray[np.bool_] | None
+        self, queries: NDArray[np.float32], depth: int, params: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores and numbers of the `wanted` nearest vectors of each query that `params` allows; -1 where none is."""
-        scores = np.full((len(queries), wanted), -np.inf, dtype=np.float32)
-        numbers = np.full((len(queries), wanted), -1, dtype=np.int64)
+        """Scores and numbers of the `depth` nearest vectors of each query that `params` allows; -1 where none is."""
+        scores = np.full((len(queries), depth), -np.inf, dtype=np.float32)
+        numbers = np.full((len(queries), depth), -1, dtype=np.int64)
         for row, query in enumerate(queries):  # each alone, so that a score does not depend on the other queries
-            found = self._vectors @ query
-            allowed = np.arange(len(found)) if params is None else np.flatnonzero(params[: len(found)])
-            if wanted < len(allowed):
-                allowed = allowed[np.argpartition(-found[allowed], wanted - 1)[:wanted]]
-            allowed = allowed[np.argsort(-found[allowed], kind="stable")]
-            scores[row, : len(allowed)], numbers[row, : len(allowed)] = found[allowed], allowed
+            similarity = self._vectors @ query
+            allowed = np.arange(len(similarity)) if params is None else np.flatnonzero(params[: len(similarity)])
+            if depth < len(allowed):
+                allowed = allowed[np.argpartition(-similarity[allowed], depth - 1)[:depth]]
+            allowed = allowed[np.argsort(-similarity[allowed], kind="stable")]
+            scores[row, : len(allowed)], numbers[row, : len(allowed)] = similarity[allowed], allowed
         return scores, numbers
 
 
@@ -237,16 +237,16 @@ class DenseIndex:
         if not len(self) or not len(queries):
             return [Ranking.empty() for _ in queries]
         if queries.shape[1:] != self.vectors.shape[1:]:
-            given, stored = queries.shape[1], self.vectors.shape[1]
-            raise ModelError(f"the encoder gives vectors of length {given} for queries and {stored} for passages")
+            width, stored = queries.shape[1], self.vectors.shape[1]
+            raise ModelError(f"the encoder gives vectors of length {width} for queries and {stored} for passages")
         parameters = self._parameters(allowed)
         if self.spec.kind == "ivf_sq8":
             _, candidates = self._index.search(queries, min(_RESCORED * depth, len(self)), params=parameters)
             return [self._rescored(query, candidates[row], depth) for row, query in enumerate(queries)]
-        wanted = min(depth + 16, len(self))
-        scores, chunks = self._index.search(queries, wanted, params=parameters)
+        count = min(depth + 16, len(self))
+        scores, chunks = self._index.search(queries, count, params=parameters)
         return [
-            self._exact(query, scores[row], chunks[row], depth, wanted, parameters) for row, query in enumerate(queries)
+            self._exact(query, scores[row], chunks[row], depth, count, parameters) for row, query in enumerate(queries)
         ]
 
     def _exact(
@@ -255,16 +255,16 @@ class DenseIndex:
         scores: NDArray[np.float32],
         chunks: NDArray[np.int64],
         depth: int,
-        wanted: int,
+        candidates: int,
         parameters: Any,
     ) -> Ranking:
         """Search deeper while a tie may cross the cut-off, then order ties by chunk number."""
-        while wanted < len(self) and len(scores) > depth and scores[-1] == scores[depth - 1] and chunks[-1] >= 0:
-            wanted = min(2 * wanted, len(self))
-            deeper, numbers = self._index.search(query[None, :], wanted, params=parameters)
+        while candidates < len(self) and len(scores) > depth and scores[-1] == scores[depth - 1] and chunks[-1] >= 0:
+            candidates = min(2 * candidates, len(self))
+            deeper, numbers = self._index.search(query[None, :], candidates, params=parameters)
             scores, chunks = deeper[0], numbers[0]
-        found = chunks >= 0
-        return Ranking.of(chunks[found], scores[found], depth)
+        hits = chunks >= 0
+        return Ranking.of(chunks[hits], scores[hits], depth)
 
     def _rescored(self, query: NDArray[np.float32], candidates: NDArray[np.int64], depth: int) -> Ranking:
         """Candidates of the compressed vectors, scored and ordered by the full vectors."""
@@ -312,15 +312,15 @@ class Centroids:
         self._table, self._dense = table, dense
 
     def search(
-        self, query: NDArray[np.float32], found: Ranking, share: float, depth: int, allowed: NDArray[np.bool_] | None
+        self, query: NDArray[np.float32], ranking: Ranking, share: float, depth: int, allowed: NDArray[np.bool_] | None
     ) -> Ranking:
         """The best `depth` chunks by (1 - share) * cosine with the chunk + share * cosine with its document's mean.
 
-        Candidates are the chunks `found` by their own vectors and all chunks of the `depth` documents nearest by mean.
+        Candidates are the chunks of `ranking` and all chunks of the `depth` documents whose mean is nearest.
         """
         means = self.vectors @ query
         nearest = np.lexsort((np.arange(len(means)), -means))[:depth]
-        chunks = np.unique(np.concatenate([found.chunks, self._table.chunks_of_each(nearest)[0]]))
+        chunks = np.unique(np.concatenate([ranking.chunks, self._table.chunks_of_each(nearest)[0]]))
         if allowed is not None:
             chunks = chunks[allowed[chunks]]
         return Ranking.of(chunks, self.scores(query, chunks, share), depth)

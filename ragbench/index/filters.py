@@ -34,11 +34,11 @@ class Facets:
         """Whether each document meets all conditions, shape (n_documents,)."""
         passes = np.ones(self._table.n_documents, dtype=np.bool_)
         if filters.category is not None:
-            wanted = _without_case(filters.category)
-            passes &= _flags(_without_case(metadata.category) == wanted for metadata in self._metadata)
+            accepted = _without_case(filters.category)
+            passes &= _flags(_without_case(metadata.category) == accepted for metadata in self._metadata)
         if filters.author is not None:
-            wanted = _without_case(filters.author)
-            passes &= _flags(wanted in map(_without_case, metadata.authors) for metadata in self._metadata)
+            accepted = _without_case(filters.author)
+            passes &= _flags(accepted in map(_without_case, metadata.authors) for metadata in self._metadata)
         if filters.tags:
             passes &= _flags(not lineage.isdisjoint(filters.tags) for lineage in self._tags)
         if filters.modified_after is not None:
@@ -47,8 +47,8 @@ class Facets:
             passes &= self._modified <= filters.modified_before
         for name, column in (("doc_type", "doc_types"), ("product", "products"), ("component", "components")):
             if getattr(filters, name) is not None:
-                wanted = _without_case(getattr(filters, name))
-                passes &= _flags(_without_case(value) == wanted for value in getattr(self, column))
+                accepted = _without_case(getattr(filters, name))
+                passes &= _flags(_without_case(value) == accepted for value in getattr(self, column))
         if filters.min_bytes is not None:
             passes &= self._sizes >= filters.min_bytes
         if filters.max_bytes is not None:
@@ -65,11 +65,11 @@ class Facets:
     def heading_level(self) -> NDArray[np.int32]:
         """The level of the heading under which each chunk begins, 0 for none, shape (n_chunks,)."""
         levels = self._table.document_column("levels")
-        found = (
+        levels_of_chunk = (
             levels[document][sections[0]] if sections else 0
             for document, sections in zip(self._table.document.tolist(), self._table.sections, strict=True)
         )
-        return np.fromiter(found, dtype=np.int32, count=len(self._table))
+        return np.fromiter(levels_of_chunk, dtype=np.int32, count=len(self._table))
 
     @cached_property
     def doc_types(self) -> Sequence[str]:

@@ -72,18 +72,18 @@ class GraphIndex:
 
     @cached_property
     def _neighbours(self) -> dict[int, frozenset[int]]:
-        found: dict[int, set[int]] = {}
+        neighbours: dict[int, set[int]] = {}
         for source, target in self.edges.tolist():
-            found.setdefault(source, set()).add(target)
-            found.setdefault(target, set()).add(source)
-        return {node: frozenset(others) for node, others in found.items()}
+            neighbours.setdefault(source, set()).add(target)
+            neighbours.setdefault(target, set()).add(source)
+        return {node: frozenset(others) for node, others in neighbours.items()}
 
     @cached_property
     def _linking(self) -> dict[int, frozenset[int]]:
-        found: dict[int, set[int]] = {}
+        linking: dict[int, set[int]] = {}
         for source, target in self.edges.tolist():
-            found.setdefault(target, set()).add(source)
-        return {node: frozenset(others) for node, others in found.items()}
+            linking.setdefault(target, set()).add(source)
+        return {node: frozenset(others) for node, others in linking.items()}
 
     @cached_property
     def _tags(self) -> list[frozenset[str]]:

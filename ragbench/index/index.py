@@ -91,14 +91,14 @@ def _made(name: str) -> _AnyPart | None:
     """The part of this package, or of an extra, that has a name."""
     ours = importlib.import_module("ragbench.index.parts")
     kind, colon, source = name.partition(":")
-    found: _AnyPart | None = None
+    part: _AnyPart | None = None
     if kind in ours.SOURCES:
-        found = ours.SOURCES[kind](f"{colon}{source}")
+        part = ours.SOURCES[kind](f"{colon}{source}")
     elif name in ours.PARTS:
-        found = ours.PARTS[name]()
-    elif (place := plugins.module("parts", name)) is not None:
-        found = importlib.import_module(place).PART
-    return found
+        part = ours.PARTS[name]()
+    elif (module := plugins.module("parts", name)) is not None:
+        part = importlib.import_module(module).PART
+    return part
 
 
 class Index:
@@ -128,12 +128,12 @@ class Index:
         sharding: Sharding | None = None,
         opened: MutableMapping[Hashable, Any] | None = None,
         times: Callable[[], Mapping[str, float]] | None = None,
-        kept: Path | None = None,
+        folder: Path | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
         Indexes with the same `opened` share the open readers of common artefacts. `times` has the modification time of
-        each docno; None takes those of the documents. The folder `kept` holds pieces for later builds of similar
+        each docno; None takes those of the documents. The folder `folder` holds pieces for later builds of similar
         collections.
         """
         self.spec = spec
@@ -145,7 +145,7 @@ class Index:
         self._sharding = sharding or Sharding()
         self._opened = {} if opened is None else opened
         self._times = times
-        self._kept = kept
+        self._kept = folder
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
         # Filters do not depend on the text of a query, so their results may be kept.
@@ -206,7 +206,9 @@ class Index:
 
     def times(self) -> Mapping[str, float]:
         """The time of the last change of each docno, in seconds since the epoch."""
-        return {each.docno: each.modified for each in self.documents} if self._times is None else self._times()
+        return (
+            {document.docno: document.modified for document in self.documents} if self._times is None else self._times()
+        )
 
     # artefacts --------------------------------------------------------------------------------------------------
 
@@ -220,9 +222,9 @@ class Index:
             if not isinstance(part, StoredPart):
                 raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
             inputs = part.inputs(self)
-            place = self.store.root / "shards" / short_digest([name, inputs, self._sharding.shard_documents])
-            kept = self._kept / short_digest([name, self.spec]) if self._kept is not None else None
-            shards = Shards(place, self._sharding, kept)
+            shards_folder = self.store.root / "shards" / short_digest([name, inputs, self._sharding.shard_documents])
+            kept_folder = self._kept / short_digest([name, self.spec]) if self._kept is not None else None
+            shards = Shards(shards_folder, self._sharding, kept_folder)
             build = part.build
             self._artefacts[name] = self.store.get(
                 _kind(name), inputs, lambda folder: build(Building(folder, shards, self._progress), self)
@@ -278,9 +280,9 @@ class Index:
         """A model that scores a query and a passage together."""
         return self.models.cross_encoder(spec)
 
-    def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
-        """A model that writes text; its `kept` latest answers stay in memory."""
-        return self.models.chat(spec, kept)
+    def chat(self, spec: ChatSpec, cache_size: int = 0) -> ChatModel:
+        """A model that writes text; its `cache_size` latest answers stay in memory."""
+        return self.models.chat(spec, cache_size)
 
 
 def _kind(name: str) -> str:

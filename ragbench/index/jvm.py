@@ -45,10 +45,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def _folder_in_package(package: str, folder: str) -> Path:
     """A folder inside an installed distribution, without importing it."""
-    found = locations.in_wheel(package, folder)
-    if found is None:
+    path = locations.in_wheel(package, folder)
+    if path is None:
         raise JavaError(f"the package {package} is not installed; run `pip install {package}`")
-    return found
+    return path
 
 
 def _java_major(home: Path) -> int | None:
@@ -57,8 +57,8 @@ def _java_major(home: Path) -> int | None:
         release = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    found = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
-    return int(found[1]) if found else None
+    version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    return int(version[1]) if version else None
 
 
 def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
@@ -257,12 +257,12 @@ LUCENE_PART = Path(__file__).with_name("lucene.jar")
 
 def lucene_jar() -> Path:
     """Return the jar to start Java with. Raises JavaError without any."""
-    found = whole_jar() or LUCENE_PART
-    if not found.is_file():
+    jar = whole_jar() or LUCENE_PART
+    if not jar.is_file():
         raise JavaError(
             "Lucene is missing: run `pip install --no-deps pyserini==1.6.0`, or install ragbench from its wheel"
         )
-    return found
+    return jar
 
 
 def whole_jar() -> Path | None:

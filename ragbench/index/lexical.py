@@ -133,10 +133,10 @@ def _write(
             try:
                 n_chunks = add(writer)
                 writer.forceMerge(1)
-                kept = java("java.util.HashMap")()
+                user_data = java("java.util.HashMap")()
                 for key, value in {**notes(), _LAYOUT: _layout(spec)}.items():
-                    kept.put(key, value)
-                writer.setLiveCommitData(kept.entrySet())
+                    user_data.put(key, value)
+                writer.setLiveCommitData(user_data.entrySet())
                 writer.commit()
             except BaseException:
                 writer.rollback()
@@ -196,14 +196,14 @@ def _verify_numbers(directory: Any, first: int, n_chunks: int, folder: Path) -> 
     reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
     try:
         numbers = java("org.apache.lucene.index.MultiDocValues").getNumericValues(reader, _NUMBER)
-        same = (
+        consistent = (
             reader.maxDoc() == n_chunks
             and reader.leaves().size() <= 1
             and all(numbers.nextDoc() + first == numbers.longValue() == first + n for n in range(n_chunks))
         )
     finally:
         reader.close()
-    if not same:
+    if not consistent:
         raise IndexError_(f"Lucene changed the order of the chunks in {folder}; report this to ragbench's authors")
 
 
@@ -237,15 +237,15 @@ class LexicalIndex:
             except BaseException:
                 self._directory.close()
                 raise
-            kept = self._reader.getIndexCommit().getUserData()
-            self.notes: Mapping[str, str] = {key: kept.get(key) for key in kept.keySet().toArray()}
+            user_data = self._reader.getIndexCommit().getUserData()
+            self.notes: Mapping[str, str] = {key: user_data.get(key) for key in user_data.keySet().toArray()}
             self._n_chunks: int = self._reader.maxDoc()
             lucene().IndexSearcher.setMaxClauseCount(2**31 - 1)
         self._set_scoring(scoring)
-        if (found := self.notes.get(_LAYOUT)) != _layout(spec):
+        if (layout := self.notes.get(_LAYOUT)) != _layout(spec):
             self.close()
             raise IndexError_(
-                f"the Lucene index in {folder} has {found or 'a foreign layout'}, not {_layout(spec)}; build it again"
+                f"the Lucene index in {folder} has {layout or 'a foreign layout'}, not {_layout(spec)}; build it again"
             )
 
     def __len__(self) -> int:
@@ -304,23 +304,23 @@ class LexicalIndex:
 
     def scores(self, text: str, chunks: NDArray[np.int32]) -> NDArray[np.float64]:
         """The scores of these chunks, shape (n,); 0 for one that holds no term of the text."""
-        found = np.zeros(len(chunks))
+        result = np.zeros(len(chunks))
         weights = Counter(self.terms(text))
         if not weights or not len(chunks):
-            return found
+            return result
         with self._errors():
             self._must_be_open()
             numbers, scores = self._search_hits(
                 _restricted_query(self._query(weights), _query_for_chunks(chunks)), len(chunks)
             )
         order = np.argsort(chunks)
-        found[order[np.searchsorted(chunks, numbers, sorter=order)]] = scores
-        return found
+        result[order[np.searchsorted(chunks, numbers, sorter=order)]] = scores
+        return result
 
     def _search_hits(self, query: Any, depth: int) -> tuple[list[int], list[float]]:
         """Numbers and scores of the best chunks. One call returns all as text, four times as fast as a call per hit."""
-        found = self._searcher.search(query, min(depth, self._n_chunks))
-        hits = _HIT.findall(lucene().ToStringBuilder.reflectionToString(found))
+        top = self._searcher.search(query, min(depth, self._n_chunks))
+        hits = _HIT.findall(lucene().ToStringBuilder.reflectionToString(top))
         return [int(number) for number, _ in hits], [float(score) for _, score in hits]
 
     def check(self) -> None:

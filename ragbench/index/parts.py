@@ -97,8 +97,8 @@ def _modified() -> Part[NDArray[np.float64]]:
     """When each document was modified, in seconds since the epoch, shape (n_documents,)."""
 
     def times(index: Index) -> NDArray[np.float64]:
-        known = index.times()
-        return np.array([known[docno] for docno in index.chunks.docnos], dtype=np.float64)
+        times = index.times()
+        return np.array([times[docno] for docno in index.chunks.docnos], dtype=np.float64)
 
     return Part("modified", fingerprint=lambda index: index.collection, open=times)
 
@@ -191,10 +191,10 @@ def _dense(suffix: str) -> StoredPart[DenseIndex]:
             sharded.build_dense(building.folder, spec, folder, models, building.shards, tick)
             return {}
         encoder = index.part(f"encoder{suffix}")
-        before = Counter(getattr(encoder, "origins", ()))
+        origins_before = Counter(getattr(encoder, "origins", ()))
         build_dense(building.folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
         numerics = {"here": getattr(encoder, "numerics", "")}
-        if (counts := Counter(getattr(encoder, "origins", ())) - before)["shipped"]:
+        if (counts := Counter(getattr(encoder, "origins", ())) - origins_before)["shipped"]:
             numerics["shipped"] = encoder.shipped.numerics
         return {"vectors": dict(counts), "numerics": numerics}
 

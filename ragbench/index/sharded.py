@@ -62,29 +62,31 @@ def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards,
     lexical.merge_lexical(folder, spec, shards.run(tasks, tick))
 
 
-def _build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, kept: Path, tick: Tick) -> None:
+def _build_from_pieces(
+    folder: Path, spec: LexicalSpec, source: Path, shards: Shards, kept_folder: Path, tick: Tick
+) -> None:
     """As `build_lexical`, with a segment for every 256 documents; unchanged segments are those of earlier builds."""
 
     def pieces() -> list[Path]:
-        table, found = ChunkTable(source), []
+        table, pieces_read = ChunkTable(source), []
         _ = table.labels  # read once for all parts
         for first in range(0, table.n_documents, _PIECE_DOCUMENTS):
             last = min(first + _PIECE_DOCUMENTS, table.n_documents)
             rows = list(lexical_rows(table.part(first, last), spec.fields, spec.unit))
             number = first if spec.unit == "document" else table.chunks_of(first)[0]
             named = text_digest(json.dumps([lexical.VERSION, spec.fields, spec.analyzer, number, rows]), 32)
-            found.append(shards.piece(named, partial(_index_rows, spec, rows, number)))
+            pieces_read.append(shards.piece(named, partial(_index_rows, spec, rows, number)))
             tick(len(rows))
-        return found
+        return pieces_read
 
     places = pieces()
     try:
         lexical.merge_lexical(folder, spec, places)
     except IndexError_:  # a piece is damaged
-        shutil.rmtree(kept)
+        shutil.rmtree(kept_folder)
         lexical.merge_lexical(folder, spec, pieces())
-    for place in set(kept.iterdir()) - set(places):
-        shutil.rmtree(place, ignore_errors=True)
+    for unused in set(kept_folder.iterdir()) - set(places):
+        shutil.rmtree(unused, ignore_errors=True)
 
 
 def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
@@ -92,7 +94,7 @@ def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, s
 
     Each worker process loads the model; the workers share the CPUs.
     """
-    wanted = spec.encoder
+    encoder_spec = spec.encoder
     apart, workers = shards.sharding.apart, shards.sharding.workers
     threads = max(1, threads_for(models.threads) // workers)
     ranges = list(_ranges(source, shards))
@@ -100,11 +102,11 @@ def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, s
     for first, last, start, stop in ranges:
         embed = partial(_embed, source, spec.passage, first, last)
         if apart:
-            tasks.append((stop - start, partial(_embed_in_worker, embed, models.cache, threads, wanted)))
+            tasks.append((stop - start, partial(_embed_in_worker, embed, models.cache, threads, encoder_spec)))
         else:
-            tasks.append((stop - start, partial(embed, models.encoder(wanted))))
+            tasks.append((stop - start, partial(embed, models.encoder(encoder_spec))))
     parts = shards.run(tasks, tick)
-    shape = (ranges[-1][3] if ranges else 0, models.encoder(wanted).dim)
+    shape = (ranges[-1][3] if ranges else 0, models.encoder(encoder_spec).dim)
     vectors = np.lib.format.open_memmap(folder / dense.VECTORS, mode="w+", dtype=np.float32, shape=shape)
     for part, (_, _, start, stop) in zip(parts, ranges, strict=True):
         vectors[start:stop] = np.load(part / _VECTORS, mmap_mode="r", allow_pickle=False)

@@ -76,29 +76,29 @@ class Shards:
 
         def unfinished() -> Iterator[tuple[int, Task, Path]]:
             for size, task in tasks:
-                place = self.folder / f"{len(places):06}"
-                places.append(place)
-                if place.is_dir():
+                shard_folder = self.folder / f"{len(places):06}"
+                places.append(shard_folder)
+                if shard_folder.is_dir():
                     tick(size)
                 else:
-                    yield size, task, place
+                    yield size, task, shard_folder
 
         if self.sharding.apart:
             self._run_apart(iter(unfinished()), tick)
         else:
-            for size, task, place in unfinished():
-                _fill_shard(task, place)
+            for size, task, shard_folder in unfinished():
+                _fill_shard(task, shard_folder)
                 tick(size)
         return places
 
     def piece(self, name: str, task: Task) -> Path:
         """The folder of a kept piece; the task makes it when it is missing."""
         assert self.kept is not None
-        place = self.kept / name
-        if not place.is_dir():
+        piece_folder = self.kept / name
+        if not piece_folder.is_dir():
             self.kept.mkdir(parents=True, exist_ok=True)
-            _fill_shard(task, place)
-        return place
+            _fill_shard(task, piece_folder)
+        return piece_folder
 
     def discard(self) -> None:
         """Delete the shards once their artefact is finished."""
@@ -110,14 +110,17 @@ class Shards:
         with self.sharding.pool() as pool:
             free = deque(number for _ in range(_AHEAD) for number in range(pool.count))
             while True:
-                for size, task, place in islice(work, len(free)):
+                for size, task, shard_folder in islice(work, len(free)):
                     number = free.popleft()
-                    running[pool.submit(number, told, place.name, _fill_apart, task, place)] = number, size
+                    running[pool.submit(number, told, shard_folder.name, _fill_apart, task, shard_folder)] = (
+                        number,
+                        size,
+                    )
                 if not running:
                     return
-                for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    number, size = running.pop(done)
-                    death = done.exception()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    number, size = running.pop(future)
+                    death = future.exception()
                     if death is not None:
                         if not died(death):
                             raise death
@@ -126,7 +129,7 @@ class Shards:
                             "the command again (finished parts are kept), with fewer workers or a smaller "
                             "index.build.shard_documents"
                         ) from death
-                    failure = done.result()
+                    failure = future.result()
                     if failure is not None:
                         raise _raised(failure)
                     free.append(number)
@@ -142,23 +145,23 @@ def _raised(failure: Failure) -> Exception:
     return error
 
 
-def _fill_apart(task: Task, place: Path) -> None:
+def _fill_apart(task: Task, shard_folder: Path) -> None:
     """Fill a shard in another process, possibly on another machine."""
-    if not place.parent.is_dir():
+    if not shard_folder.parent.is_dir():
         raise IndexError_(
-            f"a worker does not find {place.parent}: name a folder with paths.index that all machines share"
+            f"a worker does not find {shard_folder.parent}: name a folder with paths.index that all machines share"
         )
-    _fill_shard(task, place)
+    _fill_shard(task, shard_folder)
 
 
-def _fill_shard(task: Task, place: Path) -> None:
-    draft = draft_of(place)
+def _fill_shard(task: Task, shard_folder: Path) -> None:
+    draft = draft_of(shard_folder)
     draft.mkdir()
     task(draft)
     try:
-        publish_folder(draft, place)
+        publish_folder(draft, shard_folder)
     except OSError:
-        if not place.is_dir():
+        if not shard_folder.is_dir():
             raise
         shutil.rmtree(draft)  # a process of a killed command has finished the same part before
 

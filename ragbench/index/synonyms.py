@@ -97,7 +97,7 @@ def _synsets(path: Path) -> Iterator[tuple[str, list[str]]]:
     """(number, words) of every synset; markers such as `(a)` after adjectives are excluded."""
     for fields in _lines(path):
         count = int(fields[3], 16)
-        yield fields[0], [fields[4 + 2 * place].split("(")[0] for place in range(count)]
+        yield fields[0], [fields[4 + 2 * i].split("(")[0] for i in range(count)]
 
 
 def _lemmas(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -140,10 +140,10 @@ class Synonyms:
         for row in self._rows("SELECT bases FROM exception WHERE part = ? AND form = ?", part, token):
             return self._forms_in_wordnet(part, [token, *row.split(" ")])
         forms = [token]
-        found = self._forms_in_wordnet(part, [token, *_without_endings(part, forms)])
-        while not found and (forms := _without_endings(part, forms)):
-            found = self._forms_in_wordnet(part, forms)
-        return found
+        lemmas = self._forms_in_wordnet(part, [token, *_without_endings(part, forms)])
+        while not lemmas and (forms := _without_endings(part, forms)):
+            lemmas = self._forms_in_wordnet(part, forms)
+        return lemmas
 
     def _forms_in_wordnet(self, part: str, forms: list[str]) -> list[str]:
         known = "SELECT lemma FROM sense WHERE part = ? AND lemma = ?"

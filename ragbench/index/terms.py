@@ -47,27 +47,29 @@ def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     numbering = _Numbering(analyzer_name)
     body: list[_Numbers] = []
     pairs: dict[str, list[tuple[int, _Numbers]]] = {name: [] for name in FIELDS}
-    seen = -1
+    previous = -1
     rows = lexical_rows(table, ("content", "headers", "title", "path", "anchors", *_FACTS))
     for chunk, row in enumerate(rows):
         document = int(table.document[chunk])
         body.append(numbering.terms(row["content"]))
         pairs["headings"].append((chunk, numbering.terms(row["headers"])))
         pairs["document"].append((document, body[-1]))
-        if document != seen:
-            seen = document
+        if document != previous:
+            previous = document
             for name in ("title", "path", "anchors"):
                 pairs[name].append((document, numbering.terms(row[name])))
             pairs["facts"].append((document, numbering.terms(" ".join(row[name] for name in _FACTS))))
     size = len(numbering.numbers)
     _save(folder, "body", np.concatenate(body) if body else np.empty(0, np.int64), np.int32)
-    _save(folder, "body-starts", np.concatenate([[0], np.cumsum([len(each) for each in body])]), np.int64)
-    sets = {name: _keys(each, size) for name, each in pairs.items()}
+    _save(folder, "body-starts", np.concatenate([[0], np.cumsum([len(terms) for terms in body])]), np.int64)
+    sets = {name: _keys(rows, size) for name, rows in pairs.items()}
     for name, keys in sets.items():
         _save(folder, name, keys, np.int64)
-    held = np.bincount(np.unique(np.concatenate(list(_by_document(sets, table, size)))) % max(size, 1), minlength=size)
+    frequencies = np.bincount(
+        np.unique(np.concatenate(list(_by_document(sets, table, size)))) % max(size, 1), minlength=size
+    )
     # The idf of BM25 (Robertson and Zaragoza, 2009), over documents.
-    idf = np.log1p((table.n_documents - held + 0.5) / (held + 0.5))
+    idf = np.log1p((table.n_documents - frequencies + 0.5) / (frequencies + 0.5))
     _save(folder, "idf", idf, np.float64)
     numbered = "".join(f"{word}\t{term}\n" for word, term in numbering.words.items())
     (folder / _WORDS).write_text(numbered, encoding="utf-8")
@@ -89,21 +91,21 @@ class _Numbering:
         self.numbers: dict[str, int] = {}
 
     def terms(self, text: str) -> _Numbers:
-        found = [self._number_of_word(word) for word in _words(text)]
-        return np.array([number for number in found if number >= 0], dtype=np.int64)
+        numbers = [self._number_of_word(word) for word in _words(text)]
+        return np.array([number for number in numbers if number >= 0], dtype=np.int64)
 
     def _number_of_word(self, word: str) -> int:
-        known = self.words.get(word)
-        if known is None:
+        number = self.words.get(word)
+        if number is None:
             terms = analyze(self._analyzer, word)
-            known = self.words[word] = self.numbers.setdefault(terms[0], len(self.numbers)) if terms else -1
-        return known
+            number = self.words[word] = self.numbers.setdefault(terms[0], len(self.numbers)) if terms else -1
+        return number
 
 
 def _keys(pairs: Iterable[tuple[int, _Numbers]], size: int) -> _Numbers:
     """Row and term as one number, sorted, each once."""
-    found = [row * size + terms for row, terms in pairs]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+    keys = [row * size + terms for row, terms in pairs]
+    return np.unique(np.concatenate(keys)) if keys else np.empty(0, np.int64)
 
 
 def _by_document(sets: dict[str, _Numbers], table: ChunkTable, size: int) -> Iterable[_Numbers]:
@@ -129,14 +131,14 @@ def _link_statistics(table: ChunkTable, edges: Sequence[tuple[int, int]]) -> dic
     n = table.n_documents
     sources, targets = np.array(edges, dtype=np.intp).reshape(-1, 2).T
     links_in, links_out = (np.bincount(rows, minlength=n).astype(np.float64) for rows in (targets, sources))
-    ranks = before = np.ones(n)
+    ranks = previous = np.ones(n)
     for _ in range(_ITERATIONS if edges else 0):
-        share = np.divide(before, links_out, out=np.zeros(n), where=links_out > 0)
-        passed = np.bincount(targets, share[sources], minlength=n) + before[links_out == 0].sum() / n
+        share = np.divide(previous, links_out, out=np.zeros(n), where=links_out > 0)
+        passed = np.bincount(targets, share[sources], minlength=n) + previous[links_out == 0].sum() / n
         ranks = _FOLLOWED * passed + 1 - _FOLLOWED
-        if np.abs(ranks - before).sum() < _SETTLED * n * n:
+        if np.abs(ranks - previous).sum() < _SETTLED * n * n:
             break
-        before = ranks
+        previous = ranks
     # Rounded: another machine may add in another order.
     return {"links-in": links_in, "links-out": links_out, "pagerank": ranks.round(6)}
 
@@ -162,17 +164,17 @@ class TermIndex:
 
     def of(self, text: str) -> _Numbers:
         """The terms of a text in order, shape (m,): -1 for a term that no document holds; stop words are excluded."""
-        found = []
+        numbers = []
         for word in _words(text):
             number = self._words.get(word)
             if number is None:  # a word that occurs nowhere may have a term that does
                 terms = analyze(self._analyzer(), word)
                 if not terms:
                     continue
-                found.append(self._terms.get(terms[0], -1))
+                numbers.append(self._terms.get(terms[0], -1))
             elif number >= 0:
-                found.append(number)
-        return np.array(found, dtype=np.int64)
+                numbers.append(number)
+        return np.array(numbers, dtype=np.int64)
 
     def idf(self, terms: _Numbers) -> NDArray[np.float64]:
         """The idf of each term, shape (m,); a term that no document holds counts as the rarest."""
@@ -187,8 +189,8 @@ class TermIndex:
         """
         keys, sizes = self._sets
         rows = np.array([chunks if name in _OF_CHUNKS else documents for name in FIELDS]) + self._first_rows[:-1, None]
-        wanted = rows[:, :, None] * self._size + terms
-        return (keys[keys.searchsorted(wanted)] == wanted) & (terms >= 0), sizes[rows]
+        sought = rows[:, :, None] * self._size + terms
+        return (keys[keys.searchsorted(sought)] == sought) & (terms >= 0), sizes[rows]
 
     def length(self, chunks: _Numbers) -> NDArray[np.float64]:
         """The terms of each chunk's text, shape (n,)."""
@@ -201,24 +203,24 @@ class TermIndex:
         """
         first, last = self._starts[chunks], self._starts[chunks + 1]
         texts = [self._body[start:end] for start, end in zip(first.tolist(), last.tolist(), strict=True)]
-        known = (terms >= 0).nonzero()[0]
+        positions = (terms >= 0).nonzero()[0]
         number = np.zeros(self._size, dtype=np.int32)  # of each term of the vocabulary, which of those it is, from 1
-        number[terms[known]] = np.arange(1, len(known) + 1)
-        found = number.take(np.concatenate(texts))
-        places = found.nonzero()[0]
+        number[terms[positions]] = np.arange(1, len(positions) + 1)
+        numbers = number.take(np.concatenate(texts))
+        places = numbers.nonzero()[0]
         ends: _Numbers = (last - first).cumsum()
         owner = ends.searchsorted(places, side="right")
-        return owner, places + owner * apart, known[found[places] - 1]
+        return owner, places + owner * apart, positions[numbers[places] - 1]
 
     def links_among(self, documents: _Numbers) -> tuple[_Numbers, _Numbers]:
         """The links between n different documents, by their places among these: from which and to which."""
         starts, targets = self._links
         counts = starts[documents + 1] - starts[documents]
         source = np.arange(len(documents)).repeat(counts)
-        before = counts.cumsum() - counts
-        place = np.full(self._table.n_documents, -1)
-        place[documents] = np.arange(len(documents))
-        target = place[targets[np.arange(len(source)) + (starts[documents] - before)[source]]]
+        offsets = counts.cumsum() - counts
+        row_of = np.full(self._table.n_documents, -1)
+        row_of[documents] = np.arange(len(documents))
+        target = row_of[targets[np.arange(len(source)) + (starts[documents] - offsets)[source]]]
         return source[target >= 0], target[target >= 0]
 
     @cached_property
@@ -254,9 +256,9 @@ class TermIndex:
         """Row and term of all fields as one number, sorted; how many of each row. A last one is never looked for."""
         first = self._first_rows
         keys = [self._load(name) + row * self._size for name, row in zip(FIELDS, first[:-1], strict=True)]
-        found = np.concatenate([*keys, [np.iinfo(np.int64).max]])
-        sizes = np.diff(np.searchsorted(found, np.arange(first[-1] + 1) * self._size))
-        return found, sizes.astype(np.float64)
+        sorted_keys = np.concatenate([*keys, [np.iinfo(np.int64).max]])
+        sizes = np.diff(np.searchsorted(sorted_keys, np.arange(first[-1] + 1) * self._size))
+        return sorted_keys, sizes.astype(np.float64)
 
     @cached_property
     def _first_rows(self) -> _Numbers:

@@ -88,8 +88,8 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
     headings = table.document_column("headings")
     if unit == "document":
         for number, fields in enumerate(shared):
-            whole = {"content": str(table.document_value("text", number)), "headers": " \n".join(headings[number])}
-            yield {name: (fields | whole)[name] for name in names}
+            texts = {"content": str(table.document_value("text", number)), "headers": " \n".join(headings[number])}
+            yield {name: (fields | texts)[name] for name in names}
         return
     for number, text in enumerate(table.texts(0, table.n_retrievable)):
         document = table.document[number]

@@ -89,4 +89,4 @@ class Vocabulary:
         edge = np.partition(similarity, len(similarity) - count)[len(similarity) - count]
         near = np.flatnonzero(similarity >= edge)
         order = near[np.lexsort((near, -similarity[near]))][:count]
-        return [(self.terms[place], float(similarity[place])) for place in order]
+        return [(self.terms[i], float(similarity[i])) for i in order]
