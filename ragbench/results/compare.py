@@ -68,47 +68,52 @@ def gather(
         policy = replace(policy, measure=measure)
     split = split or "all"
     if runs and len({run.folder if run else source for source, run, _ in opened}) == 1:
-        return _of_one_run(runs[0], [wanted for *_, wanted in opened], policy, split)
+        return _of_one_run(runs[0], [arm for *_, arm in opened], policy, split)
     if len(runs) < len(opened):
         benchmark = benchmark or measured_data.benchmark_of(runs[0])
     arms: dict[str, Arm] = {}
     notes: list[str] = []
-    for source, of_source, wanted in opened:
-        named, note = _of_source(source, of_source, wanted, benchmark, policy, split)
+    for source, of_source, selected in opened:
+        named, note = _of_source(source, of_source, selected, benchmark, policy, split)
         notes += [note] if note else []
         for name, arm in named.items():
             _require_measured(source, name, arm, policy, split)
             arms[name if name not in arms else f"{source.name}/{name}"] = arm
     _require_two(arms)
     if runs:
-        about = runs[0].record["benchmark"]
+        benchmark_record = runs[0].record["benchmark"]
     else:
         assert benchmark is not None
-        about = {"name": benchmark.name}
-    return GatheredArms(Arms(arms, policy), split, str(about["name"]), tuple(notes))
+        benchmark_record = {"name": benchmark.name}
+    return GatheredArms(Arms(arms, policy), split, str(benchmark_record["name"]), tuple(notes))
 
 
 def _of_source(
-    source: Path, run: Measurements | None, wanted: str | None, benchmark: Benchmark | None, policy: Policy, split: str
+    source: Path,
+    run: Measurements | None,
+    selected: str | None,
+    benchmark: Benchmark | None,
+    policy: Policy,
+    split: str,
 ) -> tuple[dict[str, Arm], str]:
-    """The arms of a source by name, a run file's evaluated on the benchmark, and a remark where it lacks topics."""
+    """The arms of a source by name, and a remark on missing queries. A run file is evaluated on the benchmark."""
     if run is not None:
         of_run = Arms.of(run, policy, split)
-        return {arm: of_run.arms[arm] for arm in run.arms if wanted in (None, arm)}, ""
+        return {arm: of_run.arms[arm] for arm in run.arms if selected in (None, arm)}, ""
     assert benchmark is not None
     arm, missing = evaluate_run_file(source, benchmark, split, policy.measure)
     return {source.stem: arm}, f"{source} returned no hits for {missing} of the topics" if missing else ""
 
 
-def _of_one_run(run: Measurements, wanted: Sequence[str | None], policy: Policy, split: str) -> GatheredArms:
+def _of_one_run(run: Measurements, names: Sequence[str | None], policy: Policy, split: str) -> GatheredArms:
     """Arms of one run: all of its arms are the family, whichever are asked for, so verdicts are those of the run."""
     arms = Arms.of(run, policy, split)
-    asked = run.arms if None in wanted else [arm for arm in dict.fromkeys(wanted) if arm is not None]
-    for name in asked:
+    selected = run.arms if None in names else [arm for arm in dict.fromkeys(names) if arm is not None]
+    for name in selected:
         _require_measured(run.folder, name, arms.arms[name], policy, split)
-    _require_two(asked)
+    _require_two(selected)
     benchmark = run.record["benchmark"]
-    return GatheredArms(arms.showing(asked), split, str(benchmark["name"]), run=run)
+    return GatheredArms(arms.showing(selected), split, str(benchmark["name"]), run=run)
 
 
 def _require_measured(source: Path, name: str, arm: Arm, policy: Policy, split: str) -> None:
@@ -127,14 +132,14 @@ def evaluate_run_file(source: Path, benchmark: Benchmark, split: str, measure: s
     Equal scores are ordered as trec_eval orders them. Raises ResultsError for a run without a hit for any topic.
     """
     measures.check([measure])
-    given = renamed(read_run(source), {path: docno for docno, path in file_names(benchmark).items()})
+    run = renamed(read_run(source), {path: docno for docno, path in file_names(benchmark).items()})
     topics = [topic.qid for topic in benchmark.select(split)]
-    missing = sum(qid not in given for qid in topics)
+    missing = sum(qid not in run for qid in topics)
     if missing == len(topics):
         raise ResultsError(
             f"{source} has no hits for any topic of '{benchmark.name}', split '{split}': name a run for them"
         )
-    frame = _values(given, benchmark.document_qrels, topics, [measure], benchmark.unanswerable)
+    frame = _values(run, benchmark.document_qrels, topics, [measure], benchmark.unanswerable)
     return _arm_of(frame, measure), missing
 
 
@@ -151,7 +156,7 @@ def judge_runs(
     measures.check(names)
     for name, run in runs.items():
         if not run.keys() & qrels.keys():
-            theirs, ours = (", ".join(list(each)[:2]) for each in (run, qrels))
+            theirs, ours = (", ".join(list(qids)[:2]) for qids in (run, qrels))
             raise ResultsError(f"'{name}' has no hits for any judged query: it has {theirs}, the judgments {ours}")
     frames = {name: _values(run, qrels, sorted(qrels), names) for name, run in runs.items()}
     policy = Policy(names[0], StatisticsSpec(), BudgetSpec(None, None))
@@ -162,9 +167,9 @@ def judge_runs(
 
 
 def _values(
-    given: measures.Run, qrels: Qrels, qids: Sequence[str], names: Sequence[str], unanswerable: Collection[str] = ()
+    all_hits: measures.Run, qrels: Qrels, qids: Sequence[str], names: Sequence[str], unanswerable: Collection[str] = ()
 ) -> pd.DataFrame:
-    run = {qid: measures.decreasing(trec_eval_order(given.get(qid, []))) for qid in qids}
+    run = {qid: measures.decreasing(trec_eval_order(all_hits.get(qid, []))) for qid in qids}
     return measures.evaluate(run, qrels, names, unanswerable)
 
 

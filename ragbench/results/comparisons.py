@@ -41,10 +41,10 @@ def record(
         entry = {"command": command, "arms": list(arms), "queries": sorted(queries), "at": time.time()}
         with errors_as_results_error(folder):
             write_text(path, json.dumps(entry))
-    wanted, number = set(queries), 0
-    for each in made(root, collection):
-        number += bool(wanted.intersection(each["queries"])) or each["file"] == path.name
-        if each["file"] == path.name:
+    qids, number = set(queries), 0
+    for comparison in made(root, collection):
+        number += bool(qids.intersection(comparison["queries"])) or comparison["file"] == path.name
+        if comparison["file"] == path.name:
             break
     return number
 
@@ -55,16 +55,20 @@ def made(root: Path, collection: str) -> list[dict[str, Any]]:
     for path in _folder(root, collection).glob("*.json"):
         try:
             entry = dict(read_json_file(path))
-            about = {"command": str(entry["command"]), "arms": list(entry["arms"]), "queries": list(entry["queries"])}
-            entries.append({**about, "at": float(entry["at"]), "file": path.name})
+            comparison = {
+                "command": str(entry["command"]),
+                "arms": list(entry["arms"]),
+                "queries": list(entry["queries"]),
+            }
+            entries.append({**comparison, "at": float(entry["at"]), "file": path.name})
         except (OSError, ValueError, KeyError, TypeError):
             entries.append({"command": "unreadable", "arms": [], "queries": [], "at": 0.0, "file": path.name})
-    return sorted(entries, key=lambda each: (each["at"], each["file"]))
+    return sorted(entries, key=lambda comparison: (comparison["at"], comparison["file"]))
 
 
 def used(root: Path, collection: str) -> frozenset[str]:
     """The ids of queries on which arms were compared."""
-    return frozenset(qid for each in made(root, collection) for qid in each["queries"])
+    return frozenset(qid for comparison in made(root, collection) for qid in comparison["queries"])
 
 
 def describe(number: int) -> str:

@@ -34,16 +34,16 @@ def require(results: Measurements, benchmark: Benchmark, *, judged_since: bool =
             f"run over '{benchmark.name}'"
         )
     parts = (("documents", benchmark.collection, "collection"), ("topics", benchmark.questions, "questions"))
-    changed = next((what for what, now, key in parts if recorded.get(key) != now), "judgments")
+    changed = next((part for part, current, key in parts if recorded.get(key) != current), "judgments")
     if changed != "judgments" or not judged_since:
         raise ResultsError(
             f"the {changed} of '{benchmark.name}' have changed since {results.folder} was measured: run it again"
         )
 
 
-def refuse_other_data(results: Measurements, config: Mapping[str, Any], words: Sequence[str]) -> None:
+def refuse_other_data(results: Measurements, config: Mapping[str, Any], overrides: Sequence[str]) -> None:
     """Raise ResultsError when words of a command name other data than the run measured."""
-    if not names_data(words):
+    if not names_data(overrides):
         return
     recorded = results.config(results.arms[0])
     if any(_without_judgments(config[key]) != _without_judgments(recorded[key]) for key in ("data", "topics")):
@@ -53,9 +53,9 @@ def refuse_other_data(results: Measurements, config: Mapping[str, Any], words: S
         )
 
 
-def names_data(words: Sequence[str]) -> bool:
+def names_data(overrides: Sequence[str]) -> bool:
     """Whether words of a command name data."""
-    return any(word.lstrip("+").startswith(_OF_DATA) for word in words)
+    return any(override.lstrip("+").startswith(_OF_DATA) for override in overrides)
 
 
 def _without_judgments(node: Any) -> Any:
@@ -63,11 +63,12 @@ def _without_judgments(node: Any) -> Any:
     return {key: value for key, value in node.items() if key != "qrels"} if isinstance(node, Mapping) else node
 
 
-def require_same(first: Measurements, other: Measurements) -> None:
+def require_same(first: Measurements, second: Measurements) -> None:
     """Raise ResultsError unless two runs measured the same benchmark."""
-    before, after = (each.record["benchmark"] for each in (first, other))
-    if before["digest"] != after["digest"]:
+    recorded, current = (run.record["benchmark"] for run in (first, second))
+    if recorded["digest"] != current["digest"]:
         raise ResultsError(
-            f"{first.folder} measured '{before['name']}' ({before['digest'][:12]}) and {other.folder} "
-            f"'{after['name']}' ({after['digest'][:12]}): compare runs over the same documents, topics and judgments"
+            f"{first.folder} measured '{recorded['name']}' ({recorded['digest'][:12]}) and {second.folder} "
+            f"'{current['name']}' ({current['digest'][:12]}): compare runs over the same documents, "
+            "queries and judgments"
         )

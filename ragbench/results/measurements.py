@@ -116,10 +116,10 @@ class Measurements:
 
         path = self.folder / TOPICS
         if path.is_file():
-            found = pd.read_parquet(path).sort_values("qid", ignore_index=True)
+            frame = pd.read_parquet(path).sort_values("qid", ignore_index=True)
         else:
-            found = self.per_query.drop_duplicates("qid").sort_values("qid", ignore_index=True)
-        return found.assign(**{name: "" for name in TOPIC_COLUMNS if name not in found})[list(TOPIC_COLUMNS)]
+            frame = self.per_query.drop_duplicates("qid").sort_values("qid", ignore_index=True)
+        return frame.assign(**{name: "" for name in TOPIC_COLUMNS if name not in frame})[list(TOPIC_COLUMNS)]
 
     @property
     def judged(self) -> bool:
@@ -160,18 +160,18 @@ class Measurements:
         means = frame.pivot_table(index=keys, columns="measure", values="value", aggfunc="mean", observed=True)
         counted = frame[~frame["measure"].isin((SILENCE, HITS, UNPLACED))].groupby(keys, observed=True)["qid"].nunique()
         means.insert(0, "n", counted.reindex(means.index).fillna(0).astype(int))
-        order = {arm: place for place, arm in enumerate(self.arms)}
+        order = {arm: rank for rank, arm in enumerate(self.arms)}
         return means.reset_index().sort_values(["arm", *by], key=lambda c: c.map(order) if c.name == "arm" else c)
 
     def values(self, arm: str, measure: str = PRIMARY, split: str = "all", level: str = "document") -> pd.Series:
         """One measure of one arm by qid, sorted by qid."""
-        known = self._series.get((arm, measure, level))
-        if known is None:
+        series = self._series.get((arm, measure, level))
+        if series is None:
             return self.per_query[:0].set_index("qid")["value"]
         if split != "all":
             frame = self.per_query
-            known = known[known.index.isin(frame.loc[frame["split"] == split, "qid"])]
-        return known.copy()
+            series = series[series.index.isin(frame.loc[frame["split"] == split, "qid"])]
+        return series.copy()
 
     def arm_tables(self, name: str, columns: Iterable[str], others: bool = False) -> pd.DataFrame:
         """The tables that arms wrote under a file name as one, with a column `arm`; no rows where no arm wrote one.
@@ -184,12 +184,12 @@ class Measurements:
             paths = {arm: self.arm_path(arm) / name for arm in self.arms}
             frames = [pd.read_parquet(path).assign(arm=arm) for arm, path in paths.items() if path.is_file()]
             empty = pd.DataFrame(columns=list(columns))
-            filled = [each for each in frames if len(each)] or frames[:1]  # pandas 2 warns of empty ones
+            filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
             self._tables[name] = pd.concat(filled, ignore_index=True) if filled else empty
-        found = self._tables[name]
-        if not {*columns} <= {*found.columns}:  # of a run by a version without them
-            found = found.reindex(columns=list(dict.fromkeys([*columns, *found.columns])))
-        return found[[*columns, *(each for each in found.columns if others and each not in columns)]]
+        table = self._tables[name]
+        if not {*columns} <= {*table.columns}:  # of a run by a version without them
+            table = table.reindex(columns=list(dict.fromkeys([*columns, *table.columns])))
+        return table[[*columns, *(column for column in table.columns if others and column not in columns)]]
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:

@@ -97,14 +97,14 @@ class RunFolder:
         with errors_as_results_error(self.path), files.atomic_write(self.path / name, durable=False) as draft:
             frame.to_parquet(draft, index=False)
 
-    def copy(self, other: Path, arms: Sequence[str], names: Sequence[str], without: str) -> None:
+    def copy(self, source: Path, arms: Sequence[str], names: Sequence[str], without: str) -> None:
         """Copy files and arms of a finished experiment, all of an arm's files but one that its seal does not hold."""
         with errors_as_results_error(self.path):
             for name in names:
-                shutil.copyfile(other / name, self.path / name)
+                shutil.copyfile(source / name, self.path / name)
             for arm in arms:
                 shutil.copytree(
-                    arm_path(other, arm),
+                    arm_path(source, arm),
                     arm_path(self.path, arm),
                     dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns(without),
@@ -119,12 +119,12 @@ class RunFolder:
         """Flush all files of the experiment to the disk and seal them; returns the record as it is read."""
         with errors_as_results_error(self.path):
             sealed = {
-                f"{_ARMS}/{place.name}/{name}"
-                for place in (arm_path(self.path, arm) for arm in record["arms"])
-                for name in _sealed_files(place)
+                f"{_ARMS}/{arm_folder.name}/{name}"
+                for arm_folder in (arm_path(self.path, arm) for arm in record["arms"])
+                for name in _sealed_files(arm_folder)
             }
-            own = [name for name in _files(self.path) if name not in sealed]
-            value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, own)}
+            unsealed = [name for name in _files(self.path) if name not in sealed]
+            value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, unsealed)}
             return write_sealed(self.path / RECORD, value)
 
 
@@ -151,8 +151,8 @@ def writing(
         raise ResultsError(f"another process ({_who(path)}) writes to {path}: wait for it, or name another folder")
     try:
         with errors_as_results_error(path):
-            who = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-            files.write_text(path / _RUNNING, json.dumps(who), durable=False)
+            process = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            files.write_text(path / _RUNNING, json.dumps(process), durable=False)
             files.remove_abandoned(path, alone=True)
             write_sealed(
                 path / PLAN,
@@ -176,11 +176,11 @@ def writing(
 def stopped(root: Path, plan: str, say: _Say = lambda sentence: None) -> Path | None:
     """The folder of the same experiment below `root` when it was stopped before its end, and no process works there."""
     with errors_as_results_error(root):
-        found = _stopped_folder(root, plan, say)
-    if found is None:
+        folder = _stopped_folder(root, plan, say)
+    if folder is None:
         return None
-    found[1].release()
-    return found[0]
+    folder[1].release()
+    return folder[0]
 
 
 @dataclass(frozen=True)
@@ -208,23 +208,23 @@ class _Stopped:
     def sentence(self) -> str:
         """What is kept, and how it goes on."""
         named = f" ({', '.join(self.finished)})" if self.finished else ""
-        kept = f"{len(self.finished)} of {len(self.arms)} arms finished{named}"
-        return f"{kept} and kept in {console.short_path(self.folder)}; to continue: {self.go_on}"
+        progress = f"{len(self.finished)} of {len(self.arms)} arms finished{named}"
+        return f"{progress} and kept in {console.short_path(self.folder)}; to continue: {self.go_on}"
 
 
 def stopped_runs(root: Path) -> list[_Stopped]:
     """The runs below `root` that have no record, the newest first, also those that another process is writing."""
-    found = []
+    stopped = []
     for path in sorted(root.glob(f"runs/*/{PLAN}"), reverse=True):
         if not (path.parent / RECORD).exists():
             try:
                 lock = _lock(path.parent)
                 if lock is not None:
                     lock.release()
-                found.append(_read_stopped(path.parent, "" if lock is not None else _who(path.parent)))
+                stopped.append(_read_stopped(path.parent, "" if lock is not None else _who(path.parent)))
             except (Damaged, FileNotFoundError):
                 continue  # it cannot be continued either: `stopped` names it
-    return found
+    return stopped
 
 
 def _read_stopped(folder: Path, working: str = "") -> _Stopped:
@@ -242,16 +242,16 @@ def _read_stopped(folder: Path, working: str = "") -> _Stopped:
 
 def finished(folder: Path, name: str, key: str, say: _Say = lambda sentence: None) -> bool:
     """Whether an arm of a stopped experiment is finished; one that is damaged is not, and is named."""
-    place = arm_path(folder, name)
+    arm_folder = arm_path(folder, name)
     try:
-        done = read_sealed(place / DONE)
-        files.check_digests(place, done["files"])
+        seal = read_sealed(arm_folder / DONE)
+        files.check_digests(arm_folder, seal["files"])
     except FileNotFoundError:
         return False
     except Damaged as damage:
         say(f"arm '{name}' in {folder} is damaged ({damage}) and is run again")
         return False
-    return bool(done["key"] == key)
+    return bool(seal["key"] == key)
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -280,8 +280,8 @@ def read(folder: Path) -> dict[str, Any]:
 
 def finished_runs(root: Path) -> list[Path]:
     """The results folders below `root` that have a record, the newest first."""
-    found = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    return [record.parent for record in found]
+    folders = sorted(root.glob(f"runs/*/{RECORD}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [record.parent for record in folders]
 
 
 def latest(root: Path, say: _Say = lambda sentence: None) -> Path:
@@ -296,8 +296,8 @@ def latest(root: Path, say: _Say = lambda sentence: None) -> Path:
         _name_damaged(damaged, say)
         return folder
     _name_damaged(damaged, say)
-    for each in stopped_runs(root):
-        raise ResultsError(f"no finished results below {root / 'runs'}; {each.sentence}")
+    for run in stopped_runs(root):
+        raise ResultsError(f"no finished results below {root / 'runs'}; {run.sentence}")
     raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 
 
@@ -350,8 +350,8 @@ def _remove_begun(runs: Path) -> None:
             continue
         begun = {path.name for path in folder.iterdir()} - {_LOCK}  # written after the folder was locked
         files.remove_abandoned(folder)
-        left = {path.name for path in folder.iterdir()} - {_LOCK, _RUNNING}
-        if begun and not left and (lock := _lock(folder)) is not None:
+        remaining = {path.name for path in folder.iterdir()} - {_LOCK, _RUNNING}
+        if begun and not remaining and (lock := _lock(folder)) is not None:
             shutil.rmtree(folder, ignore_errors=True)
             lock.release()
 
@@ -371,8 +371,8 @@ def _lock(folder: Path) -> FileLock | None:
 def _who(folder: Path) -> str:
     """The process that writes to a folder."""
     try:
-        who = read_json_file(folder / _RUNNING)
-        return f"process {who['pid']} on {who['host']} since {who['since']}"
+        process = read_json_file(folder / _RUNNING)
+        return f"process {process['pid']} on {process['host']} since {process['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "which one is not known"
 
@@ -390,17 +390,17 @@ def _flush_and_digest(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Flush files to the disk; their digests."""
     for name in names:
         files.flush(folder / name)
-    for place in sorted({(folder / name).parent for name in names}):
-        files.flush(place)
+    for directory in sorted({(folder / name).parent for name in names}):
+        files.flush(directory)
     return {name: files.digest(folder / name) for name in names}
 
 
-def _sealed_files(place: Path) -> dict[str, str]:
+def _sealed_files(folder: Path) -> dict[str, str]:
     """The digests of an arm's files. Raises Damaged."""
     try:
-        return dict(read_sealed(place / DONE)["files"])
+        return dict(read_sealed(folder / DONE)["files"])
     except FileNotFoundError:
-        raise Damaged(f"{_ARMS}/{place.name}/{DONE} is missing") from None
+        raise Damaged(f"{_ARMS}/{folder.name}/{DONE} is missing") from None
 
 
 def _is_older(record: Path) -> bool:

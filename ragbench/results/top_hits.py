@@ -44,9 +44,9 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
         qid = state.query.qid
         matches = highlights(state.query.text)
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
-        for rank, (chunk, score, stranger) in enumerate(state.hits_with_strangers()[:depth], start=1):
-            if stranger:
-                rows.append((qid, rank, score, stranger, _OUTSIDE_TEXT, "", "", "", None, None, ""))
+        for rank, (chunk, score, unmatched) in enumerate(state.hits_with_strangers()[:depth], start=1):
+            if unmatched:
+                rows.append((qid, rank, score, unmatched, _OUTSIDE_TEXT, "", "", "", None, None, ""))
                 continue
             section_grades = [sections[section] for section in table.section_ids[chunk] if section in sections]
             docno, title, chunk_id, headings, text, path = facts(chunk)

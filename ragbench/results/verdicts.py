@@ -30,7 +30,7 @@ def write(
     frame = table.table(judged_contrasts, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
     topics, arms = results.topics, Arms.of(results)
-    contrasts = [each.contrast for each in judged_contrasts if len(each.contrast.factors) == 1]
+    contrasts = [judged.contrast for judged in judged_contrasts if len(judged.contrast.factors) == 1]
     sides = halves_.halves(arms, contrasts, dict(zip(topics["qid"], topics["split"], strict=True)))
     if len(sides):
         write_text(results.folder / HALVES, sides.to_csv(index=False))
@@ -44,9 +44,9 @@ def against_first(results: Measurements) -> None:
     if len(results.arms) > 1:
         arms = Arms.of(results)
         write(results, arms.against())
-        found = field_.field(arms)
-        if len(found):
-            write_text(results.folder / FIELD, found.to_csv(index=False))
+        best = field_.field(arms)
+        if len(best):
+            write_text(results.folder / FIELD, best.to_csv(index=False))
 
 
 def read(results: Measurements) -> pd.DataFrame:
@@ -115,12 +115,12 @@ def predictions_of_run(
 ) -> Sequence[Prediction]:
     """The predictions for arms of a run (default: all) against one of them (default: the first), as far as known."""
     predict = plugins.hook("predictions")
-    found: Sequence[Prediction] = predict(results, arms, base) if predict else ()
-    return found
+    predicted: Sequence[Prediction] = predict(results, arms, base) if predict else ()
+    return predicted
 
 
 def prediction_of_change(change: str, base: str, questions: str) -> Prediction | None:
     """Predicted effects of a change before anything is measured; None where too little is known."""
     predict = plugins.hook("prediction_of_change")
-    found: Prediction | None = predict(change, base, questions) if predict else None
-    return found
+    predicted: Prediction | None = predict(change, base, questions) if predict else None
+    return predicted
