@@ -50,11 +50,11 @@ class _Difference:
         """What the file says, without its comments."""
         nested: dict[str, Any] = {}
         for key, value in self.values.items():
-            place = nested
+            node = nested
             *above, last = key.split(".")
             for part in above:
-                place = place.setdefault(part, {})
-            place[last] = value
+                node = node.setdefault(part, {})
+            node[last] = value
         chosen = [{f"override /{group}": option} for group, option in sorted(self.choices.items())]
         return {"defaults": [self.preset, *chosen], "name": name, **nested}
 
@@ -64,59 +64,59 @@ def nearest(settings: Settings) -> _Difference:
 
     Raises ConfigError when no file of differences can say it.
     """
-    wanted, known = _search_of(settings.config), catalogue.read()
-    named = [each.partition("=")[2] for each in settings.overrides if key_of(each) == EXPERIMENT]
-    for presets in (named, known.choices[EXPERIMENT]):
-        found = [each for preset in presets if (each := _difference(preset, wanted)) is not None]
-        if found:
+    target, available = _search_of(settings.config), catalogue.read()
+    named = [override.partition("=")[2] for override in settings.overrides if key_of(override) == EXPERIMENT]
+    for presets in (named, available.choices[EXPERIMENT]):
+        candidates = [difference for preset in presets if (difference := _difference(preset, target)) is not None]
+        if candidates:
             break
-    if not found:
+    if not candidates:
         raise ConfigError(f"'{settings.name}' lacks keys that every preset has, so no file of differences can say it")
-    return min(found, key=lambda each: each.size)
+    return min(candidates, key=lambda difference: difference.size)
 
 
-def _difference(preset: str, wanted: Mapping[str, Any]) -> _Difference | None:
+def _difference(preset: str, target: Mapping[str, Any]) -> _Difference | None:
     """What makes the configuration of a preset the wanted one; None where a key would have to be taken away."""
-    known = catalogue.read()
-    before = _search_of(composition.compose_alone([f"exp={preset}"]).config)
+    available = catalogue.read()
+    preset_search = _search_of(composition.compose_alone([f"exp={preset}"]).config)
     choices = {}
-    for group in known.defaults:
-        if group not in wanted or wanted[group] == before.get(group):
+    for group in available.defaults:
+        if group not in target or target[group] == preset_search.get(group):
             continue
-        costs = {option: _cost(known.content(group, option), wanted[group]) for option in known.choices[group]}
+        costs = {option: _cost(available.content(group, option), target[group]) for option in available.choices[group]}
         best = min(costs, key=lambda option: costs[option])
-        if costs[best] + 1 <= _cost(before.get(group), wanted[group]):
+        if costs[best] + 1 <= _cost(preset_search.get(group), target[group]):
             choices[group] = best
     chosen = _Difference(preset, choices, {})
-    values = dict(_changes(_search_of(chosen.settings.config), wanted))
+    values = dict(_changes(_search_of(chosen.settings.config), target))
     return None if _GONE in values.values() else _Difference(preset, choices, values)
 
 
 _GONE = object()
 
 
-def _changes(before: Any, wanted: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+def _changes(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """The values by key that turn one configuration into another; `_GONE` for a key to take away."""
-    if before == wanted and type(before) is type(wanted):
+    if old == new and type(old) is type(new):
         return
-    if not isinstance(wanted, Mapping):
-        yield key, wanted
+    if not isinstance(new, Mapping):
+        yield key, new
         return
-    before = before if isinstance(before, Mapping) else {}
-    for name in {**before, **wanted}:
+    old = old if isinstance(old, Mapping) else {}
+    for name in {**old, **new}:
         below = f"{key}.{name}".lstrip(".")
-        yield from _changes(before.get(name), wanted[name], below) if name in wanted else [(below, _GONE)]
+        yield from _changes(old.get(name), new[name], below) if name in new else [(below, _GONE)]
 
 
-def _cost(before: Any, wanted: Any) -> float:
-    values = list(_changes(before, wanted, "x"))
+def _cost(old: Any, new: Any) -> float:
+    values = list(_changes(old, new, "x"))
     return float("inf") if any(value is _GONE for _, value in values) else len(values)
 
 
 def _search_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """What the configuration says about the search, and not about its measurement."""
-    kept = composition.without_measurement(config)
-    return {key: value for key, value in plain(kept).items() if key != "name"}
+    config_of_search = composition.without_measurement(config)
+    return {key: value for key, value in plain(config_of_search).items() if key != "name"}
 
 
 def render(settings: Settings, origin: Sequence[str], version: str | None) -> tuple[str, list[str]]:
@@ -125,16 +125,16 @@ def render(settings: Settings, origin: Sequence[str], version: str | None) -> tu
 
     name = "".join(letter if letter.isalnum() else "_" for letter in settings.name).strip("_") or "measured"
     name += "_measured" if name in catalogue.read().choices[EXPERIMENT] else ""
-    found = nearest(settings)
-    if _search_of(found.settings.config) != _search_of(settings.config):
-        raise ConfigError(f"the difference from {found.preset} does not give the measured search: export a bundle")
-    about = [f"Differs from the preset {found.preset} in {found.size} values." if found.size else ""]
-    about += [*origin, "Write this line below `arms:` in ragbench.yaml (or, in a checkout, save this file as"]
-    about[-1] += f" conf/exp/{name}.yaml), then: ragbench run exp={name}"
-    comment = [f"# {line}" for sentence in filter(None, about) for line in textwrap.wrap(sentence, _WIDTH)]
-    arm = yaml.safe_dump({name: shlex.join(found.words)}, allow_unicode=True, width=float("inf"))
+    difference = nearest(settings)
+    if _search_of(difference.settings.config) != _search_of(settings.config):
+        raise ConfigError(f"the difference from {difference.preset} does not give the measured search: export a bundle")
+    lines = [f"Differs from the preset {difference.preset} in {difference.size} values." if difference.size else ""]
+    lines += [*origin, "Write this line below `arms:` in ragbench.yaml (or, in a checkout, save this file as"]
+    lines[-1] += f" conf/exp/{name}.yaml), then: ragbench run exp={name}"
+    comment = [f"# {line}" for sentence in filter(None, lines) for line in textwrap.wrap(sentence, _WIDTH)]
+    arm = yaml.safe_dump({name: shlex.join(difference.words)}, allow_unicode=True, width=float("inf"))
     comment.append(f"#   {arm.rstrip()}")
-    body = yaml.safe_dump(found.content(name), sort_keys=False, allow_unicode=True, width=_WIDTH)
+    body = yaml.safe_dump(difference.content(name), sort_keys=False, allow_unicode=True, width=_WIDTH)
     return "\n".join(["# @package _global_", *comment, body]), []
 
 

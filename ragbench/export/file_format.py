@@ -134,9 +134,9 @@ class FileFormat:
         from ragbench.benchmark.lines import write_atomically
         from ragbench.export.replay import Bench
 
-        name, out = request.format, request.place(arm, self.ending)
-        if out.is_dir():
-            raise ConfigError(f"--out {out} is a folder: name a file such as {out / f'config{self.ending}'}")
+        name, path = request.format, request.place(arm, self.ending)
+        if path.is_dir():
+            raise ConfigError(f"--out {path} is a folder: name a file such as {path / f'config{self.ending}'}")
         replay, unreplayed = None, []
         try:
             bench = Bench.of(arm, context.progress, context.say)
@@ -152,8 +152,8 @@ class FileFormat:
         said_first = sentences(arm, context.evidence, context.caution)
         origin = [*said_first[:1], f"{replay.sentence}." if replay else unreplayed[-1], *said_first[1:]]
         text, missing = self.render(arm.settings, origin, request.version)
-        write_atomically(out, text)
-        return Written(out, name, arm.name, context.evidence, context.caution, (*unreplayed, *missing), replay)
+        write_atomically(path, text)
+        return Written(path, name, arm.name, context.evidence, context.caution, (*unreplayed, *missing), replay)
 
 
 def sentences(measured: MeasuredArm, evidence: Evidence, caution: str | None) -> list[str]:

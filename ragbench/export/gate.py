@@ -48,17 +48,17 @@ def show(checks: Iterable[Check], as_json: bool) -> int:
 
     marks = {"passes": ("passes ", "green"), "fails": ("FAILS  ", "bold red"), "not checked": ("-      ", "yellow")}
     screen = Console(highlight=False, soft_wrap=True)
-    done = []
+    lines = []
     for check in checks:
-        done.append(check)
+        lines.append(check)
         if not as_json:
             unchecked = check.outcome == "not checked" and not check.undecided
-            said = f"not checked: {check.said}" if unchecked else check.said
-            screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), said))
-    failed = any(check.outcome == "fails" for check in done)
-    undecided = any(check.undecided for check in done)
+            text = f"not checked: {check.said}" if unchecked else check.said
+            screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), text))
+    failed = any(check.outcome == "fails" for check in lines)
+    undecided = any(check.undecided for check in lines)
     if as_json:
-        rows = [{"part": check.part, "outcome": check.outcome, "said": check.said} for check in done]
+        rows = [{"part": check.part, "outcome": check.outcome, "said": check.said} for check in lines]
         console.print_json({"passes": not failed and not undecided, "checks": rows})
     return FAILED if failed else NOT_CHECKED if undecided else 0
 
@@ -90,10 +90,10 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     Two arms of one run are judged as their run judged them, together with its other arms.
     """
     limits = limits or Limits()
-    same = _benchmark(baseline, candidate, limits)
+    benchmark_check = _benchmark(baseline, candidate, limits)
     policy = _policy(baseline, limits)
     roles = {BASELINE: baseline, CANDIDATE: candidate}
-    pair = Arms({role: Arms.of(each.results, policy).arms[each.name] for role, each in roles.items()}, policy)
+    pair = Arms({role: Arms.of(arm.results, policy).arms[arm.name] for role, arm in roles.items()}, policy)
     for role, arm in pair.arms.items():
         if DOCUMENT not in arm.levels:
             raise ConfigError(f"'{policy.measure}' was not measured by the {role}: name another with --measure")
@@ -102,7 +102,7 @@ def gate(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits | None = 
     if baseline.results.folder == candidate.results.folder and baseline.name != candidate.name:
         (judged,) = Arms.of(baseline.results, policy).showing([candidate.name]).against(baseline.name)
     margin = policy.statistics.smallest_effect / 2 if limits.margin is None else limits.margin
-    checks = [same, _quality(judged, alone, margin, policy.statistics.smallest_effect), _latency(judged)]
+    checks = [benchmark_check, _quality(judged, alone, margin, policy.statistics.smallest_effect), _latency(judged)]
     return checks if limits.max_pollution is None else [*checks, _pollution(candidate, limits.max_pollution)]
 
 
@@ -119,7 +119,7 @@ def _policy(baseline: MeasuredArm, limits: Limits) -> Policy:
 
 
 def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) -> Check:
-    first, second = (each.results.record["benchmark"]["digest"] for each in (baseline, candidate))
+    first, second = (side.results.record["benchmark"]["digest"] for side in (baseline, candidate))
     if first == second:
         return Check("benchmark", "passes", "both runs used the same documents, queries and judgments")
     if not limits.changed_data:
@@ -133,16 +133,16 @@ def _benchmark(baseline: MeasuredArm, candidate: MeasuredArm, limits: Limits) ->
 def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, smallest_effect: float) -> Check:
     levels = tuple(judged.levels.values())
     texts = "; ".join(level.text(smallest_effect) for level in levels)
-    said = [f"{QUALITY[judged.verdict.quality]}: {texts} ({judged.verdict.family})"]
+    reasons = [f"{QUALITY[judged.verdict.quality]}: {texts} ({judged.verdict.family})"]
     if judged.verdict.quality != alone.verdict.quality:
-        said.append(f"as a single comparison it would be {QUALITY[alone.verdict.quality]}")
-    found = [check_level(level, margin) for level in levels]
-    said += [sentence for _, sentence in found if sentence]
-    outcomes = {outcome for outcome, _ in found}
+        reasons.append(f"as a single comparison it would be {QUALITY[alone.verdict.quality]}")
+    checks = [check_level(level, margin) for level in levels]
+    reasons += [sentence for _, sentence in checks if sentence]
+    outcomes = {outcome for outcome, _ in checks}
     outcome: Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
     if outcome == "passes" and judged.verdict.quality == "open":
-        said[0] = f"no loss {f'of {margin:g}' if margin else 'is significant'}, a gain is {said[0]}"
-    return Check("quality", outcome, "; ".join(said), undecided=outcome == "not checked")
+        reasons[0] = f"no loss {f'of {margin:g}' if margin else 'is significant'}, a gain is {reasons[0]}"
+    return Check("quality", outcome, "; ".join(reasons), undecided=outcome == "not checked")
 
 
 def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
@@ -163,38 +163,38 @@ def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
 
 def _more_topics(level: Level, margin: float) -> str:
     """How many more topics would show that the loss is smaller than the margin, if the effect is the one found."""
-    found = level.comparison
-    room = found.difference + margin
-    if np.isnan(level.at_least()) or room <= 0:
+    comparison = level.comparison
+    slack = comparison.difference + margin
+    if np.isnan(level.at_least()) or slack <= 0:
         return ""
-    needed = found.n * ((found.difference - level.at_least()) / room) ** 2
-    return f"; about {max(1, int(np.ceil(needed - found.n))):,} more queries of this kind would exclude it"
+    needed = comparison.n * ((comparison.difference - level.at_least()) / slack) ** 2
+    return f"; about {max(1, int(np.ceil(needed - comparison.n))):,} more queries of this kind would exclude it"
 
 
 def _latency(judged: JudgedContrast) -> Check:
     cost = judged.cost
     outcomes: dict[str, Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
     measured = cost.added is not None or cost.queries > 0
-    said = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
+    text = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
     return Check(
-        "latency", outcomes[cost.axis], f"{LATENCY[cost.axis]}: {said}", undecided=measured and cost.axis == "open"
+        "latency", outcomes[cost.axis], f"{LATENCY[cost.axis]}: {text}", undecided=measured and cost.axis == "open"
     )
 
 
 def _pollution(candidate: MeasuredArm, limit: float) -> Check:
     """Whether the mean pollution of the candidate's contexts exceeds a share, by folder or by document type."""
     results, budget = candidate.results, int(candidate.settings.config["context_tokens"])
-    found = {
+    pollution = {
         by: results.values(candidate.name, contexts.share_within(by, budget), level=PASSAGE).mean()
         for by in contexts.GROUPS
     }
-    if any(np.isnan(share) for share in found.values()):
-        said = (
+    if any(np.isnan(share) for share in pollution.values()):
+        text = (
             "the candidate has no relevant sections, or an older version measured it: judge sections and run it again"
         )
-        return Check("pollution", "not checked", said, undecided=True)
-    shares = ", ".join(f"{share:.1%} by {by}" for by, share in found.items())
-    over = [by for by, share in found.items() if share > limit]
+        return Check("pollution", "not checked", text, undecided=True)
+    shares = ", ".join(f"{share:.1%} by {by}" for by, share in pollution.items())
+    over = [by for by, share in pollution.items() if share > limit]
     if not over:
         return Check("pollution", "passes", f"{shares}; at most {limit:.1%} is allowed")
     rows = contexts.polluters(results.arm_tables(CONTEXTS, ("arm", *contexts.COLUMNS)), limit=1)

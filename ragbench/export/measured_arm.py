@@ -112,66 +112,68 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     if base == measured.name:
         return Evidence("uncompared", "It is the baseline of its run.", None)
     judged = Arms.of(measured.results).against(base)
-    verdict = next(each.verdict for each in judged if each.contrast.factors == (measured.name,))
+    verdict = next(row.verdict for row in judged if row.contrast.factors == (measured.name,))
     sentence = f"Against {base} on {_topics(measured.results)}: {verdict.reason}"
-    lacking = verdict.cost.text if verdict.quality == "better" else f"{_LACKING[verdict.quality]} {base}"
+    reason = verdict.cost.text if verdict.quality == "better" else f"{_LACKING[verdict.quality]} {base}"
     cost_open = verdict.quality == "better" and verdict.cost.axis == "open"
-    return Evidence(verdict.outcome, sentence, base, lacking, cost_open)
+    return Evidence(verdict.outcome, sentence, base, reason, cost_open)
 
 
-def _topics(found: Measurements) -> str:
-    split = str(found.record["split"])
+def _topics(measurements: Measurements) -> str:
+    split = str(measurements.record["split"])
     return "all queries" if split == "all" else f"the {split} queries"
 
 
-def require_gain(found: Evidence, force: bool, cost_open: bool = False, advice: Prediction | None = None) -> str | None:
+def require_gain(
+    verdict: Evidence, force: bool, cost_open: bool = False, advice: Prediction | None = None
+) -> str | None:
     """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
 
     `cost_open` is enough for an arm that is better, and only its time is not known. `advice` replaces `force`
     where the arm's own topics leave the gain open and it is expected to be better.
     """
-    if not found.needs_force:
+    if not verdict.needs_force:
         return None
-    if found.cost_open and not force:
+    if verdict.cost_open and not force:
         if cost_open:
-            return f"Exported with --allow-unknown-latency: significantly better, latency unknown ({found.lacking})."
+            return f"Exported with --allow-unknown-latency: significantly better, latency unknown ({verdict.lacking})."
         raise ConfigError(
-            f"this configuration is significantly better than {found.baseline}, but its latency is unknown "
-            f"({found.lacking}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
+            f"this configuration is significantly better than {verdict.baseline}, but its latency is unknown "
+            f"({verdict.lacking}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
             "(cost_open=True in Python)"
         )
-    if found.gain == "confirm" and not force:
+    if verdict.gain == "confirm" and not force:
         raise ConfigError(
-            f"this configuration is better than {found.baseline} in an exploratory comparison: confirm it on unused "
+            f"this configuration is better than {verdict.baseline} in an exploratory comparison: confirm it on unused "
             "queries with ragbench run --confirm RUN/ARM, or add --force (force=True in Python)"
         )
-    if found.gain == "confirm":
+    if verdict.gain == "confirm":
         return "Exported with --force after an exploratory comparison: confirm it on unused queries."
-    if advice is not None and not force and found.gain == "inconclusive":
+    if advice is not None and not force and verdict.gain == "inconclusive":
         if advice.sure:
-            return f"Exported with --accept-predicted, without a verdict ({found.lacking}): {advice.sentence}."
+            return f"Exported with --accept-predicted, without a verdict ({verdict.lacking}): {advice.sentence}."
         raise ConfigError(
-            f"this configuration is {found.lacking}, and no gain is predicted with probability {SURE:g} "
+            f"this configuration is {verdict.lacking}, and no gain is predicted with probability {SURE:g} "
             f"({advice.sentence}): judge more queries, or add --force"
         )
     if not force:
         raise ConfigError(
-            f"the verdict on this configuration is {found.gain} ({found.lacking}): "
+            f"the verdict on this configuration is {verdict.gain} ({verdict.lacking}): "
             "add --force (force=True in Python) to export it anyway"
         )
-    if found.cost_open:
-        return f"Exported with --force: significantly better, latency unknown ({found.lacking})."
-    return f"Exported with --force, although the verdict is {found.gain} ({found.lacking})."
+    if verdict.cost_open:
+        return f"Exported with --force: significantly better, latency unknown ({verdict.lacking})."
+    return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.lacking})."
 
 
-def _total_latency(found: Measurements, arm: str) -> dict[str, float] | None:
+def _total_latency(measurements: Measurements, arm: str) -> dict[str, float] | None:
     """Percentiles of a whole query of an arm in milliseconds, those that are known; None when time was not measured."""
-    frame = found.latency
+    frame = measurements.latency
     if not len(frame):
         return None
     rows = frame[(frame["arm"] == arm) & (frame["stage"] == "total")]
     if not len(rows):
         return None
-    wanted = ("p50", "p95", "p99", "p95_low", "p95_high")
-    known = {name: float(rows.iloc[0][name]) for name in wanted}
-    return {name: round(value, 3) for name, value in known.items() if value == value}  # few queries have no interval
+    columns = ("p50", "p95", "p99", "p95_low", "p95_high")
+    values = {name: float(rows.iloc[0][name]) for name in columns}
+    return {name: round(value, 3) for name, value in values.items() if value == value}  # few queries have no interval

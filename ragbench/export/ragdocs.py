@@ -242,8 +242,8 @@ def replayed(settings: Settings, version: str | None = None) -> Settings:
         _values_2026_08(read)
         return read.replayed(_KNOWN_2026_08, {("index", "encoder.name"): read.index.encoder.name})
     _values_2026_01(read)
-    own = composition.compose(["+exp=ragdocs"]).config
-    always = {"graph": own["graph"]} if read.stage(FollowLinks) is None else {}
+    defaults = composition.compose(["+exp=ragdocs"]).config
+    always = {"graph": defaults["graph"]} if read.stage(FollowLinks) is None else {}
     if read.stage(Calibrate) is None:
         always["calibration"] = _fixed_node(Calibrate)
     if read.stage(DropEqualTexts) is None:
@@ -256,8 +256,8 @@ def replayed(settings: Settings, version: str | None = None) -> Settings:
 
 def _fixed_node(cls: type[Any]) -> dict[str, Any]:
     """A stage as the system always has it."""
-    own = {name: value for (kind, name), value in _FIXED.items() if kind == cls.__name__}
-    return {"_target_": f"{cls.__module__}.{cls.__name__}", **own}
+    fixed = {name: value for (kind, name), value in _FIXED.items() if kind == cls.__name__}
+    return {"_target_": f"{cls.__module__}.{cls.__name__}", **fixed}
 
 
 def _has_source(read: Reading) -> bool:
@@ -364,12 +364,12 @@ def _weight(read: Reading, weights: dict[str, float], cls: type[Any], source: st
 
 def _sizes(read: Reading) -> dict[str, Any]:
     """Lengths of the chunks that are searched; with parents, these are the children."""
-    found = {
+    sizes = {
         key: read.index_value(f"chunker.child_{ours}") or read.index_value(f"chunker.{ours}_chars")
         for key, ours in (("min_chunk_chars", "min"), ("max_chunk_chars", "max"), ("overlap_chars", "overlap"))
     }
     defaults = VERSIONS["2026-01"].sections["chunking"]
-    return {"strategy": "header_based", **{key: int(value or defaults[key]) for key, value in found.items()}}
+    return {"strategy": "header_based", **{key: int(value or defaults[key]) for key, value in sizes.items()}}
 
 
 def _raw_floor(read: Reading) -> float | None:
@@ -403,16 +403,16 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
 
     Raises ConfigError for a version whose keys are not known.
     """
-    known = VERSIONS.get(version or _NEWEST)
-    if known is None:
+    version_spec = VERSIONS.get(version or _NEWEST)
+    if version_spec is None:
         raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
-    tables, missing = values(settings, known.name)
-    if known.name == "2026-08" and settings.pipeline.first(RetrieveDense) is not None:
+    tables, missing = values(settings, version_spec.name)
+    if version_spec.name == "2026-08" and settings.pipeline.first(RetrieveDense) is not None:
         missing.append(
             f"index.encoder.name = {settings.index.encoder.name}: [embedding] is not written, since {_SYSTEM} asks a "
             "server for vectors; its default model, nomic-embed-text-v2-moe, was not measured"
         )
-    lines = [_comment(line) for line in [*origin, *_about(known)]]
+    lines = [_comment(line) for line in [*origin, *_about(version_spec)]]
     if missing:
         lines += ["#", "# Not expressed by this format, so not part of what this file configures:"]
         lines += [_comment(f"- {sentence}") for sentence in missing]
@@ -423,15 +423,15 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
 
 def _about(version: Version) -> list[str]:
     """Sentences on the version: keys without effect, and keys that only other versions read."""
-    found = [f"Keys are those that ragdocs reads at version {version.name}."]
+    lines = [f"Keys are those that ragdocs reads at version {version.name}."]
     if version.deprecated:
         deprecated = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
-        found.append(f"Read without effect at this version, so omitted: {', '.join(deprecated)}.")
+        lines.append(f"Read without effect at this version, so omitted: {', '.join(deprecated)}.")
     read = {key for section in version.sections.values() for key in section} | set(version.deprecated)
-    others = {key for each in VERSIONS.values() for section in each.sections.values() for key in section}
+    others = {key for spec in VERSIONS.values() for section in spec.sections.values() for key in section}
     if ignored := sorted(others - read):
-        found.append(f"Ignored at this version, so omitted: {', '.join(ignored)}.")
-    return found
+        lines.append(f"Ignored at this version, so omitted: {', '.join(ignored)}.")
+    return lines
 
 
 def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:

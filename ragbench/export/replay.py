@@ -55,11 +55,11 @@ class Replay:
             f"{interval(self.low, self.high)}, 95% CI, on {counted(self.topics, 'query')}"
         )
 
-    def require(self, most: float, format: str) -> None:
-        """Raise ConfigError when the translation loses more than `most`."""
-        if round(self.loss, 6) > most:
+    def require(self, limit: float, format: str) -> None:
+        """Raise ConfigError when the translation loses more than `limit`."""
+        if round(self.loss, 6) > limit:
             raise ConfigError(
-                f"{self.sentence}: --format {format} loses {self.loss:.3f}, more than --max-loss {most:g}; export a "
+                f"{self.sentence}: --format {format} loses {self.loss:.3f}, more than --max-loss {limit:g}; export a "
                 "bundle or another arm, or add --force (force=True in Python)"
             )
 
@@ -95,21 +95,21 @@ class Bench:
 
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents next to that of the measured arm. Raises ResultsError when no topic can be compared."""
-        then = self.measured.results.run(self.measured.name)
-        before, after = ({**dict.fromkeys(run, ()), **each} for each in (then, run))
+        measured_run = self.measured.results.run(self.measured.name)
+        old_run, new_run = ({**dict.fromkeys(run, ()), **hits_by_query} for hits_by_query in (measured_run, run))
         values = []
-        for each in (before, after):
-            asked = {qid: each[qid] for qid in run}
-            frame = evaluate(asked, self.benchmark.document_qrels, [PRIMARY], self.benchmark.unanswerable)
+        for one_run in (old_run, new_run):
+            by_query = {qid: one_run[qid] for qid in run}
+            frame = evaluate(by_query, self.benchmark.document_qrels, [PRIMARY], self.benchmark.unanswerable)
             values.append(frame[frame["measure"] == PRIMARY].set_index("qid")["value"].sort_index())
         old, new = values
         if not len(old):
             raise ResultsError(
                 f"no topic of {self.measured.results.folder} has a relevant document, so a translation cannot be priced"
             )
-        found = compare(new.to_numpy(), old.to_numpy(), seed=_SEED)
-        low, high = (found.difference if np.isnan(end) else end for end in (found.ci_low, found.ci_high))
-        return Replay(found.mean_baseline, found.mean_candidate, float(low), float(high), found.n, where)
+        comparison = compare(new.to_numpy(), old.to_numpy(), seed=_SEED)
+        low, high = (comparison.difference if np.isnan(end) else end for end in (comparison.ci_low, comparison.ci_high))
+        return Replay(comparison.mean_baseline, comparison.mean_candidate, float(low), float(high), comparison.n, where)
 
     def nearest(self, settings: Settings, fusions: Sequence[Fuse]) -> tuple[Settings, str]:
         """The settings with one of `fusions`, each with the weights that give the best nDCG@10 on the train topics.
@@ -123,7 +123,7 @@ class Bench:
         entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
         if not queries:
             best = replace(fusions[0], weights=configured.weights)
-            said = "no train topics to refit its weights"
+            note = "no train topics to refit its weights"
         else:
             arm = self.arm(settings)
             states = [state for state in self._before_fusion(arm, queries) if state.rankings]
@@ -131,25 +131,25 @@ class Bench:
             drawn = np.random.default_rng(_SEED).dirichlet(np.ones(len(sources)), size=_DRAWS).round(2)
             mixtures = [{name: configured.weights.get(name, 1.0) for name in sources}, dict.fromkeys(sources, 1.0)]
             mixtures += [dict(zip(sources, row.tolist(), strict=True)) for row in drawn]
-            tried = [replace(each, weights=mixture) for each in fusions for mixture in mixtures]
-            values = [self._gain([each.fuse(state, arm.index) for state in states], states, arm) for each in tried]
+            tried = [replace(fusion, weights=mixture) for fusion in fusions for mixture in mixtures]
+            values = [self._gain([fusion.fuse(state, arm.index) for state in states], states, arm) for fusion in tried]
             best = tried[int(np.argmax(np.round(values, 6)))]
-            said = f"weights refitted on {len(states)} train topics"
+            note = f"weights refitted on {len(states)} train topics"
         changes = {f"{entry}.{name}": getattr(best, name) for name in ("method", "k", "norm", "missing")}
         changes |= {f"{entry}.weights": dict(best.weights), f"{entry}.norms": {}}
-        return settings.with_values(changes), f"{best.describe()}, {said}"
+        return settings.with_values(changes), f"{best.describe()}, {note}"
 
     def _before_fusion(self, arm: Arm, queries: Sequence[Query]) -> Sequence[QueryState]:
         arm.index.prepare(arm.pipeline.needs)
-        before: Sequence[QueryState] = ()
+        states_before: Sequence[QueryState] = ()
         for name, states in arm.pipeline.steps([QueryState(query) for query in queries], arm.index):
             if isinstance(dict(arm.pipeline.stages)[name], Fuse):
                 break
-            before = states
-        return before
+            states_before = states
+        return states_before
 
     def _gain(self, rankings: Sequence[Ranking], states: Sequence[QueryState], arm: Arm) -> float:
-        found = []
+        changes = []
         table, qrels = arm.index.chunks, self.benchmark.document_qrels
         for ranking, state in zip(rankings, states, strict=True):
             grades = qrels.get(state.query.qid, {})
@@ -157,5 +157,5 @@ class Bench:
                 continue
             rows = list(dict.fromkeys(table.document[ranking.chunks].tolist()))[:DEPTH]
             gains = [float(max(0, grades.get(table.docnos[row], 0))) for row in rows]
-            found.append(ndcg(gains, [float(grade) for grade in grades.values() if grade > 0]))
-        return float(np.mean(found)) if found else 0.0
+            changes.append(ndcg(gains, [float(grade) for grade in grades.values() if grade > 0]))
+        return float(np.mean(changes)) if changes else 0.0

@@ -65,9 +65,9 @@ class Reading:
         self._read.add(("index", name))
         return flat_index(self.index).get(name)
 
-    def left_over(self, known: Sequence[type[Any]], fixed: _Fixed, system: str) -> list[str]:
+    def left_over(self, classes: Sequence[type[Any]], fixed: _Fixed, system: str) -> list[str]:
         """A sentence for every stage that the system lacks, and every parameter neither read nor fixed to its value."""
-        names, fixed = {cls.__name__ for cls in known}, {**_NEUTRAL, **fixed}
+        names, fixed = {cls.__name__ for cls in classes}, {**_NEUTRAL, **fixed}
         sentences = []
         for name, stage in self._settings.pipeline:
             parameters = _parameters(stage)
@@ -82,17 +82,17 @@ class Reading:
 
     def replayed(
         self,
-        known: Sequence[type[Any]],
+        classes: Sequence[type[Any]],
         fixed: _Fixed,
         always: Mapping[str, Any] | None = None,
         without: Sequence[type[Any]] = (),
     ) -> Settings:
         """The configuration that the system runs with a file of it, as far as our stages match its own.
 
-        Steps that it lacks (not `known`, or in `without`) are off, parameters that it has no key for have its `fixed`
+        Steps that it lacks (not `classes`, or in `without`) are off, parameters that it has no key for have its `fixed`
         value, and the steps `always`, nodes by entry of `order`, are on.
         """
-        names = {cls.__name__ for cls in known} - {cls.__name__ for cls in without}
+        names = {cls.__name__ for cls in classes} - {cls.__name__ for cls in without}
         fixed, changes = {**_NEUTRAL, **fixed}, dict(always or {})
         for name, stage in self._settings.pipeline:
             kind = type(stage).__name__
@@ -111,25 +111,25 @@ class Reading:
 
     def out_of_order(self, order: Sequence[type[Any]], system: str) -> list[str]:
         """A sentence for every stage that runs before a stage that the system runs earlier."""
-        place = {cls.__name__: number for number, cls in enumerate(order)}
-        known = [
-            (name, type(stage).__name__) for name, stage in self._settings.pipeline if type(stage).__name__ in place
+        position = {cls.__name__: number for number, cls in enumerate(order)}
+        stages = [
+            (name, type(stage).__name__) for name, stage in self._settings.pipeline if type(stage).__name__ in position
         ]
         return [
             f"order: {first} runs before {second} here; {system} runs it after"
-            for (first, kind), (second, next_kind) in itertools.pairwise(known)
-            if place[kind] > place[next_kind]
+            for (first, kind), (second, next_kind) in itertools.pairwise(stages)
+            if position[kind] > position[next_kind]
         ]
 
-    def _differing(self, kind: str, where: str, parameters: Mapping[str, Any], fixed: _Fixed, system: str) -> list[str]:
+    def _differing(self, kind: str, label: str, parameters: Mapping[str, Any], fixed: _Fixed, system: str) -> list[str]:
         sentences = []
         for key, value in parameters.items():
             if (kind, key) in self._read:
                 continue
             if (kind, key) not in fixed:
-                sentences.append(f"{where}.{key} = {_json(value)}: {system} has no key for it")
+                sentences.append(f"{label}.{key} = {_json(value)}: {system} has no key for it")
             elif plain(fixed[kind, key]) != value:
-                sentences.append(f"{where}.{key} = {_json(value)}: {system} always has {_json(fixed[kind, key])}")
+                sentences.append(f"{label}.{key} = {_json(value)}: {system} always has {_json(fixed[kind, key])}")
         return sentences
 
 
@@ -138,19 +138,19 @@ def flat_index(spec: IndexSpec) -> dict[str, Any]:
 
     Further sources and the indexed fields, from which stages choose, are excluded: the stages name them.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in dataclasses.fields(spec):
         value = getattr(spec, field.name)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             if field.name == "chunker":
-                found["chunker"] = type(value).__name__
-            found |= {f"{field.name}.{key}": each for key, each in _parameters(value).items()}
+                values["chunker"] = type(value).__name__
+            values |= {f"{field.name}.{key}": item for key, item in _parameters(value).items()}
         else:
-            found[field.name] = value
-    if found["dense.kind"] == "flat":  # these shape structures that a flat index does not have
+            values[field.name] = value
+    if values["dense.kind"] == "flat":  # these shape structures that a flat index does not have
         for key in ("m", "ef_construction", "ef_search", "lists", "probes"):
-            found.pop(f"dense.{key}")
-    return {key: value for key, value in found.items() if key not in ("sources", "lexical.fields", "lexical.unit")}
+            values.pop(f"dense.{key}")
+    return {key: value for key, value in values.items() if key not in ("sources", "lexical.fields", "lexical.unit")}
 
 
 def _part(key: str) -> str:
@@ -166,7 +166,7 @@ def _parameters(stage: Any) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    found = plain(value)
-    if isinstance(found, Mapping):
-        found = {key: each for key, each in found.items() if key}  # without the name of the class
-    return textwrap.shorten(json.dumps(found, ensure_ascii=True, default=str), 200, placeholder=" ...")
+    values = plain(value)
+    if isinstance(values, Mapping):
+        values = {key: item for key, item in values.items() if key}  # without the name of the class
+    return textwrap.shorten(json.dumps(values, ensure_ascii=True, default=str), 200, placeholder=" ...")

@@ -66,12 +66,12 @@ def write(
     return form.write(measured, request, Context(evidence, caution, progress, say))
 
 
-def _advice(found: MeasuredArm, evidence: Evidence) -> Prediction:
+def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:
     """Predicted effects of the arm. Raises ConfigError where the atlas does not know it."""
-    advised = verdicts.predictions_of_run(found.results, [found.name], evidence.baseline)
+    advised = verdicts.predictions_of_run(measured.results, [measured.name], evidence.baseline)
     if not advised:
         raise ConfigError(
-            f"too little is known elsewhere of {found.name} next to {evidence.baseline} to export it on expectation: "
-            "ragbench atlas shows what is known; --force exports it anyway"
+            f"too few other collections measured '{measured.name}' against {evidence.baseline} to predict its gain: "
+            "list them with ragbench atlas, or add --force"
         )
     return advised[0]
