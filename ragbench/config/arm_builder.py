@@ -61,13 +61,13 @@ class ArmBuilder:
             return built[key]
 
         masked = any(topic.masked for topic in self.benchmark.topics)
-        for each in settings:
-            if masked and each.pipeline.live:
+        for arm_settings in settings:
+            if masked and arm_settings.pipeline.live:
                 raise ConfigError(
-                    f"arm '{each.name}' is a live search, in which the sources of derived topics are not masked: "
+                    f"arm '{arm_settings.name}' is a live search, whose documents cannot be masked for derived topics: "
                     "measure it on human-written queries or on a search log"
                 )
-        return [Arm(each.name, each.pipeline, index(each.index)) for each in settings]
+        return [Arm(arm_settings.name, arm_settings.pipeline, index(arm_settings.index)) for arm_settings in settings]
 
 
 def fetch_caches(store: ArtefactStore, models: Models) -> None:

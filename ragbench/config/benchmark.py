@@ -44,8 +44,8 @@ def _load_derived(data: Mapping[str, Any], options: Mapping[str, Any]) -> Benchm
     derive = plugins.hook("derived_benchmark")
     if derive is None:
         raise ConfigError("topics=derived needs ragbench/extras/collect: install it, or write queries")
-    found: Benchmark = derive(documents(data), options)
-    return found.read_from({"data": dict(data), "topics": {"kind": DERIVED, **options}})
+    benchmark: Benchmark = derive(documents(data), options)
+    return benchmark.read_from({"data": dict(data), "topics": {"kind": DERIVED, **options}})
 
 
 def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
@@ -55,15 +55,15 @@ def recorder(benchmark: Benchmark) -> Callable[[Settings], Settings]:
     source = benchmark.source
     if source is None:
         nodes = {"data": {"loader": MEMORY, "name": benchmark.name}, "topics": {"kind": GIVEN}}
-        words = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `save_benchmark`
+        overrides = ["data=native", "data.corpus=FOLDER/corpus", "data.qrels=FOLDER/qrels"]  # of `save_benchmark`
     else:
-        words = _words(source)
-        config = composition.compose_alone(words).config
+        overrides = _words(source)
+        config = composition.compose_alone(overrides).config
         nodes = {key: config[key] for key in ("data", "topics")}
 
     def record(settings: Settings) -> Settings:
-        kept = [each for each in settings.overrides if section_of(each) not in nodes]
-        return replace(settings, config={**settings.config, **nodes}, overrides=(*kept, *words))
+        kept_overrides = [override for override in settings.overrides if section_of(override) not in nodes]
+        return replace(settings, config={**settings.config, **nodes}, overrides=(*kept_overrides, *overrides))
 
     return record
 
@@ -72,18 +72,18 @@ def _words(source: Mapping[str, Any]) -> list[str]:
     """The overrides that read what `source` describes, with absolute paths and without defaults."""
     from ragbench.config import composition, project
 
-    words = [f"data={source['data']['loader']}"]
+    overrides = [f"data={source['data']['loader']}"]
     if "topics" in source or project.find() is not None:
-        words.append(f"topics={source.get('topics', {}).get('kind', GIVEN)}")
-    defaults = composition.compose_alone(words).config
-    for key, value in ((f"{section}.{key}", each) for section in source for key, each in source[section].items()):
+        overrides.append(f"topics={source.get('topics', {}).get('kind', GIVEN)}")
+    defaults = composition.compose_alone(overrides).config
+    for key, value in ((f"{section}.{key}", value) for section in source for key, value in source[section].items()):
         section, _, name = key.partition(".")
         if name in _PATHS and isinstance(value, (str, Path)) and Path(value).expanduser().exists():
             value = Path(value).expanduser().absolute()
         value = plain(value)
         if name not in ("loader", "kind") and value is not None and value != plain(defaults[section][name]):
-            words.append(word(key, value))
-    return words
+            overrides.append(word(key, value))
+    return overrides
 
 
 def documents(data: Mapping[str, Any]) -> Benchmark:

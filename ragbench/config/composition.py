@@ -56,50 +56,50 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
     of the overrides that the user wrote (default: all); the others come from the project file.
     """
     known = catalogue.read()
-    words = _with_project_words(overrides, known)
-    for word in words:
-        if _parse(word).is_sweep_override():
-            typed_word = word.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
+    all_overrides = _with_project_words(overrides, known)
+    for override in all_overrides:
+        if _parse(override).is_sweep_override():
+            typed_word = override.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
             raise ConfigError(f"'{typed_word}' has several values: add -m for an arm of each, or put them in [ ]")
-    trusted = _inspect_project(canonical(overrides if typed is None else typed, known), words, known)
-    return _compose_settings(words, set(), known, lambda settings: (trusted(settings), inspect(settings)))
+    trusted = _inspect_project(canonical(overrides if typed is None else typed, known), all_overrides, known)
+    return _compose_settings(all_overrides, set(), known, lambda settings: (trusted(settings), inspect(settings)))
 
 
-def compose_alone(words: Sequence[str]) -> Settings:
+def compose_alone(overrides: Sequence[str]) -> Settings:
     """The settings for words without those of a project file."""
     known = catalogue.read()
-    return _compose_settings(canonical(words, known), set(), known)
+    return _compose_settings(canonical(overrides, known), set(), known)
 
 
-def compose_for(words: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
+def compose_for(overrides: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
     """The settings for overrides with no more permissions than `may`, after those of `base`, which may do anything.
 
     Raises ConfigError before anything is imported, sent, started or read that is not allowed.
     """
     if Capability.EXECUTES not in may:
-        require_plain(words)
-    before = compose(base)
-    return compose([*base, *words], inspect=lambda settings: require_within(settings, may, before))
+        require_plain(overrides)
+    base_settings = compose(base)
+    return compose([*base, *overrides], inspect=lambda settings: require_within(settings, may, base_settings))
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
     known = catalogue.read()
-    words = _with_project_words(overrides, known)
-    trusted = _inspect_project(canonical(overrides, known), words, known)
-    batches = _expand_sweep(words)
+    all_overrides = _with_project_words(overrides, known)
+    trusted = _inspect_project(canonical(overrides, known), all_overrides, known)
+    batches = _expand_sweep(all_overrides)
     varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
     settings = [_compose_settings(batch, varying, known, trusted) for batch in batches]
-    names = [each.name for each in settings]
+    names = [arm.name for arm in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
         raise ConfigError(f"two arms would be called '{repeated}': give them different names with name=...")
     return settings
 
 
-def measurement_overrides(words: Iterable[str]) -> list[str]:
-    """The overrides that say where and how to measure, not what."""
-    return [word for word in words if section_of(word) in _MEASUREMENT_KEYS]
+def measurement_overrides(overrides: Iterable[str]) -> list[str]:
+    """The overrides for how and where to measure, without those of the search."""
+    return [override for override in overrides if section_of(override) in _MEASUREMENT_KEYS]
 
 
 def without_measurement(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,16 +110,16 @@ def without_measurement(config: Mapping[str, Any]) -> dict[str, Any]:
 def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_project: bool = False) -> list[Settings]:
     """The settings of arms by name, each made of the shared overrides and its own; its own win.
 
-    `of_project`: the words of the arms stand in the project file.
+    `of_project`: the overrides of the arms are those of the project file.
     """
-    found = []
-    for name, words in named.items():
+    arms_settings = []
+    for name, overrides in named.items():
         try:
-            settings = compose([*shared, *words], typed=shared if of_project else None)
+            settings = compose([*shared, *overrides], typed=shared if of_project else None)
         except ConfigError as error:
             raise ConfigError(f"{error} (arm '{name}')") from None
-        found.append(Settings(name, {**settings.config, "name": name}, settings.overrides))
-    return found
+        arms_settings.append(Settings(name, {**settings.config, "name": name}, settings.overrides))
+    return arms_settings
 
 
 def project_words() -> list[str]:
@@ -131,89 +131,89 @@ def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     """The arms of the project, else baseline and recommended; None when an override changes the pipeline."""
     if len(measurement_overrides(overrides)) < len(overrides):
         return None
-    found = project.find()
-    if found and found.arms:
-        return arms(found.arms, overrides, of_project=True)
+    project_file = project.find()
+    if project_file and project_file.arms:
+        return arms(project_file.arms, overrides, of_project=True)
     return arms(_STANDARD, overrides)
 
 
 def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]:
     """The words of the project, where there is one, and the overrides."""
     typed = canonical(overrides, known)
-    found = project.find()
-    if found is None:
+    project_file = project.find()
+    if project_file is None:
         return typed
     try:
-        return canonical(found.words(typed, known), known)
+        return canonical(project_file.words(typed, known), known)
     except ConfigError as error:
-        raise ConfigError(f"{error} (with the words of {_relative_to_cwd(found.file)})") from None
+        raise ConfigError(f"{error} (with the words of {_relative_to_cwd(project_file.file)})") from None
 
 
-def _inspect_project(typed: Sequence[str], words: Sequence[str], known: Catalogue) -> _Inspect:
+def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Catalogue) -> _Inspect:
     """Return a function that refuses what the project file would send or start, beyond what was typed."""
-    found = project.find()
-    if found is None or trusting():
+    project_file = project.find()
+    if project_file is None or trusting():
         return _accept
-    typed = [word for word in typed if word in words]  # without the name of an arm, whose words are the file's
-    file = _relative_to_cwd(found.file)
+    typed = [override for override in typed if override in overrides]  # not the name of an arm of the project file
+    file = _relative_to_cwd(project_file.file)
     ask = f"read {file}, then add --trust if you agree"
-    for word in words:
-        if word not in typed and (reason := why_not_plain(word)):
-            raise ConfigError(f"{file} has '{word[:60]}', which {reason}: {ask}")
+    for override in overrides:
+        if override not in typed and (reason := why_not_plain(override)):
+            raise ConfigError(f"{file} has '{override[:60]}', which {reason}: {ask}")
     known_urls = {known.content("data", option).get("url") for option in known.choices["data"]} - {None}
 
     def inspect(settings: Settings) -> None:
         risky = {key: need for key, need in needs_of(settings).items() if need[0] in _ASKED}
         if settings.config["data"].get("url") in known_urls:
             risky.pop("data.url", None)
-        mine = needs_of(_compose_settings(typed, set(), known)) if risky else {}
+        own_needs = needs_of(_compose_settings(typed, set(), known)) if risky else {}
         for key, need in risky.items():
-            if mine.get(key) != need:
+            if own_needs.get(key) != need:
                 raise ConfigError(f"{file} sets {key}, which {need[0]} ({shown(need[1])}): {ask}")
 
     return inspect
 
 
 def _compose_settings(
-    words: Sequence[str], varying: set[str], known: Catalogue, inspect: _Inspect = _accept
+    overrides: Sequence[str], varying: set[str], known: Catalogue, inspect: _Inspect = _accept
 ) -> Settings:
-    added = [word for word in words if _is_function_stage(key_of(word), known)]
+    added = [override for override in overrides if _is_function_stage(key_of(override), known)]
     if added:
-        rest = [word for word in words if word not in added]
-        settings = _with_function_stages(_compose_settings(rest, varying, known, inspect), added)
-        return replace(settings, name=_arm_name(settings.config, words, varying), overrides=tuple(words))
-    words = from_environment(words, os.environ)
-    chosen = _experiment(words, known)
+        remaining = [override for override in overrides if override not in added]
+        settings = _with_function_stages(_compose_settings(remaining, varying, known, inspect), added)
+        return replace(settings, name=_arm_name(settings.config, overrides, varying), overrides=tuple(overrides))
+    overrides = from_environment(overrides, os.environ)
+    chosen = _experiment(overrides, known)
     choices = {**known.defaults, **(chosen.choices if chosen else {})}
     spaces = known.search_space_choice
-    for word in words:
-        if key_of(word) in known.choices:
-            value = _parse(word).value()
-            check_choice(key_of(word), value, known)
-            if key_of(word) in known.defaults:
-                choices[key_of(word)] = value
-            elif key_of(word) == "tune":
+    for override in overrides:
+        if key_of(override) in known.choices:
+            value = _parse(override).value()
+            check_choice(key_of(override), value, known)
+            if key_of(override) in known.defaults:
+                choices[key_of(override)] = value
+            elif key_of(override) == "tune":
                 spaces = tuple(value if isinstance(value, list) else [value])
         else:
-            _check_mapping(key_of(word), word.partition("=")[2], known)
+            _check_mapping(key_of(override), override.partition("=")[2], known)
     options = (*choices.items(), *(("tune", space) for space in spaces))
-    config = _compose_config(words, options, chosen.name if chosen else None, known)
-    for word in words:
-        group, _, option = word.partition("=")
+    config = _compose_config(overrides, options, chosen.name if chosen else None, known)
+    for override in overrides:
+        group, _, option = override.partition("=")
         if (
             option == "off"
             and chosen is not None
             and _sets_key_below(chosen.values, group)
-            and not _sets_key_below(words, group)
+            and not _sets_key_below(overrides, group)
         ):
             config[group] = known.content(group, option)  # the experiment's values for it have no effect now
-    settings = Settings(_arm_name(config, words, varying), config, tuple(words))
+    settings = Settings(_arm_name(config, overrides, varying), config, tuple(overrides))
     try:
         check(config, known, choices)
         inspect(settings)
         return settings.check()
     except Refused as refusal:
-        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), words, chosen, known)}") from None
+        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), overrides, chosen, known)}") from None
 
 
 def _is_function_stage(key: str, known: Catalogue) -> bool:
@@ -221,13 +221,13 @@ def _is_function_stage(key: str, known: Catalogue) -> bool:
     return name not in known.tree and name not in known.choices and extensions.find("stage", name) is not None
 
 
-def _with_function_stages(settings: Settings, words: Sequence[str]) -> Settings:
+def _with_function_stages(settings: Settings, overrides: Sequence[str]) -> Settings:
     """The settings with a stage for each function that the words turn on, in the order of the words."""
     chosen: dict[str, dict[str, Any]] = {}
     off = set()
-    for word in words:
-        name, _, parameter = key_of(word).partition(".")
-        value, values = _parse(word).value(), chosen.setdefault(name, {})
+    for override in overrides:
+        name, _, parameter = key_of(override).partition(".")
+        value, values = _parse(override).value(), chosen.setdefault(name, {})
         if parameter:
             values[parameter] = value
         elif value == "off":
@@ -240,27 +240,27 @@ def _with_function_stages(settings: Settings, words: Sequence[str]) -> Settings:
     return settings.check()
 
 
-def _experiment(words: Sequence[str], known: Catalogue) -> Experiment | None:
+def _experiment(overrides: Sequence[str], known: Catalogue) -> Experiment | None:
     """The experiment that words name, its choices checked."""
-    name = next((_parse(word).value() for word in words if key_of(word) == EXPERIMENT), None)
+    name = next((_parse(override).value() for override in overrides if key_of(override) == EXPERIMENT), None)
     if name is None:
         return None
     check_choice(EXPERIMENT, name, known)
-    found, file = known.experiment(name), _relative_to_cwd(known.folder / EXPERIMENT / f"{name}.yaml")
-    for group, option in found.choices.items():
+    experiment, file = known.experiment(name), _relative_to_cwd(known.folder / EXPERIMENT / f"{name}.yaml")
+    for group, option in experiment.choices.items():
         if group not in known.defaults:
             near = [numbered(group)] if numbered(group) in known.defaults else known.defaults
             raise ConfigError(f"{file} chooses '{group}', which is not a switch{did_you_mean(numbered(group), near)}")
         check_choice(group, option, known, f" (in {file})")
-    for key, value in found.values.items():
+    for key, value in experiment.values.items():
         if value == "???" or section_of(key) == "hydra":
             raise ConfigError(f"{file} sets {key} to {value}, which is not a value: remove it")
         _check_mapping(key, value, known, f" (in {file})")
-    return found
+    return experiment
 
 
 def _compose_config(
-    words: Sequence[str], options: tuple[tuple[str, str], ...], experiment: str | None, known: Catalogue
+    overrides: Sequence[str], options: tuple[tuple[str, str], ...], experiment: str | None, known: Catalogue
 ) -> Any:
     """The options of groups, the experiment and the words merged, everything resolved."""
     from omegaconf import OmegaConf
@@ -269,23 +269,23 @@ def _compose_config(
     try:
         composed, values = (
             _merged(known, options, experiment),
-            [word for word in words if key_of(word) not in known.choices],
+            [override for override in overrides if key_of(override) not in known.choices],
         )
         composed = deepcopy(composed) if values else composed  # a copy takes half the time of all this
-        for word in values:
-            OmegaConf.update(composed, key_of(word), _parse(word).value(), merge=True, force_add=True)
+        for override in values:
+            OmegaConf.update(composed, key_of(override), _parse(override).value(), merge=True, force_add=True)
         return OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
     except InterpolationResolutionError as error:
-        for word in words:
-            _check_mapping(key_of(word), word.partition("=")[2], known, only_lists=False)
+        for override in overrides:
+            _check_mapping(key_of(override), override.partition("=")[2], known, only_lists=False)
         raise ConfigError(f"{error.full_key or 'a key'} refers to a key that does not exist or to itself") from None
     except (OmegaConfBaseException, ValueError, TypeError, AttributeError):
-        blamed = next((word for word in words if _is_below_a_value(key_of(word), known)), "")
+        blamed = next((override for override in overrides if _is_below_a_value(key_of(override), known)), "")
         if blamed:
             raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
-        typed = " ".join(word.removeprefix("+") for word in words)
+        typed = " ".join(override.removeprefix("+") for override in overrides)
         raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
@@ -294,8 +294,8 @@ def _merged(known: Catalogue, options: tuple[tuple[str, str], ...], experiment: 
     """What files and classes say for a choice of options: config.yaml over the options, the experiment over both."""
     from omegaconf import OmegaConf
 
-    own = [] if experiment is None else [OmegaConf.create(known.experiment(experiment).content)]
-    return OmegaConf.merge(*(_option(known, group, name) for group, name in options), _base(known), *own)
+    preset = [] if experiment is None else [OmegaConf.create(known.experiment(experiment).content)]
+    return OmegaConf.merge(*(_option(known, group, name) for group, name in options), _base(known), *preset)
 
 
 @lru_cache(maxsize=1024)
@@ -316,45 +316,45 @@ def _base(known: Catalogue) -> Any:
 
 
 def _is_below_a_value(key: str, known: Catalogue) -> bool:
-    place: Any = known.tree
+    node: Any = known.tree
     for part in key.split("."):
-        if place is None:
+        if node is None:
             return True
-        place = place.get(part, {})
+        node = node.get(part, {})
     return False
 
 
-def _check_mapping(key: str, value: str, known: Catalogue, where: str = "", only_lists: bool = True) -> None:
+def _check_mapping(key: str, value: str, known: Catalogue, label: str = "", only_lists: bool = True) -> None:
     """Raise ConfigError for a list instead of a mapping: Hydra cannot merge it, so `check` would not see it.
 
     Without `only_lists` any other value instead of a mapping is refused too: some key refers to a key of the mapping.
     """
-    place: Any = known.tree
+    node: Any = known.tree
     for part in key.split("."):
-        place = place.get(part) if place else None
+        node = node.get(part) if node else None
     wrong = value.startswith("[") if only_lists else not value.startswith(("{", "$"))
-    if place and wrong and key not in known.choices:
-        inside = ", ".join(each for each in place if not each.startswith("_"))
-        raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}{where}")
+    if node and wrong and key not in known.choices:
+        inside = ", ".join(key for key in node if not key.startswith("_"))
+        raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}{label}")
 
 
-def _file_of_refused_value(message: str, words: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:
+def _file_of_refused_value(message: str, overrides: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:
     """The file of a refused value, in parentheses; empty when the value was typed."""
     key = message.split()[0]
-    if any(_overlap(key, key_of(word)) for word in words):
+    if any(_overlap(key, key_of(override)) for override in overrides):
         return ""
-    if chosen is not None and any(_overlap(key, each) for each in chosen.values):
+    if chosen is not None and any(_overlap(key, chosen_key) for chosen_key in chosen.values):
         return f" (in {_relative_to_cwd(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
     group = section_of(key)
     return f" (in {_relative_to_cwd(known.where(group) if group in known.choices else known.folder / 'config.yaml')})"
 
 
-def _sets_key_below(words: Iterable[str], group: str) -> bool:
-    return any(key_of(word).startswith(f"{group}.") for word in words)
+def _sets_key_below(overrides: Iterable[str], group: str) -> bool:
+    return any(key_of(override).startswith(f"{group}.") for override in overrides)
 
 
-def _overlap(key: str, other: str) -> bool:
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
+def _overlap(key: str, second: str) -> bool:
+    return f"{key}.".startswith(f"{second}.") or f"{second}.".startswith(f"{key}.")
 
 
 def _relative_to_cwd(path: Path) -> str:
@@ -364,31 +364,31 @@ def _relative_to_cwd(path: Path) -> str:
 def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
     """The configured name (an experiment sets its own), then what varies over the sweep."""
     extra = [item for item in batch if key_of(item) in varying - {EXPERIMENT, "name"}]
-    given = config.get("name")
-    if given:
-        return " ".join([str(given), *extra])
-    shown = [item.lstrip("+") for item in (extra or batch) if section_of(item) not in _MEASUREMENT_KEYS]
-    return " ".join(shown) or "default"
+    name = config.get("name")
+    if name:
+        return " ".join([str(name), *extra])
+    listed = [item.lstrip("+") for item in (extra or batch) if section_of(item) not in _MEASUREMENT_KEYS]
+    return " ".join(listed) or "default"
 
 
-def _expand_sweep(words: Sequence[str]) -> list[list[str]]:
+def _expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.errors import HydraException
 
-    for word in words:
-        parsed = _parse(word)
+    for override in overrides:
+        parsed = _parse(override)
         if parsed.is_sweep_override() and not (parsed.is_discrete_sweep() or parsed.is_range_sweep()):
             raise ConfigError(
-                f"'{word.removeprefix('+')}' cannot be swept: list its values, as in {key_of(word)}=1,2,3"
+                f"'{override.removeprefix('+')}' cannot be swept: list its values, as in {key_of(override)}=1,2,3"
             )
-    arms = math.prod(_count_values(_parse(word)) for word in words)
+    arms = math.prod(_count_values(_parse(override)) for override in overrides)
     if arms > _MOST_ARMS:
         raise ConfigError(f"the sweep has {arms} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
     try:
-        jobs = BasicSweeper.split_arguments([_parse(word) for word in words], max_batch_size=None)
+        jobs = BasicSweeper.split_arguments([_parse(override) for override in overrides], max_batch_size=None)
         return [batch for job in jobs for batch in job]
     except (HydraException, ValueError):
-        typed = " ".join(word.removeprefix("+") for word in words)
+        typed = " ".join(override.removeprefix("+") for override in overrides)
         raise ConfigError(f"cannot sweep {typed}: list values, as in fuse.k=20,60") from None
 
 
@@ -417,16 +417,16 @@ class _Options:
         return list(catalogue.read().choices.get(group_name, ()))
 
 
-def _parse(word: str) -> Any:
+def _parse(override: str) -> Any:
     """A word as Hydra parses it; `*` stands for all choices of its group."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
-        (parsed,) = OverridesParser.create(config_loader=cast(Any, _Options())).parse_overrides([word])
+        (parsed,) = OverridesParser.create(config_loader=cast(Any, _Options())).parse_overrides([override])
         return parsed
     except (HydraException, ValueError):  # of Python: a number of 5000 digits
-        key, _, value = word.lstrip("+").partition("=")
+        key, _, value = override.lstrip("+").partition("=")
         raise ConfigError(
             f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
             f"and quote a text that holds signs, as in {key}=\"'a, b'\""

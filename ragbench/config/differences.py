@@ -20,17 +20,17 @@ def of_arms(arms: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]]) -> dict
     `arms`: the overrides and the composed configuration of each.
     """
     known = catalogue.read()
-    words = {arm: typed for arm, (typed, _) in arms.items()}
-    choices = {arm: _choices(known, words[arm]) for arm in arms}
+    overrides = {arm: typed for arm, (typed, _) in arms.items()}
+    choices = {arm: _choices(known, overrides[arm]) for arm in arms}
     values = {arm: _measured(flat(config)) for arm, (_, config) in arms.items()}
-    usual = flat({each.key: _value(each.default) for each in known.parameters})
+    usual = flat({parameter.key: _value(parameter.default) for parameter in known.parameters})
     varied = _varied(values) - set(known.defaults)
     chosen = {
         group
         for group, default in _measured(known.defaults).items()
         if any(of_arm[group] != default for of_arm in choices.values())
     }
-    shown: dict[str, dict[str, Any]] = {}
+    by_arm: dict[str, dict[str, Any]] = {}
     for arm in arms:
         off = {group for group, option in choices[arm].items() if option == "off"}
         differing = {
@@ -39,11 +39,11 @@ def of_arms(arms: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]]) -> dict
             if key in varied or (usual.get(key, value) != value and value is not None and section_of(key) not in off)
         }
         classes = {key for key in differing if key.endswith("._target_") and section_of(key) in chosen}
-        typed = {word.lstrip("+").partition("=")[0]: word.partition("=")[2] for word in words[arm]}
-        shown[arm] = {group: choices[arm][group] for group in chosen}
-        shown[arm] |= {key: value for key, value in differing.items() if key not in classes}
-        shown[arm] |= _measured(typed)
-    return shown
+        typed = {override.lstrip("+").partition("=")[0]: override.partition("=")[2] for override in overrides[arm]}
+        by_arm[arm] = {group: choices[arm][group] for group in chosen}
+        by_arm[arm] |= {key: value for key, value in differing.items() if key not in classes}
+        by_arm[arm] |= _measured(typed)
+    return by_arm
 
 
 def _measured(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def _measured(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _varied(values: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """The keys that some arm lacks or in which arms have different values."""
-    keys = {key for each in values.values() for key in each}
-    return {key for key in keys if len({repr(each.get(key, _ABSENT)) for each in values.values()}) > 1}
+    keys = {key for arm_values in values.values() for key in arm_values}
+    return {key for key in keys if len({repr(arm_values.get(key, _ABSENT)) for arm_values in values.values()}) > 1}
 
 
-def _choices(known: catalogue.Catalogue, words: Iterable[str]) -> dict[str, str]:
+def _choices(known: catalogue.Catalogue, overrides: Iterable[str]) -> dict[str, str]:
     """The chosen option of every group."""
-    typed = {key_of(word): word.partition("=")[2].strip("\"'") for word in words}
+    typed = {key_of(override): override.partition("=")[2].strip("\"'") for override in overrides}
     preset = typed.get(EXPERIMENT)
     chosen = known.experiment(preset).choices if preset in known.choices[EXPERIMENT] else {}
     return {**known.defaults, **chosen, **{key: value for key, value in typed.items() if key in known.defaults}}
@@ -74,11 +74,11 @@ def _value(text: str) -> Any:
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested mappings as one level with dotted keys."""
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for key, value in config.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict) and value:
-            found |= flat(value, f"{path}.")
+            flattened |= flat(value, f"{path}.")
         else:
-            found[path] = value
-    return found
+            flattened[path] = value
+    return flattened

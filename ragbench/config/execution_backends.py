@@ -30,8 +30,8 @@ class Execution:
 
 def execution_of(spec: ExecutionSpec) -> Execution:
     """The part that calls functions elsewhere. ConfigError for an unknown kind."""
-    found: Execution = plugins.load("ragbench.executions", spec.kind, "execution.kind")
-    return found
+    execution: Execution = plugins.load("ragbench.executions", spec.kind, "execution.kind")
+    return execution
 
 
 def spec_of(settings: Settings) -> ExecutionSpec:
@@ -60,7 +60,7 @@ class _SharedOut(Sharding):
 
 def sharding_of(settings: Settings) -> Sharding:
     """How the settings have a large index built, and where. Raises ConfigError as `spec_of`."""
-    spec, found = spec_of(settings), settings.sharding
+    spec, sharding = spec_of(settings), settings.sharding
     if spec.kind == LOCAL:
-        return found
-    return _SharedOut(found.shard_documents, spec.workers or threads_for(None), spec)
+        return sharding
+    return _SharedOut(sharding.shard_documents, spec.workers or threads_for(None), spec)

@@ -72,8 +72,8 @@ class FunctionStage(Checked):
 
     def describe(self) -> str:
         """Its name and parameters."""
-        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
-        return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in given.items())])
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
+        return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in values.items())])
 
     def _rescored(self, state: QueryState, index: Index) -> Ranking:
         ranking, table = fused(state), index.chunks
@@ -84,14 +84,14 @@ class FunctionStage(Checked):
             names = (table.docnos[document], table.paths[document], table.titles[document])
             texts = table.header_path(chunk), table.text(chunk)
             hits.append(FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
-        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
-        who = f"stage '{type(self).__name__}'"
-        scores = extensions.call(who, lambda: list(type(self).function(state.query.text, tuple(hits), **given)))
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
+        label = f"stage '{type(self).__name__}'"
+        scores = extensions.call(label, lambda: list(type(self).function(state.query.text, tuple(hits), **values)))
         if len(scores) != len(hits):
-            raise ConfigError(f"{who} must give a score for each of {len(hits)} hits, gave {len(scores)}")
+            raise ConfigError(f"{label} must give a score for each of {len(hits)} hits, gave {len(scores)}")
         stays = [score is not None for score in scores]
-        kept = as_array(who, [score for score in scores if score is not None], sum(stays), 1)
-        return Ranking.of(ranking.chunks[np.array(stays, dtype=np.bool_)], in_32_bits(kept, who))
+        changed_scores = as_array(label, [score for score in scores if score is not None], sum(stays), 1)
+        return Ranking.of(ranking.chunks[np.array(stays, dtype=np.bool_)], in_32_bits(changed_scores, label))
 
 
 def stage(function: Callable[..., Any] | None = None, *, before: str | None = None, after: str | None = None) -> Any:
@@ -119,11 +119,13 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     if function is None:
         return lambda inner: stage(inner, before=before, after=after)
     _, *rest = parameters = list(inspect.signature(function).parameters.values())
-    if len(parameters) < 2 or any(each.default is inspect.Parameter.empty for each in rest[1:]):
+    if len(parameters) < 2 or any(parameter.default is inspect.Parameter.empty for parameter in rest[1:]):
         raise ConfigError(f"stage '{function.__name__}' must take (query, hits) and parameters with defaults")
     code = extensions.code_digest(function)
-    fields = [(each.name, _type_of(each), dataclasses.field(default=each.default)) for each in rest[1:]]
-    made = dataclasses.make_dataclass(
+    fields = [
+        (parameter.name, _type_of(parameter), dataclasses.field(default=parameter.default)) for parameter in rest[1:]
+    ]
+    stage_class = dataclasses.make_dataclass(
         function.__name__,
         [*fields, (_CODE, str, dataclasses.field(default=code))],
         bases=(FunctionStage,),
@@ -135,33 +137,33 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         },
         frozen=True,
     )
-    made.__module__ = function.__module__  # make_dataclass of Python 3.12 and newer sets that of its caller
-    made.__qualname__ = function.__qualname__
-    extensions.register("stage", function.__name__, made)
-    return made
+    stage_class.__module__ = function.__module__  # make_dataclass of Python 3.12 and newer sets that of its caller
+    stage_class.__qualname__ = function.__qualname__
+    extensions.register("stage", function.__name__, stage_class)
+    return stage_class
 
 
 def _type_of(parameter: inspect.Parameter) -> Any:
-    given = parameter.annotation
-    return type(parameter.default) if given is inspect.Parameter.empty else given
+    annotation = parameter.annotation
+    return type(parameter.default) if annotation is inspect.Parameter.empty else annotation
 
 
-def insert(settings: Settings, name: str, node: Mapping[str, Any], place: Mapping[str, str]) -> Settings:
-    """The settings with a stage in the pipeline; `place` is {"before": ENTRY} or {"after": ENTRY}.
+def insert(settings: Settings, name: str, node: Mapping[str, Any], position: Mapping[str, str]) -> Settings:
+    """The settings with a stage in the pipeline; `position` is {"before": ENTRY} or {"after": ENTRY}.
 
     Raises ConfigError for a name that is taken and for an unknown entry.
     """
     if name in settings.config:
         raise ConfigError(f"'{name}' is taken in the configuration: give the stage another name")
     order = list(settings.config["order"])
-    ((where, neighbour),) = place.items()
+    ((side, neighbour),) = position.items()
     if neighbour not in order:
         raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")
-    order.insert(order.index(neighbour) + (where == "after"), name)
+    order.insert(order.index(neighbour) + (side == "after"), name)
     return replace(settings, config={**settings.config, name: node, "order": order})
 
 
-def node_of(made: Any) -> dict[str, Any]:
+def node_of(value: Any) -> dict[str, Any]:
     """A stage as a node of the configuration."""
-    kind = type(made)
-    return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **dataclasses.asdict(made)}
+    kind = type(value)
+    return {"_target_": f"{kind.__module__}.{kind.__qualname__}", **dataclasses.asdict(value)}

@@ -25,41 +25,41 @@ _Needed = Mapping[str, tuple[Capability, Any]]
 
 def needs_of_search(settings: Settings) -> _Needed:
     """All that is not pure in a pipeline and its index. Builds dataclasses, reads no file and sends no request."""
-    found = [need for name, stage in settings.pipeline for need in needs_below(stage, name)]
-    found += needs_below(settings.index, "index")
-    return {key: (need, value) for key, need, value in found}
+    needs = [need for name, stage in settings.pipeline for need in needs_below(stage, name)]
+    needs += needs_below(settings.index, "index")
+    return {key: (need, value) for key, need, value in needs}
 
 
 def needs_of(settings: Settings) -> _Needed:
     """The same of a whole configuration: also its data, its folders and its services."""
-    found: list[tuple[str, Capability, Any]] = []
+    needs: list[tuple[str, Capability, Any]] = []
     for section, target in SPECS.items():
         node = value_at(settings.config, section.split("."))
         if isinstance(node, Mapping):
-            found += needs_below(build(class_named(target, section), node, section), section)
+            needs += needs_below(build(class_named(target, section), node, section), section)
     data = settings.config.get("data") or {}
-    found += [(f"data.{key}", need, data[key]) for key, need in _DATA.items() if data.get(key)]
-    return {**needs_of_search(settings), **{key: (need, value) for key, need, value in found}}
+    needs += [(f"data.{key}", need, data[key]) for key, need in _DATA.items() if data.get(key)]
+    return {**needs_of_search(settings), **{key: (need, value) for key, need, value in needs}}
 
 
 def require_within(settings: Settings, may: frozenset[Capability], base: Settings | None = None) -> None:
     """Raise ConfigError for the first value that needs more than `may` allows; those of `base` stay."""
-    known = needs_of(base) if base is not None else {}
+    base_needs = needs_of(base) if base is not None else {}
     for key, (need, value) in needs_of(settings).items():
-        if need not in may and known.get(key) != (need, value):
+        if need not in may and base_needs.get(key) != (need, value):
             raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
 
 
-def require_plain(words: Iterable[str]) -> None:
+def require_plain(overrides: Iterable[str]) -> None:
     """Raise ConfigError for a word that would import code or read the environment while it is composed."""
-    for word in words:
-        if reason := why_not_plain(word):
-            raise ConfigError(f"'{word[:80]}' {reason}, which is not allowed here: remove it")
+    for override in overrides:
+        if reason := why_not_plain(override):
+            raise ConfigError(f"'{override[:80]}' {reason}, which is not allowed here: remove it")
 
 
-def why_not_plain(word: str) -> str:
+def why_not_plain(override: str) -> str:
     """What a word does while it is composed; empty for one that only sets a value or chooses an option."""
-    key = word.partition("=")[0]
-    if TARGET in word or "_partial_" in word or key.lstrip("+~").startswith("hydra"):
+    key = override.partition("=")[0]
+    if TARGET in override or "_partial_" in override or key.lstrip("+~").startswith("hydra"):
         return "names code to import"
-    return "has a ${...}, which can read the environment" if "${" in word else ""
+    return "has a ${...}, which can read the environment" if "${" in override else ""

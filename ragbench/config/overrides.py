@@ -51,51 +51,59 @@ _OF_HYDRA = {
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
 
-def canonical(words: Iterable[str], known: Catalogue) -> list[str]:
+def canonical(overrides: Iterable[str], known: Catalogue) -> list[str]:
     """The words with switches by number, `exp` as `+exp` and no other signs; the last choice of a group counts.
 
     Raises ConfigError for a word that is not `key=value` and for one that removes a key.
     """
-    made = [_canonical(each, known) for word in words for each in _named_search(word, known)]
-    last = {key_of(word): place for place, word in enumerate(made)}
-    return [word for place, word in enumerate(made) if key_of(word) not in known.choices or last[key_of(word)] == place]
+    canonical_overrides = [_canonical(item, known) for override in overrides for item in _named_search(override, known)]
+    last = {key_of(override): position for position, override in enumerate(canonical_overrides)}
+    return [
+        override
+        for position, override in enumerate(canonical_overrides)
+        if key_of(override) not in known.choices or last[key_of(override)] == position
+    ]
 
 
-def _named_search(word: str, known: Catalogue) -> list[str]:
+def _named_search(override: str, known: Catalogue) -> list[str]:
     """The words of a search that runs elsewhere: `source=pyserini:notes` is `live=pyserini live.index=notes`."""
-    key, _, value = word.partition("=")
+    key, _, value = override.partition("=")
     if key.lstrip("+").strip() != "source":
-        return [word]
-    kind, _, place = value.strip("'\"").partition(":")
-    if not place or kind not in known.choices["live"]:
-        kinds = ", ".join(each for each in known.choices["live"] if each != "off")
+        return [override]
+    kind, _, path = value.strip("'\"").partition(":")
+    if not path or kind not in known.choices["live"]:
+        kinds = ", ".join(kind_of_search for kind_of_search in known.choices["live"] if kind_of_search != "off")
         raise ConfigError(
             f"source must be a search and its place, such as source=pyserini:cacm, got {value}; known: {kinds}"
         )
-    return [f"live={kind}", f"live.{_PLACES.get(kind, 'url')}={_as_yaml(place)}"]
+    return [f"live={kind}", f"live.{_PLACES.get(kind, 'url')}={_as_yaml(path)}"]
 
 
-def _canonical(word: str, known: Catalogue) -> str:
-    key, equals, value = word.partition("=")
+def _canonical(override: str, known: Catalogue) -> str:
+    key, equals, value = override.partition("=")
     name = key.lstrip("+").strip()
     if name.startswith("~"):
-        raise ConfigError(f"'{word}': no key can be removed; turn a switch off with p6=off, a stage with dense=null")
+        raise ConfigError(
+            f"'{override}': no key can be removed; turn a switch off with p6=off, a stage with dense=null"
+        )
     if counterpart := of_hydra(name):
         raise ConfigError(counterpart)
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
-        raise ConfigError(f"'{_shortened(word)}' is not key=value{_suggestion(word, known)}")
+        raise ConfigError(f"'{_shortened(override)}' is not key=value{_suggestion(override, known)}")
     if section_of(name) not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
     value = current(name, value)
     if name in _LISTS_OF_SWITCHES:
-        value = re.sub(r"\w+(\.\w+)*", lambda found: numbered(found[0]), value)
+        value = re.sub(r"\w+(\.\w+)*", lambda item: numbered(item[0]), value)
     if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":
         value = _as_yaml(value)  # a text: its braces are no mapping
     if value == "~" or value.startswith("~/"):
         value = _as_yaml(str(Path(value).expanduser()))  # a shell expands it only after a name without dots
-    if value in _TRUTHS and any(each.key == name and each.default in _TRUTHS.values() for each in known.parameters):
+    if value in _TRUTHS and any(
+        parameter.key == name and parameter.default in _TRUTHS.values() for parameter in known.parameters
+    ):
         value = _TRUTHS[value]  # what is true or false is said like a switch, too
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
 
@@ -105,68 +113,68 @@ def of_hydra(name: str) -> str:
     name = name.partition("=")[0]
     dotted = f"{name.replace('/', '.')}."
     for names, counterpart in _OF_HYDRA.items():
-        if any(dotted.startswith(f"{each}.") for each in names):
+        if any(dotted.startswith(f"{name}.") for name in names):
             return f"{name[:60]} is {'an option' if name.startswith('-') else 'a key'} of Hydra: {counterpart}"
     return ""
 
 
-def _suggestion(word: str, known: Catalogue) -> str:
-    if near := nearest(word, known.choices[EXPERIMENT]):
+def _suggestion(override: str, known: Catalogue) -> str:
+    if near := nearest(override, known.choices[EXPERIMENT]):
         return f"; did you mean exp={near[0]}?"
-    if word.lstrip("+") in known.choices or numbered(word) in known.choices:
-        return f"; did you mean {word.lstrip('+')}=on?"
+    if override.lstrip("+") in known.choices or numbered(override) in known.choices:
+        return f"; did you mean {override.lstrip('+')}=on?"
     return ": write key=value, with quotes round a value that holds a blank or one of , = { } [ ]"
 
 
-def key_of(word: str) -> str:
+def key_of(override: str) -> str:
     """The key of a word: `p6.depth` of `p6.depth=20`."""
-    return word.lstrip("+").partition("=")[0]
+    return override.lstrip("+").partition("=")[0]
 
 
-def changes(base: Iterable[str], words: Iterable[str]) -> str:
+def changes(base: Iterable[str], overrides: Iterable[str]) -> str:
     """The words that differ from those of a base, such as `p2=on`, or `without p2=on` for a key that only it sets."""
-    before, after = ([each.lstrip("+") for each in side if key_of(each) != "name"] for side in (base, words))
-    kept = {key_of(each) for each in after}
-    dropped = [f"without {each}" for each in before if key_of(each) not in kept]
-    return " ".join([*(each for each in after if each not in before), *dropped])
+    old, new = ([override.lstrip("+") for override in side if key_of(override) != "name"] for side in (base, overrides))
+    new_keys = {key_of(override) for override in new}
+    dropped = [f"without {override}" for override in old if key_of(override) not in new_keys]
+    return " ".join([*(override for override in new if override not in old), *dropped])
 
 
-def section_of(word: str) -> str:
+def section_of(override: str) -> str:
     """The first part of the key of a word, or of a key: `p6` of `p6.depth=20`."""
-    return key_of(word).split(".")[0]
+    return key_of(override).split(".")[0]
 
 
-def check_choice(group: str, chosen: object, known: Catalogue, where: str = "") -> None:
-    """Raise ConfigError when a group has no such option; `where` ends the message, such as the file that names it."""
+def check_choice(group: str, chosen: object, known: Catalogue, label: str = "") -> None:
+    """Raise ConfigError when a group has no such option; `label` ends the message, such as the file that names it."""
     options = known.choices[group]
     several = chosen if isinstance(chosen, list) and group == "tune" else [chosen]
-    for each in several:
-        if not isinstance(each, str) or each not in options:
-            text = shown(each).strip("'")
+    for item in several:
+        if not isinstance(item, str) or item not in options:
+            text = shown(item).strip("'")
             meant = next(
-                (name for name, words in _SYNONYMS.items() if text.casefold() in words and name in options), ""
+                (name for name, synonyms in _SYNONYMS.items() if text.casefold() in synonyms and name in options), ""
             )
             hint = f"; did you mean {meant}?" if meant else _options(text, options)
-            raise ConfigError(f"{group} cannot be {shown(each)}{hint}{where}")
+            raise ConfigError(f"{group} cannot be {shown(item)}{hint}{label}")
 
 
 def _options(text: str, options: Sequence[str]) -> str:
     return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(text, options)
 
 
-def named_arms(given: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def named_arms(arguments: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Arms as `--arm` takes them, `mine="p6=on p6.depth=20"`: the words of each by name."""
     arms: dict[str, tuple[str, ...]] = {}
-    for each in given:
-        name, equals, words = each.partition("=")
+    for argument in arguments:
+        name, equals, overrides = argument.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"--arm '{_shortened(each)}' has no name: write --arm mine=\"p6=on p6.depth=20\"")
+            raise ConfigError(f"--arm '{_shortened(argument)}' has no name: write --arm mine=\"p6=on p6.depth=20\"")
         if name in arms:
             raise ConfigError(f"--arm {name} is given twice: give every arm another name")
         try:
-            arms[name] = tuple(shlex.split(words))
+            arms[name] = tuple(shlex.split(overrides))
         except ValueError:
-            raise ConfigError(f"--arm {name}: a quote is not closed in {_shortened(words)}") from None
+            raise ConfigError(f"--arm {name}: a quote is not closed in {_shortened(overrides)}") from None
     return arms
 
 
@@ -182,19 +190,19 @@ def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
     >>> words({"rerank": {"depth": 20}, "p5": False}, catalogue.read())
     ['p6=on', 'p6.depth=20', 'p5=off']
     """
-    made: list[str] = []
+    overrides: list[str] = []
     for key, value in values.items():
         name = numbered(key)
         options = known.choices.get(name, ())
         if isinstance(value, Mapping) and (known.tree.get(name) is not None or options):
             if "on" in options:
-                made.append(word(name, "on"))
-            made += [word(inner, leaf) for inner, leaf in _leaves(value, name, known.tree.get(name))]
+                overrides.append(word(name, "on"))
+            overrides += [word(inner, leaf) for inner, leaf in _leaves(value, name, known.tree.get(name))]
         elif isinstance(value, bool) and {"on", "off"} <= set(options):
-            made.append(word(name, "on" if value else "off"))
+            overrides.append(word(name, "on" if value else "off"))
         else:
-            made.append(word(name, value))
-    return made
+            overrides.append(word(name, value))
+    return overrides
 
 
 def _leaves(node: Mapping[str, Any], path: str, tree: Tree | None) -> Iterator[tuple[str, Any]]:
@@ -211,7 +219,7 @@ def _as_yaml(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_as_yaml(key)}: {_as_yaml(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_as_yaml(key)}: {_as_yaml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(map(_as_yaml, value)) + "]"
     text = str(value)
@@ -226,29 +234,31 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def from_environment(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+def from_environment(overrides: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """The words; if the experiment is a preset of Librarian, those of its environment variables before them (seed 004).
 
     `CHUNK_SIZE` and `CHUNK_OVERLAP` are in tokens, `CHUNK_STRATEGY` is semantic or fixed, `ENABLE_CHUNKING=false` makes
     one chunk of every document; tags and types cannot be turned off. A key among the words wins over its variable.
     Raises ConfigError for another value.
     """
-    if not any(key_of(word) == EXPERIMENT and word.partition("=")[2].startswith("librarian_") for word in words):
-        return list(words)
-    found = {}
-    for name, (key, valid, what) in _LIBRARIAN.items():
+    if not any(
+        key_of(override) == EXPERIMENT and override.partition("=")[2].startswith("librarian_") for override in overrides
+    ):
+        return list(overrides)
+    values = {}
+    for name, (key, valid, description) in _LIBRARIAN.items():
         value = environment.get(name, "").strip().lower()
         if value and not re.fullmatch(valid, value):
-            raise ConfigError(f"the environment variable {name} must be {what}, got {shown(environment[name])}")
+            raise ConfigError(f"the environment variable {name} must be {description}, got {shown(environment[name])}")
         if value:
-            found[key] = value
-    found.pop("metadata", None)
-    if found.pop("enabled", "true") in ("false", "0"):
-        found |= {"chunking": "fixed", "index.chunking.chunk_size": "1000000", "index.chunking.chunk_overlap": "0"}
-    if "chunking" in found:
-        found["chunking"] = f"librarian_{found['chunking']}"
-    typed = {key_of(word) for word in words}
-    return [*(f"{key}={value}" for key, value in found.items() if key not in typed), *words]
+            values[key] = value
+    values.pop("metadata", None)
+    if values.pop("enabled", "true") in ("false", "0"):
+        values |= {"chunking": "fixed", "index.chunking.chunk_size": "1000000", "index.chunking.chunk_overlap": "0"}
+    if "chunking" in values:
+        values["chunking"] = f"librarian_{values['chunking']}"
+    typed = {key_of(override) for override in overrides}
+    return [*(f"{key}={value}" for key, value in values.items() if key not in typed), *overrides]
 
 
 _LIBRARIAN = {

@@ -51,16 +51,16 @@ class Project:
 
     def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
         """The words of the project with absolute paths, then the typed ones; a typed choice omits all below it."""
-        typed = [word for each in typed for word in self._preset(each, known)]
-        taken = {key_of(each) for each in typed}
-        kept = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & taken]
-        return [*words({key: self._absolute(key, self.values[key]) for key in kept}, known), *typed]
+        typed = [override for argument in typed for override in self._preset(argument, known)]
+        typed_keys = {key_of(override) for override in typed}
+        keys = [key for key in self.values if not {numbered(key), numbered(section_of(key))} & typed_keys]
+        return [*words({key: self._absolute(key, self.values[key]) for key in keys}, known), *typed]
 
-    def _preset(self, word: str, known: Catalogue) -> list[str]:
+    def _preset(self, override: str, known: Catalogue) -> list[str]:
         """The words of an arm that is named like a preset, `exp=mine`; any other word as it is."""
-        name = word.partition("=")[2]
-        if key_of(word) != EXPERIMENT or name not in self.arms or name in known.choices[EXPERIMENT]:
-            return [word]
+        name = override.partition("=")[2]
+        if key_of(override) != EXPERIMENT or name not in self.arms or name in known.choices[EXPERIMENT]:
+            return [override]
         return [f"name={name}", *self.arms[name]]
 
     def _absolute(self, key: str, value: Any) -> Any:
@@ -75,7 +75,7 @@ class Project:
 
         text = _HEAD + yaml.safe_dump(dict(self.values), sort_keys=False, allow_unicode=True, width=1000)
         if self.arms:
-            arms = {name: shlex.join(words) for name, words in self.arms.items()}
+            arms = {name: shlex.join(overrides) for name, overrides in self.arms.items()}
             text += _ARMS_HEAD + yaml.safe_dump({_ARMS: arms}, sort_keys=False, allow_unicode=True, width=1000)
         return text
 
@@ -89,17 +89,17 @@ def pin(folder: Path) -> Path:
 
     The line is replaced or added, everything else in the file stays; a file is created if the project has none.
     """
-    known = find()
-    file = known.file if known else Path.cwd() / FILE
+    project_file = find()
+    file = project_file.file if project_file else Path.cwd() / FILE
     try:
-        place = folder.resolve().relative_to(file.parent.resolve())
+        path = folder.resolve().relative_to(file.parent.resolve())
     except ValueError:
-        place = folder.resolve()
-    line = f"{_GATE}: {json.dumps(str(place))}"
-    old = file.read_text(encoding="utf-8") if known else ""
-    kept = [each for each in old.splitlines() if not each.startswith(f"{_GATE}:")]
-    first = next((at for at, each in enumerate(kept) if each.startswith(f"{_ARMS}:")), len(kept))
-    write_text(file, "\n".join([*kept[:first], line, *kept[first:]]) + "\n")
+        path = folder.resolve()
+    line = f"{_GATE}: {json.dumps(str(path))}"
+    old = file.read_text(encoding="utf-8") if project_file else ""
+    lines = [line for line in old.splitlines() if not line.startswith(f"{_GATE}:")]
+    first = next((at for at, line in enumerate(lines) if line.startswith(f"{_ARMS}:")), len(lines))
+    write_text(file, "\n".join([*lines[:first], line, *lines[first:]]) + "\n")
     return file
 
 
@@ -107,18 +107,18 @@ def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) 
     """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
     if find() is not None:
         return ""
-    return "".join(f" {shlex.quote(word)}" for word in typed if section_of(word) in keys)
+    return "".join(f" {shlex.quote(override)}" for override in typed if section_of(override) in keys)
 
 
 def find(start: Path | None = None) -> Project | None:
     """The project of a folder (by default the working directory): the nearest file in it or above; None without one."""
     folder = (start or Path.cwd()).absolute()
-    for place in (folder, *folder.parents):
+    for directory in (folder, *folder.parents):
         try:
-            if regular_file(place / FILE):
-                return read(place / FILE)
+            if regular_file(directory / FILE):
+                return read(directory / FILE)
         except BoundaryError as error:
-            raise ConfigError(f"{place / FILE} is {error}: put a project file there, or remove it") from None
+            raise ConfigError(f"{directory / FILE} is {error}: put a project file there, or remove it") from None
     return None
 
 
@@ -135,10 +135,10 @@ def read(file: Path) -> Project:
     arms, gate = values.pop(_ARMS, None) or {}, values.pop(_GATE, None)
     if gate is not None and not isinstance(gate, str):
         raise ConfigError(f"{file}: gate must be the folder of a run or of an arm: write it with ragbench gate --pin")
-    if not isinstance(arms, dict) or not all(isinstance(words, str) for words in arms.values()):
+    if not isinstance(arms, dict) or not all(isinstance(overrides, str) for overrides in arms.values()):
         raise ConfigError(f"{file}: arms must be lines such as `mine: exp=baseline rerank=on`")
     try:
-        made = {str(name): tuple(shlex.split(words)) for name, words in arms.items()}
-        return Project(file, values, made, None if gate is None else (file.parent / gate).resolve())
+        overrides_by_arm = {str(name): tuple(shlex.split(overrides)) for name, overrides in arms.items()}
+        return Project(file, values, overrides_by_arm, None if gate is None else (file.parent / gate).resolve())
     except ValueError:
         raise ConfigError(f"{file}: a quote among the arms is not closed") from None

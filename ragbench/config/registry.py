@@ -17,30 +17,30 @@ from ragbench.config.catalogue import SPECS
 from ragbench.config.catalogue.fields import present_name
 
 
-def make(node: Mapping[str, Any], where: str) -> Any:
+def make(node: Mapping[str, Any], label: str) -> Any:
     """Build the dataclass that `node['_target_']` names from the other keys of the node."""
-    cls = class_named(str(node[TARGET]), f"{where}.{TARGET}")
-    return build(cls, {key: value for key, value in node.items() if key not in (TARGET, REPLACES)}, where)
+    cls = class_named(str(node[TARGET]), f"{label}.{TARGET}")
+    return build(cls, {key: value for key, value in node.items() if key not in (TARGET, REPLACES)}, label)
 
 
-def class_named(path: str, where: str) -> type:
-    """The dataclass of a dotted path; `where` is the key that holds the path, for messages.
+def class_named(path: str, label: str) -> type:
+    """The dataclass of a dotted path; `label` is the key that holds the path, for messages.
 
     Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
     """
     path = present_name(path)
     if Capability.EXECUTES not in granted() and not is_catalogued(path):
         raise ConfigError(
-            f"{where} names {path}, which is not a class of the configuration or of an installed extension: only what "
+            f"{label} names {path}, which is not a class of the configuration or of an installed extension: only what "
             "you type yourself, or --trust allows, may import it"
         )
     module_name, _, class_name = path.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError, ValueError):
-        raise ConfigError(f"{where} names {path}, which cannot be imported") from None
+        raise ConfigError(f"{label} names {path}, which cannot be imported") from None
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
-        raise ConfigError(f"{where} names {path}, which is not a dataclass")
+        raise ConfigError(f"{label} names {path}, which is not a dataclass")
     return cls
 
 
@@ -49,7 +49,7 @@ def is_catalogued(target: str) -> bool:
     if target in SPECS.values() or target in SOURCE_KINDS.values() or target in _targets(catalogue.read().version):
         return True
     stages = (extensions.find("stage", name) for name in extensions.names("stage"))
-    return target in {f"{each.__module__}.{each.__qualname__}" for each in stages}
+    return target in {f"{stage.__module__}.{stage.__qualname__}" for stage in stages}
 
 
 @lru_cache(maxsize=4)

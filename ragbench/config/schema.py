@@ -62,9 +62,11 @@ def _check_option(node: Any, group: str, option: str, known: Catalogue) -> None:
         key = next((path[:n] for n in range(1, len(path)) if _subtree(known.tree[group], path[:n]) is None), path)
         if not _has_key(content, key) or (option == "off" and value_at(node, path) != value_at(content, path)):
             owners = [
-                each for each in known.choices[group] if each != "off" and _has_key(known.content(group, each), key)
+                option
+                for option in known.choices[group]
+                if option != "off" and _has_key(known.content(group, option), key)
             ]
-            remedy = f": add {' or '.join(f'{group}={each}' for each in owners)}" if owners else ""
+            remedy = f": add {' or '.join(f'{group}={option}' for option in owners)}" if owners else ""
             raise Refused(group, leaf, f"cannot be set with {group}={option}{remedy}")
 
 
@@ -85,21 +87,21 @@ def _check_keys(node: Mapping[str, Any], tree: Tree, path: str, known: Catalogue
     for key, below in tree.items():
         if below is None:
             continue
-        where, value = f"{path}.{key}".lstrip("."), node.get(key)
+        full_key, value = f"{path}.{key}".lstrip("."), node.get(key)
         if isinstance(value, Mapping):
-            if where not in SPECS and where != "data" and TARGET not in value:
-                _check_keys(value, below, where, known)
-                if TARGET in below and value and where not in known.choices:
-                    raise Refused(where, next(_leaf_keys(value, "")), f"has no effect: {where} is off")
-        elif (key in node or not path) and (value is not None or where not in _stage_keys(known.tree)):
-            inside = ", ".join(each for each in below if each != TARGET)
+            if full_key not in SPECS and full_key != "data" and TARGET not in value:
+                _check_keys(value, below, full_key, known)
+                if TARGET in below and value and full_key not in known.choices:
+                    raise Refused(full_key, next(_leaf_keys(value, "")), f"has no effect: {full_key} is off")
+        elif (key in node or not path) and (value is not None or full_key not in _stage_keys(known.tree)):
+            inside = ", ".join(key for key in below if key != TARGET)
             raise Refused(path, key, f"must be a mapping with {inside or 'parameters'}, got {shown(value)}")
 
 
 def _unknown_key(key: str, path: str, tree: Tree, known: Catalogue) -> str:
-    here = [f"{path}.{name}".lstrip(".") for name in tree]
+    siblings = [f"{path}.{name}".lstrip(".") for name in tree]
     full = f"{path}.{key}".lstrip(".")
-    near = nearest(full, [*here, *(each.key for each in known.parameters)])
+    near = nearest(full, [*siblings, *(parameter.key for parameter in known.parameters)])
     return f"is unknown{did_you_mean(full, near) or ': `ragbench list config` shows all keys'}"
 
 
@@ -109,10 +111,10 @@ def _own_stages(config: Mapping[str, Any], known: Catalogue) -> list[str]:
     return [key for key, node in others if isinstance(node, Mapping) and TARGET in node]
 
 
-def _check_entry(where: str, key: str, entry: str, stages: Sequence[str]) -> None:
+def _check_entry(label: str, key: str, entry: str, stages: Sequence[str]) -> None:
     """Raise Refused for an entry of a list of stages that is not a stage, on or off."""
     if entry not in stages:
-        raise Refused(where, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
+        raise Refused(label, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
 
 
 def _stage_keys(tree: Tree, path: str = "") -> Iterator[str]:
@@ -135,9 +137,9 @@ def _leaf_keys(node: Any, path: str) -> Iterator[str]:
 def _nodes_with_class(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every node with a `_target_`, and its key."""
     for key, value in node.items():
-        where = f"{path}.{key}".lstrip(".")
+        full_key = f"{path}.{key}".lstrip(".")
         if isinstance(value, Mapping):
             if TARGET in value:
-                yield where, value
+                yield full_key, value
             else:
-                yield from _nodes_with_class(value, where)
+                yield from _nodes_with_class(value, full_key)

@@ -101,8 +101,8 @@ class Settings:
     @property
     def results(self) -> Path:
         """The folder for everything a run writes."""
-        given = self.config["paths"]["results"]
-        return Path(given) if given else locations.results()
+        configured = self.config["paths"]["results"]
+        return Path(configured) if configured else locations.results()
 
     @property
     def ledger(self) -> Path:
@@ -112,14 +112,14 @@ class Settings:
     @property
     def index_folder(self) -> Path:
         """The folder of index artefacts."""
-        given = self.config["paths"]["index"]
-        return Path(given) if given else self.results / "index"
+        configured = self.config["paths"]["index"]
+        return Path(configured) if configured else self.results / "index"
 
     @property
     def cache_folder(self) -> Path:
         """The folder of the embedding and score caches."""
-        given = self.config["paths"]["cache"]
-        return Path(given) if given else self.results / "cache"
+        configured = self.config["paths"]["cache"]
+        return Path(configured) if configured else self.results / "cache"
 
     def models(self, threads: int | None = None) -> Models:
         """The models, with their caches and the vectors that come with ragbench."""

@@ -139,16 +139,16 @@ class Group:
     @property
     def description(self) -> str:
         """The description of `on`, or of the default when the group has no `on`."""
-        return next((each for each in self.options if each.name == _ON), self.options[0]).description
+        return next((option for option in self.options if option.name == _ON), self.options[0]).description
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters of all options but `off`, each key once."""
-        found: dict[str, Parameter] = {}
+        by_key: dict[str, Parameter] = {}
         for option in self.options:
             for parameter in option.parameters if option.name != _OFF else ():
-                found.setdefault(parameter.key, parameter)
-        return tuple(found.values())
+                by_key.setdefault(parameter.key, parameter)
+        return tuple(by_key.values())
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Experiment:
     @property
     def values(self) -> dict[str, str]:
         """By key the values it sets, as text."""
-        return {each.key: each.default for each in parameters(self.node) if each.key != "name"}
+        return {parameter.key: parameter.default for parameter in parameters(self.node) if parameter.key != "name"}
 
     @property
     def content(self) -> dict[str, Any]:
@@ -202,8 +202,10 @@ class Catalogue:
     @cached_property
     def experiments(self) -> tuple[Experiment, ...]:
         """Every preset by name."""
-        found = map(self.experiment, self.choices["exp"])
-        return tuple(each for each in found if all(o in self.choices[g] for g, o in each.choices.items()))
+        experiments = map(self.experiment, self.choices["exp"])
+        return tuple(
+            experiment for experiment in experiments if all(o in self.choices[g] for g, o in experiment.choices.items())
+        )
 
     def experiment(self, name: str) -> Experiment:
         """The preset of this name. Raises ConfigError for a file that cannot be read."""
@@ -212,18 +214,18 @@ class Catalogue:
     @cached_property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
         """By group, the names of its options."""
-        found = {group: set(options) for group, options in self._together.items()}
+        choices = {group: set(options) for group, options in self._together.items()}
         for folder in (path for path in self.folder.iterdir() if path.is_dir()):
-            found.setdefault(folder.name, set()).update(path.stem for path in folder.glob("*.yaml"))
+            choices.setdefault(folder.name, set()).update(path.stem for path in folder.glob("*.yaml"))
         for path in _fitted_files(self.fitted):
-            found.setdefault(path.parent.name, set()).add(path.stem)
-        for group, options in found.items():
+            choices.setdefault(path.parent.name, set()).add(path.stem)
+        for group, options in choices.items():
             default = self._listed.get(group)
             if _ON in options or (isinstance(default, yaml.ScalarNode) and default.value == _OFF):
                 options.add(_OFF)
         return {
             group: tuple(name for name in sorted(options) if group == "exp" or self._is_there(group, name))
-            for group, options in sorted(found.items())
+            for group, options in sorted(choices.items())
         }
 
     @cached_property
@@ -236,80 +238,80 @@ class Catalogue:
         declared = self._declaration(group, name)
         if declared is None:
             return True
-        said = node_of(declared.source, declared.node)
-        loader = said.get("loader") if group == "data" else None
+        node = node_of(declared.source, declared.node)
+        loader = node.get("loader") if group == "data" else None
         if isinstance(loader, Leaf) and str(loader.value) in ALL and str(loader.value) not in LOADERS:
             return False
-        begins = [str(each.value) for each in _listed_in(declared)] if group == "data" else []
-        return all(map(is_installed, targets(said))) and all(self._is_there(group, each) for each in begins)
+        begins = [str(leaf.value) for leaf in _listed_in(declared)] if group == "data" else []
+        return all(map(is_installed, targets(node))) and all(self._is_there(group, begin) for begin in begins)
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:
         """By group, the option that is taken when none is named: `off` for a switch that config.yaml does not name."""
-        found = {}
+        defaults = {}
         for group, chosen in self._listed.items():
             if not isinstance(chosen, yaml.SequenceNode):
-                found[group] = self._checked_default(group, chosen)
-        return {**found, **{group: _OFF for group in self._of_switches if group not in found}}
+                defaults[group] = self._checked_default(group, chosen)
+        return {**defaults, **{group: _OFF for group in self._of_switches if group not in defaults}}
 
     @cached_property
     def search_space_choice(self) -> tuple[str, ...]:
         """The search spaces of `ragbench tune` when none is named."""
         chosen = self._listed.get("tune")
-        return tuple(str(each.value) for each in chosen.value) if isinstance(chosen, yaml.SequenceNode) else ()
+        return tuple(str(leaf.value) for leaf in chosen.value) if isinstance(chosen, yaml.SequenceNode) else ()
 
     @cached_property
     def tree(self) -> Tree:
         """Every key that can be set, as nested mappings; None for a value, even if the value is a `{}` mapping."""
-        found: dict[str, Any] = {}
-        _add(found, self.base)
+        tree: dict[str, Any] = {}
+        _add(tree, self.base)
         for group in self.defaults:
             for name in self.choices[group]:
                 option = self.option(group, name)
-                _add(found, below(option.package, option.node))
-        return found
+                _add(tree, below(option.package, option.node))
+        return tree
 
     @cached_property
     def base(self) -> Node:
         """config.yaml with every key of its sections."""
         source = read_source(self.folder / _CONFIG)
-        said = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
+        values = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
         sections: Node = {}
         for section in SPECS:
             if section.split(".")[0] not in self.defaults:
                 sections = overlaid(sections, below(section, {}))
-        self._check_sections(said, "")
-        found = filled(overlaid(sections, said), "", CLASSES)
-        order = found.get("order")
+        self._check_sections(values, "")
+        node = filled(overlaid(sections, values), "", CLASSES)
+        order = node.get("order")
         if not (isinstance(order, Leaf) and isinstance(order.value, list)):
-            return found
+            return node
         names = _with_stages(list(order.value))
-        return {**found, "order": Leaf(names, f"[{', '.join(names)}]", order.comment)}
+        return {**node, "order": Leaf(names, f"[{', '.join(names)}]", order.comment)}
 
     def _check_sections(self, node: Node, path: str) -> None:
         """Raise ConfigError for a section of config.yaml without a class, which would have no effect."""
         packages = {self.option(group, name).package for group, name in self.defaults.items()}
         known = {*SPECS, *packages}
         for key, value in node.items():
-            where = f"{path}.{key}".lstrip(".")
+            full_key = f"{path}.{key}".lstrip(".")
             if (
-                where in known
+                full_key in known
                 or (isinstance(value, Mapping) and TARGET in value)
                 or (isinstance(value, Leaf) and not path)
             ):
                 continue
-            if isinstance(value, Leaf) or not any(each.startswith(f"{where}.") for each in known):
+            if isinstance(value, Leaf) or not any(section.startswith(f"{full_key}.") for section in known):
                 raise ConfigError(
-                    f"{self.folder / _CONFIG}: {where} is unknown{did_you_mean(where, known, 'sections')}"
+                    f"{self.folder / _CONFIG}: {full_key} is unknown{did_you_mean(full_key, known, 'sections')}"
                 )
-            self._check_sections(value, where)
+            self._check_sections(value, full_key)
 
     def option(self, group: str, name: str) -> Option:
         """An option with every key of its classes; those of the options that its `defaults` name count, too."""
-        found = self._options.get((group, name))
-        if found is None:
-            found = self._options[group, name] = self._read_option(group, name)
-        return found
+        cached = self._options.get((group, name))
+        if cached is None:
+            cached = self._options[group, name] = self._read_option(group, name)
+        return cached
 
     def content(self, group: str, option: str) -> Any:
         """The values of an option, with interpolations unresolved."""
@@ -368,14 +370,14 @@ class Catalogue:
         listed = {key.value: value for key, value in source.entries()}.get(_DEFAULTS)
         if not isinstance(listed, yaml.SequenceNode):
             raise ConfigError(f'{source.path} must have a list `defaults` of entries such as `- p6: "off"`')
-        found = {}
+        by_group = {}
         for item in listed.value:
             if isinstance(item, yaml.MappingNode) and len(item.value) == 1:
                 ((name, chosen),) = item.value
-                found[str(name.value)] = chosen
+                by_group[str(name.value)] = chosen
             elif not (isinstance(item, yaml.ScalarNode) and item.value == "_self_"):
                 raise ConfigError(f'{source.place(item)} must be an entry such as `- p6: "off"`')
-        return found
+        return by_group
 
     def _listed_comment(self, group: str) -> str:
         """The comment after a group in the defaults list, as a sentence."""
@@ -384,30 +386,30 @@ class Catalogue:
         return f"{comment[:1].upper()}{comment[1:]}." if comment else ""
 
     def _checked_default(self, group: str, chosen: yaml.Node) -> str:
-        place = f"{self.folder / _CONFIG}:{chosen.start_mark.line + 1}:"
+        location = f"{self.folder / _CONFIG}:{chosen.start_mark.line + 1}:"
         options = self.choices.get(group)
         if options is None:
             hint = did_you_mean(group, self.choices)
-            raise ConfigError(f"{place} names '{group}', which is not a folder{hint}")
+            raise ConfigError(f"{location} names '{group}', which is not a folder{hint}")
         if chosen.tag != _TEXT or chosen.value not in options:
             hint = ", in quotes" if chosen.value in options else did_you_mean(str(chosen.value), options)
-            raise ConfigError(f"{place} {group} cannot be {chosen.value or 'empty'}{hint}")
+            raise ConfigError(f"{location} {group} cannot be {chosen.value or 'empty'}{hint}")
         return str(chosen.value)
 
     @cached_property
     def _of_switches(self) -> Mapping[str, _Declaration]:
         """The option `on` of every switch: those of switches.yaml, then those that the classes of stages make."""
         declared = self._declared_in(self.folder / _SWITCHES)
-        made = [entry for entry in stage_entries() if entry.switch not in declared]
-        text = "".join(f"# {each.description}\n{each.switch}:\n  _target_: {each.target}\n" for each in made)
-        return {**declared, **(_declarations(parse(self.folder / _SWITCHES, text)) if made else {})}
+        entries = [entry for entry in stage_entries() if entry.switch not in declared]
+        text = "".join(f"# {entry.description}\n{entry.switch}:\n  _target_: {entry.target}\n" for entry in entries)
+        return {**declared, **(_declarations(parse(self.folder / _SWITCHES, text)) if entries else {})}
 
     @cached_property
     def _together(self) -> Mapping[str, Mapping[str, _Declaration]]:
         """By group, the options that stand in a file with others."""
-        found = {group: {_ON: declaration} for group, declaration in self._of_switches.items()}
+        options = {group: {_ON: declaration} for group, declaration in self._of_switches.items()}
         gathered = {group: self._declared_in(self.folder / f"{group}.yaml") for group in self._listed}
-        return {**found, **{group: options for group, options in gathered.items() if options}}
+        return {**options, **{group: options for group, options in gathered.items() if options}}
 
     def _declared_in(self, file: Path) -> Mapping[str, _Declaration]:
         if not file.is_file():
@@ -428,8 +430,8 @@ class Catalogue:
     def _fitted_declaration(self, group: str, file: Path) -> _Declaration:
         """The option of a project. Raises ConfigError for classes other than those of the group: making one runs it."""
         source = read_source(file)
-        shipped = {each for path in (self.folder / group).glob("*.yaml") for each in _targets_of(read_source(path))}
-        if unknown := [each for each in _targets_of(source) if each not in shipped]:
+        shipped = {target for path in (self.folder / group).glob("*.yaml") for target in _targets_of(read_source(path))}
+        if unknown := [target for target in _targets_of(source) if target not in shipped]:
             allowed = ", ".join(sorted(shipped))
             raise ConfigError(f"{file} has the class {unknown[0]}: ragbench fit writes only {allowed}")
         return _Declaration(source, source.root, source.description)
@@ -441,8 +443,8 @@ class Catalogue:
             node: Node = {key: Leaf(None, "null") for key in self._stages_inside(group)}
             return Option(name, self._listed_comment(group) or "Off.", group, filled(node, group, CLASSES))
         package = declared.source.package or group
-        said = node_of(declared.source, declared.node)
-        node = {key: value for key, value in said.items() if key != _DEFAULTS}
+        declared_node = node_of(declared.source, declared.node)
+        node = {key: value for key, value in declared_node.items() if key != _DEFAULTS}
         for parent in _parents(declared, self.choices[group], (*above, name)):
             node = overlaid(self._read_option(group, parent, (*above, name)).node, node)
         return Option(name, declared.description, package, filled(node, package, CLASSES))
@@ -451,8 +453,8 @@ class Catalogue:
         """The stages of a group that holds several, such as `limit` of p8."""
         if _ON not in self.choices[group]:
             return []
-        found = self.option(group, _ON).node
-        return [key for key, value in found.items() if isinstance(value, Mapping) and TARGET not in found]
+        node = self.option(group, _ON).node
+        return [key for key, value in node.items() if isinstance(value, Mapping) and TARGET not in node]
 
     def _group(self, name: str, default: str) -> Group:
         if not self.choices[name]:
@@ -473,8 +475,8 @@ class Catalogue:
             choices, node = {**choices, **inherited.choices}, overlaid(node, inherited.node)
         chosen = dict(_choice(source, item) for item in _listed_in(declared) if not isinstance(item, yaml.ScalarNode))
         node = {key: value for key, value in node.items() if chosen.get(key) != _OFF}  # without effect now
-        own = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
-        return Experiment(name, source.description, {**choices, **chosen}, overlaid(node, own))
+        values = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
+        return Experiment(name, source.description, {**choices, **chosen}, overlaid(node, values))
 
 
 def read(folder: Path | None = None) -> Catalogue:
@@ -482,8 +484,8 @@ def read(folder: Path | None = None) -> Catalogue:
     folder = folder or locations.configuration()
     if not (folder / _CONFIG).is_file():
         raise ConfigError(f"the configuration folder {folder} has no config.yaml: install ragbench again")
-    own = locations.fitted() if folder == locations.configuration() else folder
-    fitted = own if own != folder else None
+    fitted_folder = locations.fitted() if folder == locations.configuration() else folder
+    fitted = fitted_folder if fitted_folder != folder else None
     files = sorted([*folder.glob("*.yaml"), *folder.glob("*/*.yaml"), *_fitted_files(fitted)])
     stats = [(path, path.stat()) for path in files]
     return _catalogue(folder, tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats), fitted)
@@ -526,15 +528,15 @@ def _with_stages(order: list[str]) -> list[str]:
     return order
 
 
-def _parents(declared: _Declaration, options: Sequence[str], taken: tuple[str, ...]) -> Iterator[str]:
-    """The options of the same group whose keys a declaration begins with; `taken` are itself and those that name it."""
+def _parents(declared: _Declaration, options: Sequence[str], ancestors: tuple[str, ...]) -> Iterator[str]:
+    """The options of the same group that a declaration extends; `ancestors` are itself and those that extend it."""
     for item in _listed_in(declared):
         if not isinstance(item, yaml.ScalarNode) or item.value == "_self_":
             continue
         if item.value not in options:
             hint = did_you_mean(str(item.value), options)
             raise ConfigError(f"{declared.source.place(item)} begins with '{item.value}', which does not exist{hint}")
-        if item.value in taken:
+        if item.value in ancestors:
             raise ConfigError(f"{declared.source.place(item)} begins with '{item.value}', which begins with this one")
         yield str(item.value)
 

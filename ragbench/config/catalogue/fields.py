@@ -95,7 +95,7 @@ class StageEntry:
 @cache
 def stage_entries() -> tuple[StageEntry, ...]:
     """The stages of ragbench whose classes have `switch` and `place`, as `place = {"before": "cut"}`."""
-    package, found = _ROOT / "ragbench", []
+    package, entries = _ROOT / "ragbench", []
     for path in (*sorted(package.glob("search/stages/*.py")), *sorted(package.glob("extras/*/stages/*.py"))):
         if "    switch: ClassVar" not in path.read_text(encoding="utf-8"):
             continue
@@ -104,18 +104,22 @@ def stage_entries() -> tuple[StageEntry, ...]:
             values = _class_variables(node) if isinstance(node, ast.ClassDef) else {}
             if "switch" in values:
                 ((side, neighbour),) = values["place"].items()
-                about = docstring(f"{module}.{name}").partition("\n\n")[0]
-                found.append(StageEntry(values["switch"], f"{module}.{name}", side, neighbour, " ".join(about.split())))
-    return tuple(found)
+                summary = docstring(f"{module}.{name}").partition("\n\n")[0]
+                entries.append(
+                    StageEntry(values["switch"], f"{module}.{name}", side, neighbour, " ".join(summary.split()))
+                )
+    return tuple(entries)
 
 
 def _class_variables(node: ast.ClassDef) -> dict[str, Any]:
     """The plain values of `switch` and `place` in the body of a class."""
     return {
-        each.target.id: ast.literal_eval(each.value)
-        for each in node.body
-        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.value is not None
-        if each.target.id in ("switch", "place")
+        statement.target.id: ast.literal_eval(statement.value)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and statement.value is not None
+        if statement.target.id in ("switch", "place")
     }
 
 
@@ -151,12 +155,12 @@ def _module(name: str) -> _Module:
     imported: dict[str, tuple[str, str]] = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom) and node.module:
-            imported.update({each.asname or each.name: (node.module, each.name) for each in node.names})
+            imported.update({alias.asname or alias.name: (node.module, alias.name) for alias in node.names})
         elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             defined[node.name] = node
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            defined.update({each.id: node for each in targets if isinstance(each, ast.Name)})
+            defined.update({name.id: node for name in targets if isinstance(name, ast.Name)})
     return _Module(name, text.splitlines(), defined, imported)
 
 
@@ -166,42 +170,44 @@ def _named(module_name: str, name: str) -> Mapping[str, _Field]:
     module = _module(module_name)
     node = module.defined.get(name)
     if isinstance(node, ast.ClassDef):
-        found: dict[str, _Field] = {}
+        fields: dict[str, _Field] = {}
         for base in reversed(node.bases):
             if isinstance(base, ast.Name):
                 inherited = module.imported.get(base.id, (module_name, base.id))
-                found.update(_named(*inherited) if inherited[0].startswith("ragbench.") else {})
-        return {**found, **{each.name: each for each in _of_class(node, module)}}
+                fields.update(_named(*inherited) if inherited[0].startswith("ragbench.") else {})
+        return {**fields, **{field.name: field for field in _of_class(node, module)}}
     if isinstance(node, ast.FunctionDef):
-        return {each.name: each for each in _of_function(node, module)}
+        return {field.name: field for field in _of_function(node, module)}
     return {}
 
 
 def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[_Field]:
-    if not any("dataclass" in ast.unparse(each) for each in node.decorator_list):
+    if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         return
-    for each in node.body:
-        if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
+    for statement in node.body:
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
-        made_by_code = isinstance(each.value, ast.Call) and any(word.arg == "metadata" for word in each.value.keywords)
-        if not made_by_code and not ast.unparse(each.annotation).startswith("ClassVar"):
-            yield _Field(each.target.id, _default(each.value, module), _comment(each, module))
+        made_by_code = isinstance(statement.value, ast.Call) and any(
+            keyword.arg == "metadata" for keyword in statement.value.keywords
+        )
+        if not made_by_code and not ast.unparse(statement.annotation).startswith("ClassVar"):
+            yield _Field(statement.target.id, _default(statement.value, module), _comment(statement, module))
 
 
 def _of_function(node: ast.FunctionDef, module: _Module) -> Iterator[_Field]:
-    given = node.args.args
-    defaults = [None] * (len(given) - len(node.args.defaults)) + node.args.defaults
-    for each, default in zip(given, defaults, strict=True):
-        if each.arg not in _NOT_CONFIGURED:
-            yield _Field(each.arg, _default(default, module), _comment(default or each, module))
+    parameters = node.args.args
+    defaults = [None] * (len(parameters) - len(node.args.defaults)) + node.args.defaults
+    for parameter, default in zip(parameters, defaults, strict=True):
+        if parameter.arg not in _NOT_CONFIGURED:
+            yield _Field(parameter.arg, _default(default, module), _comment(default or parameter, module))
 
 
 def _comment(node: ast.AST, module: _Module) -> str:
     """The comment on the line where a node ends, else the comment lines above it."""
     first, last, column = node.lineno, node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
-    after = str(module.lines[last - 1].encode()[column:].decode()).partition("# ")[2].strip()
-    if after and not after.startswith(("type:", "noqa")):
-        return after
+    comment = str(module.lines[last - 1].encode()[column:].decode()).partition("# ")[2].strip()
+    if comment and not comment.startswith(("type:", "noqa")):
+        return comment
     above: list[str] = []
     while module.lines[first - 2].lstrip().startswith("#"):
         first -= 1
@@ -224,8 +230,8 @@ def _default(node: ast.expr | None, module: _Module) -> Any:
     if isinstance(node, ast.Subscript):  # Literal[...]
         return _default(node.slice, module)
     if isinstance(node, ast.Call):  # of `field`
-        (word,) = (each for each in node.keywords if each.arg in ("default", "default_factory"))
-        value = word.value.body if isinstance(word.value, ast.Lambda) else word.value
+        (keyword,) = (keyword for keyword in node.keywords if keyword.arg in ("default", "default_factory"))
+        value = keyword.value.body if isinstance(keyword.value, ast.Lambda) else keyword.value
         empty = _EMPTY.get(value.id) if isinstance(value, ast.Name) else None
         return _default(value, module) if empty is None else empty()
     return _plain(ast.literal_eval(node))
@@ -233,5 +239,5 @@ def _default(node: ast.expr | None, module: _Module) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
-    return {key: _plain(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [_plain(item) for item in value]
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -31,7 +31,7 @@ def numbered(key: str) -> str:
 
 def current(key: str, value: str) -> str:
     """Return a value, or each of a list with commas, by its present name: `questions` for `topics=asked`."""
-    return ",".join(_RENAMED_VALUES.get((key, each), each) for each in value.split(","))
+    return ",".join(_RENAMED_VALUES.get((key, item), item) for item in value.split(","))
 
 
 def label(switch: str) -> str:

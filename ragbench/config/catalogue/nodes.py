@@ -52,15 +52,15 @@ class Parameter:
 
 def node_of(source: Source, node: yaml.Node) -> Node:
     """A block mapping of a file."""
-    found: dict[str, Node | Leaf] = {}
+    children: dict[str, Node | Leaf] = {}
     for key, value in source.entries(node):
         if isinstance(value, yaml.MappingNode) and not value.flow_style:
-            found[str(key.value)] = node_of(source, value)
+            children[str(key.value)] = node_of(source, value)
             continue
         block_list = isinstance(value, yaml.SequenceNode) and not value.flow_style
         text = f"[{', '.join(map(source.text, value.value))}]" if block_list else source.text(value)
-        found[str(key.value)] = Leaf(source.value(value), text, source.comment(key if block_list else value))
-    return found
+        children[str(key.value)] = Leaf(source.value(value), text, source.comment(key if block_list else value))
+    return children
 
 
 def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
@@ -73,11 +73,11 @@ def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
         key: filled(value, f"{path}.{key}".lstrip("."), classes) if isinstance(value, Mapping) else value
         for key, value in node.items()
     }
-    said = {key: value.value for key, value in node.items() if isinstance(value, Leaf)}
-    names = [path, *(f"{path}.{key}={value}" for key, value in said.items())]
-    of_node = [said[TARGET]] if TARGET in said else [classes[name] for name in reversed(names) if name in classes]
-    known = [each for target in of_node for each in fields_of(str(target))]
-    fields = {each.name: Leaf(each.value, _text_of(each.value), each.comment) for each in known}
+    values = {key: value.value for key, value in node.items() if isinstance(value, Leaf)}
+    names = [path, *(f"{path}.{key}={value}" for key, value in values.items())]
+    of_node = [values[TARGET]] if TARGET in values else [classes[name] for name in reversed(names) if name in classes]
+    all_fields = [field for target in of_node for field in fields_of(str(target))]
+    fields = {field.name: Leaf(field.value, _text_of(field.value), field.comment) for field in all_fields}
     first = {key: value for key, value in inner.items() if key.startswith("_")}
     for key, value in inner.items():
         if key in fields and isinstance(value, Leaf) and not value.comment:
@@ -98,7 +98,7 @@ def overlaid(node: Node, above: Node) -> Node:
     for key, value in above.items():
         old = merged.get(key)
         if isinstance(old, Mapping) and isinstance(value, Leaf) and isinstance(value.value, dict):  # in braces
-            value = {inner: Leaf(each, _text_of(each)) for inner, each in value.value.items()}
+            value = {inner: Leaf(item, _text_of(item)) for inner, item in value.value.items()}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             merged[key] = overlaid(old, value)
         elif (
@@ -122,11 +122,11 @@ def plain(node: Node) -> dict[str, Any]:
 def parameters(node: Node, path: str = "") -> Iterator[Parameter]:
     """A parameter for each value; keys such as `_target_` give none."""
     for key, value in node.items():
-        where = f"{path}.{key}".lstrip(".")
+        full_key = f"{path}.{key}".lstrip(".")
         if isinstance(value, Mapping):
-            yield from parameters(value, where)
+            yield from parameters(value, full_key)
         elif not (key.startswith("_") and key.endswith("_")):
-            yield Parameter(where, value.text, value.comment)
+            yield Parameter(full_key, value.text, value.comment)
 
 
 def targets(node: Node) -> Iterator[str]:

@@ -30,8 +30,8 @@ class Source:
 
     def comment(self, node: yaml.Node) -> str:
         """The comment after a node, on the line where the node ends."""
-        rest = self.lines[node.end_mark.line][node.end_mark.column :]
-        return rest.partition("# ")[2].strip()
+        remainder = self.lines[node.end_mark.line][node.end_mark.column :]
+        return remainder.partition("# ")[2].strip()
 
     def above(self, node: yaml.Node) -> str:
         """The comment lines directly above a key, as one."""
@@ -76,12 +76,12 @@ class Source:
     @property
     def header(self) -> list[str]:
         """The comment lines that the file begins with, without `#`."""
-        found = []
+        lines = []
         for line in self.lines:
             if not line.startswith("#"):
                 break
-            found.append(line.lstrip("#").strip())
-        return found
+            lines.append(line.lstrip("#").strip())
+        return lines
 
 
 def _joined(lines: Iterable[str]) -> str:
@@ -144,25 +144,27 @@ def _nodes_below(node: yaml.Node) -> Iterator[yaml.Node]:
 
 def _check_node(node: yaml.Node, path: Path) -> None:
     """Raise ConfigError for a tag of another program, and for a key that is not a text or number."""
-    tag, place = str(node.tag), f"{path}:{node.start_mark.line + 1}:"
+    tag, location = str(node.tag), f"{path}:{node.start_mark.line + 1}:"
     if not tag.startswith(_SCHEMA) or tag.startswith(f"{_SCHEMA}python"):
-        raise ConfigError(f"{place} has the tag {tag.replace(_SCHEMA, '!!')}, which is not supported here: remove it")
+        raise ConfigError(
+            f"{location} has the tag {tag.replace(_SCHEMA, '!!')}, which is not supported here: remove it"
+        )
     keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
     names = [key.value for key in keys]
     for place_of_key, key in enumerate(keys):
         if isinstance(key, yaml.ScalarNode) and key.value in names[:place_of_key]:
             raise ConfigError(_not_yaml(path, key.start_mark.line, f"found duplicate key {key.value}"))
         if key.tag.removeprefix(_SCHEMA) in _NO_KEYS:
-            found = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+            key_text = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
             raise ConfigError(
-                f"{path}:{key.start_mark.line + 1}: has {found} as a key: write a text, in quotes if needed"
+                f"{path}:{key.start_mark.line + 1}: has {key_text} as a key: write a text, in quotes if needed"
             )
 
 
 def _is_endless(node: yaml.Node, above: tuple[yaml.Node, ...]) -> bool:
     inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else ()
     inside = node.value if isinstance(node, yaml.SequenceNode) else inside
-    return any(node is each for each in above) or any(_is_endless(part, (*above, node)) for part in inside)
+    return any(node is ancestor for ancestor in above) or any(_is_endless(part, (*above, node)) for part in inside)
 
 
 def _yaml_error_sentence(error: yaml.YAMLError) -> str:
