@@ -67,11 +67,11 @@ def infer_doc_type(path: str, text: str, title: str = "") -> str:
     words `class ` and `function ` count as code only where they declare something.
     """
     name = posixpath.splitext(posixpath.basename(path))[0].lower()
-    for kind, words in _NAMES:
-        if re.search(words, name):
+    for kind, names in _NAMES:
+        if re.search(names, name):
             return kind
-    for kind, words in _FOLDERS:
-        if any(re.fullmatch(words, folder) for folder in path.lower().split("/")[:-1]):
+    for kind, names in _FOLDERS:
+        if any(re.fullmatch(names, folder) for folder in path.lower().split("/")[:-1]):
             return kind
     headings = [heading.lower() for heading in _HEADING.findall(text)]
     tasks = sum(bool(_TASK.match(heading)) for heading in headings)

@@ -57,8 +57,10 @@ def grouped_by_kind(sentences: Iterable[str]) -> list[str]:
         kinds.setdefault(parts[1] if len(parts) > 2 and parts[1] in {*FAILURES, *NOTICES} else sentence, []).append(
             sentence
         )
-    made = []
+    groups = []
     for kind, (first, *others) in kinds.items():
-        path, *rest = first.split(": ", 2)
-        made.append(f"{kind} in {len(others) + 1} files, such as {path}: {rest[-1]}" if others and rest else first)
-    return made
+        path, *remainder = first.split(": ", 2)
+        groups.append(
+            f"{kind} in {len(others) + 1} files, such as {path}: {remainder[-1]}" if others and remainder else first
+        )
+    return groups

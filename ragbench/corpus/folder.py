@@ -47,27 +47,27 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
         inner = Path(folder).relative_to(root).as_posix()
         above = "" if inner == "." else f"{inner}/"
         for name in list(folders):
-            place = Path(folder) / name
+            folder_path = Path(folder) / name
             if name.startswith("."):
                 folders.remove(name)
-            elif place.is_symlink() and not _leads_inside(place, inside):
+            elif folder_path.is_symlink() and not _leads_inside(folder_path, inside):
                 refuse(above + name, "symlink-outside", "it leads out of the folder; copy the files in instead.")
         for name in names:
             path = above + name
             if name.startswith(".") or not any(pattern.fullmatch(path) for pattern in patterns):
                 continue
-            place = Path(folder) / name
-            if place.is_symlink() and place.exists() and not _leads_inside(place, inside):
+            folder_path = Path(folder) / name
+            if folder_path.is_symlink() and folder_path.exists() and not _leads_inside(folder_path, inside):
                 refuse(path, "symlink-outside", "it leads out of the folder; copy the file in instead.")
             else:
-                files.append(FoundFile(path, place))
+                files.append(FoundFile(path, folder_path))
     return files, warnings
 
 
 def other_files(root: Path) -> str:
     """The three most frequent endings below `root` and how many files have them, in words; "" without files."""
-    found, _ = find_files(root, ["**"])
-    endings = Counter(posixpath.splitext(file.path)[1].lower() or "no ending" for file in found)
+    files, _ = find_files(root, ["**"])
+    endings = Counter(posixpath.splitext(file.path)[1].lower() or "no ending" for file in files)
     return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(3))
 
 
@@ -83,8 +83,8 @@ def printable(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _leads_inside(place: Path, root: Path) -> bool:
+def _leads_inside(path: Path, root: Path) -> bool:
     try:
-        return place.resolve().is_relative_to(root)
+        return path.resolve().is_relative_to(root)
     except (OSError, RuntimeError):  # a loop of links
         return False

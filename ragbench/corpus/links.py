@@ -50,8 +50,8 @@ def resolve_links(
     resolved: list[Document] = []
     warnings: list[FileWarning] = []
     if dialect == "auto":
-        dialect, found = _detect_dialect(documents, names)
-        warnings += found
+        dialect, dialect_warnings = _detect_dialect(documents, names)
+        warnings += dialect_warnings
     names = replace(names, site=_site(documents, names))
     for document in documents:
         links: list[Link] = []
@@ -81,13 +81,13 @@ def resolve_links(
 def _detect_dialect(documents: Sequence[Document], names: _Names) -> tuple[Dialect, list[FileWarning]]:
     """The reading that gives more of the wikilinks with a bar a target; obsidian when equal."""
     barred = [(document, link) for document in documents for link in document.links if _has_bar(link)]
-    found = {
+    counts = {
         reading: sum(names.has_target(link, document, reading) for document, link in barred) for reading in _READINGS
     }
-    if found["dendron"] <= found["obsidian"]:
+    if counts["dendron"] <= counts["obsidian"]:
         return "obsidian", []
     message = (
-        f"of {len(barred)} links {found['dendron']} have a target as [[label|target]] and {found['obsidian']} as "
+        f"of {len(barred)} links {counts['dendron']} have a target as [[label|target]] and {counts['obsidian']} as "
         "[[target|label]], so they are read as Dendron does; set links.dialect=obsidian to read them the other way."
     )
     return "dendron", [FileWarning("*", "link-dialect", message)]
@@ -105,9 +105,9 @@ def _site(documents: Sequence[Document], names: _Names) -> str:
                 continue
             parts = _path_of_href(link.text).strip("/").split("/")
             for depth in range(1, min(len(parts), _SITE_DEPTH + 1)):
-                found = names.at("/".join(parts[depth:])) is not None
-                below[f"/{'/'.join(parts[:depth])}/"][found] += 1
-    sites = {site: found for site, found in below.items() if found[True] >= max(_SITE_LINKS, found[False])}
+                exists = names.at("/".join(parts[depth:])) is not None
+                below[f"/{'/'.join(parts[:depth])}/"][exists] += 1
+    sites = {site: counts for site, counts in below.items() if counts[True] >= max(_SITE_LINKS, counts[False])}
     return max(sites, key=lambda site: (sites[site][True], -len(site), site), default="/")
 
 
@@ -191,9 +191,9 @@ class _Names:
             places = (absolute, relative)
             if absolute is None and relative is None:
                 raise _EscapesError
-        for place in places:
-            if place is not None and (found := self.at(place)):
-                return found
+        for candidate in places:
+            if candidate is not None and (docno := self.at(candidate)):
+                return docno
         return None if link.kind == "markdown" else self._by_alias_or_ending(path)
 
     def has_target(self, link: Link, source: Document, dialect: Dialect) -> bool:
@@ -203,27 +203,27 @@ class _Names:
         except (_EscapesError, _AmbiguousError):
             return False
 
-    def at(self, place: str) -> str | None:
+    def at(self, path: str) -> str | None:
         """The document at a path, or the page of the folder at it."""
-        for name in (place, *(posixpath.join(place, page) for page in _FOLDER_PAGES)):
+        for name in (path, *(posixpath.join(path, page) for page in _FOLDER_PAGES)):
             for candidate in (name, _without_extension(name)):
                 if candidate in self.exact:
                     return candidate
-                if found := self.folded.get(fold(candidate)):
-                    return found[0]
-                if len(found := self.addresses.get(_unnumbered(fold(candidate)), [])) == 1:
-                    return found[0]
+                if docno := self.folded.get(fold(candidate)):
+                    return docno[0]
+                if len(docno := self.addresses.get(_unnumbered(fold(candidate)), [])) == 1:
+                    return docno[0]
         return None
 
     def _by_alias_or_ending(self, path: str) -> str | None:
         """The one document with this alias, else the one whose docno ends with the path."""
         tail = fold(_without_extension(path.strip("/")))
         ending = [d for d in self.last_parts.get(tail.rpartition("/")[2], []) if fold(unquote(d)).endswith(f"/{tail}")]
-        for found in (self.aliases.get(fold(path), []), ending):
-            if len(found) > 1:
+        for docnos in (self.aliases.get(fold(path), []), ending):
+            if len(docnos) > 1:
                 raise _AmbiguousError
-            if found:
-                return found[0]
+            if docnos:
+                return docnos[0]
         return None
 
 
@@ -256,8 +256,8 @@ def _without_extension(path: str) -> str:
     return path
 
 
-def _unnumbered(place: str) -> str:
-    return "/".join(_NUMBER.sub("", part) for part in place.split("/"))
+def _unnumbered(path: str) -> str:
+    return "/".join(_NUMBER.sub("", part) for part in path.split("/"))
 
 
 def fold(name: str) -> str:

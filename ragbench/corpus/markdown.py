@@ -105,8 +105,8 @@ def without_modules(text: str, mdx: bool = False) -> str:
     for token in _parser(mdx).parse(text, {}):
         if token.type == "inline" and token.level == 1 and opened == "paragraph_open" and token.map:
             begin, end = token.map[0], 0
-            while (found := _IMPORT.match(token.content, end)) and (mdx or found[1]):
-                end = found.end()
+            while (match := _IMPORT.match(token.content, end)) and (mdx or match[1]):
+                end = match.end()
             stop = begin + (token.content[:end].rstrip("\n").count("\n") + 1 if end else 0)
             if mdx and _EXPORT.match(token.content, end):
                 stop = _end_of_block(lines, begin)
@@ -122,7 +122,9 @@ def _end_of_block(lines: list[str], begin: int) -> int:
     for number in range(begin, len(lines)):
         if not lines[number].strip() and depth <= 0:
             return number
-        depth += sum(lines[number].count(each) for each in "{[(") - sum(lines[number].count(each) for each in "}])")
+        depth += sum(lines[number].count(bracket) for bracket in "{[(") - sum(
+            lines[number].count(bracket) for bracket in "}])"
+        )
     return len(lines) if depth <= 0 else first
 
 
@@ -154,11 +156,11 @@ class RunningText:
         children: list[Token] = []
         _parser().inline.parse(part, _parser(), self.references, children)
         links: list[tuple[Link, str]] = []
-        for place, child in enumerate(children):
+        for position, child in enumerate(children):
             label = [child]
             if child.type == "link_open":
-                end = next(n for n in range(place, len(children)) if _closes(children[n], child))
-                label = children[place + 1 : end]
+                end = next(n for n in range(position, len(children)) if _closes(children[n], child))
+                label = children[position + 1 : end]
             links += [(link, " ".join(_plain_text(label).split())) for link in _links([child])]
         return " ".join(_plain_text(children).split()), tuple(links)
 
@@ -193,7 +195,7 @@ def _code_block(number: int, token: Token, text: str, starts: list[int], first_l
 
 
 def _links(children: list[Token]) -> Iterator[Link]:
-    for place, child in enumerate(children):
+    for position, child in enumerate(children):
         if child.type == "wikilink":
             path, _, heading = child.content.partition("|")[0].partition("#")
             kind = "transclusion" if child.markup == "!" else "wikilink"
@@ -202,7 +204,7 @@ def _links(children: list[Token]) -> Iterator[Link]:
         elif child.type == "link_open":
             href = str(child.attrs["href"])
             if not _EXTERNAL.match(href):
-                inside = takewhile(lambda at: children[at].type != "link_close", range(place + 1, len(children)))
+                inside = takewhile(lambda at: children[at].type != "link_close", range(position + 1, len(children)))
                 label = " ".join(_plain_text([children[at] for at in inside]).split())
                 yield Link("markdown", href, None, href.partition("#")[2] or None, label)
 
@@ -286,9 +288,9 @@ def _wikilink(state: StateInline, silent: bool) -> bool:
 def _hashtag(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != "#":
         return False
-    before = state.src[state.pos - 1] if state.pos else " "
+    previous = state.src[state.pos - 1] if state.pos else " "
     match = _TAG.match(state.src, state.pos, state.posMax)
-    if match is None or not (before.isspace() or before in _BEFORE_TAG):
+    if match is None or not (previous.isspace() or previous in _BEFORE_TAG):
         return False
     if _IN_BRACES.search(state.src, max(0, state.pos - _ATTRIBUTES), state.pos):
         return False

@@ -52,7 +52,7 @@ class Masks:
             elif passage:
                 for docno in docnos:
                     within.setdefault(docno, set()).add(passage)
-        return Masks(frozenset(everywhere), {docno: frozenset(found) for docno, found in within.items()})
+        return Masks(frozenset(everywhere), {docno: frozenset(texts) for docno, texts in within.items()})
 
     def __call__(self, documents: Sequence[Document]) -> tuple[Document, ...]:
         """The documents without the passages; those that hold none are the same objects."""
@@ -73,8 +73,8 @@ class Masks:
 
     def _finders(self, documents: Sequence[Document]) -> Iterator[tuple[Document, Finder]]:
         wide = Finder(self.everywhere)
-        own = {docno: Finder(found | self.everywhere) for docno, found in self.within.items()}
-        return ((document, own.get(document.docno, wide)) for document in documents)
+        finders = {docno: Finder(texts | self.everywhere) for docno, texts in self.within.items()}
+        return ((document, finders.get(document.docno, wide)) for document in documents)
 
 
 class Finder:
@@ -84,7 +84,7 @@ class Finder:
         """Index the passages by their first words, the longest first; `across`: a match may span paragraphs."""
         self._across = across
         self._by_start: dict[_Passage, list[_Passage]] = {}
-        for passage in sorted(passages, key=lambda each: (-len(each), each)):
+        for passage in sorted(passages, key=lambda text: (-len(text), text)):
             self._by_start.setdefault(passage[:2], []).append(passage)
         self._short = any(len(start) == 1 for start in self._by_start)
 
@@ -94,29 +94,29 @@ class Finder:
             return []
         matches = list(WORD.finditer(text))
         breaks = [] if self._across else [match.start() for match in _BREAK.finditer(text)]
-        found = [match[0].casefold() for match in matches]
+        texts = [match[0].casefold() for match in matches]
         paragraphs = [bisect_right(breaks, match.start()) for match in matches]
         spans: list[tuple[int, int]] = []
-        place = 0
-        while place < len(found):
-            length = self._length(found, paragraphs, place)
+        position = 0
+        while position < len(texts):
+            length = self._length(texts, paragraphs, position)
             if length:
-                spans.append((matches[place].start(), matches[place + length - 1].end()))
-            place += length or 1
+                spans.append((matches[position].start(), matches[position + length - 1].end()))
+            position += length or 1
         return spans
 
     def __contains__(self, text: str) -> bool:
         return bool(self.spans(text))
 
-    def _length(self, found: Sequence[str], paragraphs: Sequence[int], place: int) -> int:
+    def _length(self, texts: Sequence[str], paragraphs: Sequence[int], position: int) -> int:
         """The number of words of the longest passage at a place, 0 when there is none."""
-        starts = [tuple(found[place : place + 2])]
+        starts = [tuple(texts[position : position + 2])]
         if self._short:
-            starts.append((found[place],))
+            starts.append((texts[position],))
         for start in starts:
             for passage in self._by_start.get(start, ()):
-                stop = place + len(passage)
-                if tuple(found[place:stop]) == passage and paragraphs[place] == paragraphs[stop - 1]:
+                stop = position + len(passage)
+                if tuple(texts[position:stop]) == passage and paragraphs[position] == paragraphs[stop - 1]:
                     return len(passage)
         return 0
 
@@ -131,26 +131,26 @@ def _mask_document(document: Document, finder: Finder) -> Document:
 
 def _without_spans(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:
     """The text with a gap instead of every span; markup round a span is removed with it, line ends stay."""
-    parts, place = [], 0
+    parts, position = [], 0
     for start, end in spans:
-        while start > place and text[start - 1] in _BEFORE:
+        while start > position and text[start - 1] in _BEFORE:
             start -= 1
         while end < len(text) and text[end] in _AFTER:
             end += 1
-        parts += [text[place:start], gap, "\n" * text.count("\n", start, end)]
-        place = end
-    return "".join([*parts, text[place:]])
+        parts += [text[position:start], gap, "\n" * text.count("\n", start, end)]
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def _mask_frontmatter(value: Any, finder: Finder) -> Any:
     """A value of the frontmatter without the passages; texts without a remaining word are dropped."""
     if isinstance(value, str):
         spans = finder.spans(value)
-        left = _without_spans(value, spans, " ").strip() if spans else value
-        return left if words(left) or not spans else None
+        unmasked = _without_spans(value, spans, " ").strip() if spans else value
+        return unmasked if words(unmasked) or not spans else None
     if isinstance(value, Mapping):
-        kept = {key: (item, _mask_frontmatter(item, finder)) for key, item in value.items()}
-        return {key: new for key, (old, new) in kept.items() if new is not None or old is None}
+        items = {key: (item, _mask_frontmatter(item, finder)) for key, item in value.items()}
+        return {key: new for key, (old, new) in items.items() if new is not None or old is None}
     if isinstance(value, list):
         pairs = [(item, _mask_frontmatter(item, finder)) for item in value]
         return [new for old, new in pairs if new is not None or old is None]

@@ -152,7 +152,7 @@ def _entries(frontmatter: Mapping[str, Any], *keys: str, separator: re.Pattern[s
         entries: Iterable[str] = _scalars(value)
         if isinstance(value, str) and separator is not None:
             entries = separator.split(" ".join(value.split()))
-        found = tuple(dict.fromkeys(entry for entry in entries if entry))
-        if found:
-            return found
+        unique = tuple(dict.fromkeys(entry for entry in entries if entry))
+        if unique:
+            return unique
     return ()

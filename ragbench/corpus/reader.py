@@ -119,8 +119,8 @@ def read_vault(
     if max_bytes < 1:
         raise ConfigError(f"max_bytes must be at least 1, got {max_bytes}.")
     if not root.is_dir():
-        what = "is not a folder" if root.exists() else "does not exist"
-        raise CorpusError(f"The corpus folder {root} {what}; give the path of a folder with markdown files.")
+        problem = "is not a folder" if root.exists() else "does not exist"
+        raise CorpusError(f"The corpus folder {root} {problem}; give the path of a folder with markdown files.")
     files, warnings = find_files(root, include)
     if only is not None:
         if missing := sorted(set(only) - {file.path for file in files}):
@@ -137,16 +137,16 @@ def read_vault(
             message = f"its document id {docno} is that of {documents[docno].path}; rename one of them."
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
-        document, found = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
-        warnings.extend(found)
+        document, links = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
+        warnings.extend(links)
         if document is None:
             continue
         documents[docno] = document
-        if (other := folded.setdefault(docno.casefold(), docno)) != docno:
-            message = f"its document id differs from {other} in letter case only; links may go to either."
+        if (other_docno := folded.setdefault(docno.casefold(), docno)) != docno:
+            message = f"its document id differs from {other_docno} in letter case only; links may go to either."
             warnings.append(FileWarning(path, "case-duplicate", message))
-    resolved, found = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
-    warnings = sorted([*warnings, *found], key=lambda warning: (warning.path, warning.name))
+    resolved, links = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
+    warnings = sorted([*warnings, *links], key=lambda warning: (warning.path, warning.name))
     failures = [warning for warning in warnings if warning.name in FAILURES]
     if on_error == "fail" and failures:
         raise CorpusError(f"{_list_problems(root, failures)}; correct the files, or read them with on_error=warn.")
@@ -303,14 +303,16 @@ def decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             encoding = "cp1252"
-            where = f"byte {error.start} is not UTF-8"
+            location = f"byte {error.start} is not UTF-8"
         else:
-            where = ""
+            location = ""
     else:
-        where = "according to its byte order mark"
+        location = "according to its byte order mark"
     if encoding is not None:
         text = raw.decode(encoding, errors="replace")
-        warnings.append(FileWarning(path, "encoding", f"read as {encoding} because {where}; save the file as UTF-8."))
+        warnings.append(
+            FileWarning(path, "encoding", f"read as {encoding} because {location}; save the file as UTF-8.")
+        )
     if "\0" in text:
         warnings.append(FileWarning(path, "nul-bytes", f"{text.count(chr(0))} NUL bytes in the text; remove them."))
         text = text.replace("\0", "\ufffd")
@@ -439,10 +441,10 @@ def _blocks(content: Iterator[Paragraph | Table]) -> Iterator[str]:
     from docx.table import Table
 
     items: list[str] = []
-    for each in content:
-        table = isinstance(each, Table)
-        style = "" if table or each.style is None else str(each.style.name)
-        text = _table(each) if isinstance(each, Table) else _text(each)
+    for block in content:
+        table = isinstance(block, Table)
+        style = "" if table or block.style is None else str(block.style.name)
+        text = _table(block) if isinstance(block, Table) else _text(block)
         if style.startswith("List") and text:
             items.append(f"{'1.' if 'Number' in style else '-'} {text}")
             continue

@@ -35,8 +35,8 @@ def slug(heading: str) -> str:
     if text.isascii():
         return _NOT_IN_ASCII_SLUG.sub("", text) or "section"
     # Category M: vowel signs and accents that stand apart from their letter, which isalnum() does not count.
-    kept = (c for c in text if c.isalnum() or c in "-_" or unicodedata.category(c)[0] == "M")
-    return "".join(kept) or "section"
+    kept_characters = (c for c in text if c.isalnum() or c in "-_" or unicodedata.category(c)[0] == "M")
+    return "".join(kept_characters) or "section"
 
 
 def section_id(document: Document, section: Section) -> str:

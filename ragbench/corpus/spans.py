@@ -53,10 +53,10 @@ def spans(document: Document, sizes: Sizes, start: int = 0, end: int | None = No
     make a span longer than `most`; so can a code fence, together with less than `least` characters of other text.
     """
     stop = len(document.text) if end is None else end
-    found: list[Span] = []
+    result: list[Span] = []
     for group in _merge_sections(document, sizes, start, stop):
-        found.extend(_Cutter(document, sizes, group).pieces())
-    return found
+        result.extend(_Cutter(document, sizes, group).pieces())
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class _Group:
     def length(self) -> int:
         return self.end - self.start
 
-    def merged_with(self, other: _Group) -> _Group:
-        return _Group((*self.sections, *other.sections), self.start, other.end)
+    def merged_with(self, group: _Group) -> _Group:
+        return _Group((*self.sections, *group.sections), self.start, group.end)
 
-    def can_merge(self, other: _Group, sizes: Sizes) -> bool:
+    def can_merge(self, group: _Group, sizes: Sizes) -> bool:
         """Whether the other stands under the heading that holds this group, and both together are not too long."""
-        under = lies_under(other.sections[0], parent_anchor(self.sections[0]))
-        return under and self.length + other.length <= sizes.most
+        under = lies_under(group.sections[0], parent_anchor(self.sections[0]))
+        return under and self.length + group.length <= sizes.most
 
 
 def _merge_sections(document: Document, sizes: Sizes, start: int, stop: int) -> list[_Group]:
@@ -177,14 +177,14 @@ class _Cutter:
         ranges = iter(sorted(closed))
         following = next(ranges, None)
         reach = start  # the furthest end of the closed ranges that began so far
-        kept = []
+        kept_points = []
         for point in points:
             while following and following[0] < point:
                 reach = max(reach, following[1])
                 following = next(ranges, None)
             if point in (start, end) or (start < point < end and point >= reach):
-                kept.append(point)
-        return kept
+                kept_points.append(point)
+        return kept_points
 
     def _word_cuts(self, start: int, end: int) -> Iterator[int]:
         """Even cuts between words, or through a word that is too long."""
@@ -201,10 +201,10 @@ class _Cutter:
         best = [0.0] + [math.inf] * (len(points) - 1)
         came = [0] * len(points)
         for number in range(1, len(points)):
-            end, before = points[number], points[number - 1]
-            fence = end - before > most - least and self._fences_between(before, end)
+            end, previous = points[number], points[number - 1]
+            fence = end - previous > most - least and self._fences_between(previous, end)
             for earlier in range(number - 1, -1, -1):
-                length, lead = end - points[earlier], before - points[earlier]
+                length, lead = end - points[earlier], previous - points[earlier]
                 # One part may stand alone, however long; a line or two before a long fence stay with the fence.
                 if lead and not (fence and lead < least):
                     if length > most:

@@ -69,8 +69,8 @@ def _is_id(word: str) -> bool:
 def _split_at_case(word: str) -> list[str]:
     """`HTTPServer2` -> `HTTP`, `Server`, `2`: cut before a capital that begins a word, and at digits."""
     starts = [0]
-    for place, (one, other) in enumerate(pairwise(word), start=1):
-        begins = other.isupper() and (not one.isupper() or word[place + 1 : place + 2].islower())
-        if begins or one.isdigit() != other.isdigit():
-            starts.append(place)
+    for position, (one, second) in enumerate(pairwise(word), start=1):
+        begins = second.isupper() and (not one.isupper() or word[position + 1 : position + 2].islower())
+        if begins or one.isdigit() != second.isdigit():
+            starts.append(position)
     return [word[start:stop] for start, stop in zip(starts, [*starts[1:], len(word)], strict=True)]
