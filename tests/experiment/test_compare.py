@@ -90,7 +90,7 @@ def test_other_data_are_refused(
 
     fewer = changed(benchmark_small, topics=benchmark_small.topics[:2])
     elsewhere = run([settings_of(tmp_path, "latency.enabled=false", "split=all", "name=x")], fewer, say=lambda s: None)
-    with pytest.raises(ResultsError, match="compare runs over the same documents, topics and judgments"):
+    with pytest.raises(ResultsError, match="compare runs over the same documents, queries and judgments"):
         gather([finished.folder, elsewhere.folder])
     with pytest.raises(ResultsError, match=r"the topics of 'lantern' have changed since .* was measured: run it again"):
         gather([finished.folder], benchmark=fewer)

@@ -248,7 +248,7 @@ class Refresher:
             self._progress,
             self._settings.sharding,
             times=lambda: serves.modified,
-            kept=self.folder / CACHE / "words",
+            folder=self.folder / CACHE / "words",
         )
 
     def _measured_chunks(self) -> ChunkTable:

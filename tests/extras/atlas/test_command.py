@@ -94,7 +94,7 @@ def test_an_export_on_expectation_says_so_in_its_evidence(
     assert "no gain is predicted with probability 0.9" in capsys.readouterr().err
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 9))
     assert main([*words, "--accept-predicted", "--out", str(tmp_path / "unknown")]) == 2
-    assert "too little is known elsewhere" in capsys.readouterr().err
+    assert "too few other collections measured" in capsys.readouterr().err
     monkeypatch.setattr(Atlas, "load", lambda: made([0.05] * 12))
     assert main([*words, "--out", str(tmp_path / "unasked")]) == 2
     assert main([*words, "--accept-predicted", "--out", str(tmp_path / "bundle")]) == 0

@@ -171,7 +171,7 @@ def test_the_politeness_of_a_live_search_is_no_part_of_its_time(arm, server) -> 
 
 def test_masked_topics_and_live_searches_do_not_go_together(arm, server) -> None:
     live = arm("today", "live=http", f"live.url='{server.url}/?q={{query}}'", "topics=derived")
-    with pytest.raises(ConfigError, match="the sources of derived topics are not masked"):
+    with pytest.raises(ConfigError, match="whose documents cannot be masked"):
         measured(live)
 
 
