@@ -183,11 +183,11 @@ def _key_and_reason(error: ErrorDetails, hint: Any, key: str, value: Any) -> tup
         keys = typing.get_args(_without_annotations(_without_null(hint)[0])[0])[0]
         must = error.get("ctx", {}).get("words") or f"must be {_type_in_words(keys)}"
         return key, f"names '{places[-2]}', which {must}"
-    for place in places:
+    for field in places:
         inner = _element_type(hint)
-        if inner is None or (error["type"] == "missing" and place == places[-1]):
+        if inner is None or (error["type"] == "missing" and field == places[-1]):
             break
-        hint, key, value = inner, f"{key}.{place}" if isinstance(place, str) else f"{key}[{place}]", value[place]
+        hint, key, value = inner, f"{key}.{field}" if isinstance(field, str) else f"{key}[{field}]", value[field]
     return key, f"{_requirement(error, hint)}, got {shown(value)}"
 
 
@@ -195,9 +195,9 @@ def _requirement(error: ErrorDetails, hint: Any) -> str:
     context, kind = error.get("ctx", {}), error["type"]
     if "words" in context:
         return str(context["words"])
-    for end, words in (("min_length", "at least"), ("max_length", "at most")):
+    for end, phrase in (("min_length", "at least"), ("max_length", "at most")):
         if end in context:
-            return f"must hold {words} {context[end]}"
+            return f"must hold {phrase} {context[end]}"
     inner, or_null = _without_null(hint)
     bounds = _bounds_in_words(inner)
     if bounds and {"ge", "gt", "le", "lt"} & set(context):
@@ -238,16 +238,16 @@ def _type_in_words(hint: Any, many: bool = False) -> str:
 
 def _bounds_in_words(hint: Any) -> str:
     """The bounds of a number in words: `between 0 and 1`, empty where it has none."""
-    found: dict[str, Any] = {}
-    for each in _without_annotations(hint)[1]:
-        for part in each if isinstance(each, Interval) else (each,):
+    bounds: dict[str, Any] = {}
+    for annotation in _without_annotations(hint)[1]:
+        for part in annotation if isinstance(annotation, Interval) else (annotation,):
             if isinstance(part, (Ge, Gt, Le, Lt)):
                 ((name, bound),) = dataclasses.asdict(part).items()
-                found[name] = bound
-    if set(found) == {"ge", "le"}:
-        return f"between {found['ge']} and {found['le']}"
-    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    return " and ".join(f"{words[name]} {found[name]}" for name in words if name in found)
+                bounds[name] = bound
+    if set(bounds) == {"ge", "le"}:
+        return f"between {bounds['ge']} and {bounds['le']}"
+    phrases = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    return " and ".join(f"{phrases[name]} {bounds[name]}" for name in phrases if name in bounds)
 
 
 def _without_null(hint: Any) -> tuple[Any, str]:
@@ -282,7 +282,7 @@ def shown(value: Any) -> str:
         return f"[{', '.join(map(shown, value[:5]))}{', ...' if len(value) > 5 else ''}]"
     if isinstance(value, Mapping):
         items = list(value.items())[:5]
-        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(each)}" for key, each in items)
+        inside = (f"{key}: {'***' if names_secret(str(key)) else shown(item)}" for key, item in items)
         return "{" + ", ".join(inside) + "}"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()

@@ -25,21 +25,21 @@ SOURCE_KINDS = {
 """The classes of further sources, by `kind`."""
 
 
-def build(cls: type[_T], values: Mapping[str, Any], where: str) -> _T:
-    """Build a dataclass, and the dataclasses in its fields, from plain values; `where` is the key of the values.
+def build(cls: type[_T], values: Mapping[str, Any], label: str) -> _T:
+    """Build a dataclass, and the dataclasses in its fields, from plain values; `label` is the key of the values.
 
     Raises Refused for an unknown or missing key and for a value that its field cannot have.
     """
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
-            names = [f"{where}.{name}" for name in fields]
-            raise Refused(where, str(key), f"is unknown{did_you_mean(f'{where}.{key}', names, 'keys')}")
+            names = [f"{label}.{name}" for name in fields]
+            raise Refused(label, str(key), f"is unknown{did_you_mean(f'{label}.{key}', names, 'keys')}")
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise Refused(where, name, "is missing")
+            raise Refused(label, name, "is missing")
     built = {
-        name: build(inner, value, f"{where}.{name}")
+        name: build(inner, value, f"{label}.{name}")
         if isinstance(value, Mapping) and (inner := dataclass_in(cls, name))
         else value
         for name, value in values.items()
@@ -47,7 +47,7 @@ def build(cls: type[_T], values: Mapping[str, Any], where: str) -> _T:
     try:
         return cls(**{name: check_field(cls, name, built[name]) for name in fields if name in built})
     except Refused as refusal:
-        raise Refused(where, refusal.key, refusal.reason) from None
+        raise Refused(label, refusal.key, refusal.reason) from None
 
 
 def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -69,8 +69,8 @@ def _entries_of_order(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             kind = node.get("kind") if isinstance(node, Mapping) else None
             if kind not in SOURCE_KINDS:
                 raise Refused(f"{SOURCES}.{name}", "kind", f"must be {' or '.join(SOURCE_KINDS)}, got {shown(kind)}")
-            given = {key: value for key, value in node.items() if key != "kind"}
-            yield f"{SOURCES}.{name}", {**given, TARGET: SOURCE_KINDS[kind], "source": name}
+            parameters = {key: value for key, value in node.items() if key != "kind"}
+            yield f"{SOURCES}.{name}", {**parameters, TARGET: SOURCE_KINDS[kind], "source": name}
 
 
 def value_at(node: Any, keys: Sequence[str]) -> Any:

@@ -48,11 +48,11 @@ class Columns:
     @staticmethod
     def of(*columns: Column | str) -> Columns:
         """Columns; a name alone is one of numbers."""
-        return Columns(tuple(Column(each) if isinstance(each, str) else each for each in columns))
+        return Columns(tuple(Column(column) if isinstance(column, str) else column for column in columns))
 
     @cached_property
     def _by_name(self) -> Mapping[str, Column]:
-        return {each.name: each for each in self.columns}
+        return {column.name: column for column in self.columns}
 
     def __iter__(self) -> Iterator[str]:
         """Their names."""
@@ -65,7 +65,7 @@ class Columns:
     @property
     def forms(self) -> dict[str, str]:
         """The forms of numbers by the names of their columns."""
-        return {each.name: each.form for each in self.columns if each.form}
+        return {column.name: column.form for column in self.columns if column.form}
 
     def frame(self, rows: Iterable[Any] = ()) -> pd.DataFrame:
         """A table with these columns, of rows as tuples in their order, or as mappings."""
@@ -79,14 +79,14 @@ class Columns:
 
         if not path.is_file():
             return self.frame()
-        words = [each.name for each in self.columns if each.text]
-        found = pd.read_csv(path, dtype=dict.fromkeys(words, "str")).reindex(columns=list(self))
-        return found.fillna(dict.fromkeys(words, ""))
+        text_columns = [column.name for column in self.columns if column.text]
+        frame = pd.read_csv(path, dtype=dict.fromkeys(text_columns, "str")).reindex(columns=list(self))
+        return frame.fillna(dict.fromkeys(text_columns, ""))
 
     def shown(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
         """A table under its headings, without empty columns, and the forms of its numbers by heading."""
-        kept = frame.dropna(axis="columns", how="all")
-        forms = {each.title: each.form for each in self.columns if each.form}
-        return kept[[name for name in self if name in kept]].rename(
-            columns={each.name: each.title for each in self.columns}
+        present = frame.dropna(axis="columns", how="all")
+        forms = {column.title: column.form for column in self.columns if column.form}
+        return present[[name for name in self if name in present]].rename(
+            columns={column.name: column.title for column in self.columns}
         ), forms

@@ -42,12 +42,12 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
 
 def add_arms(parser: argparse.ArgumentParser) -> None:
     """`--arm`, any number of times; `ragbench.config.overrides.named_arms` reads them."""
-    words = 'NAME="SETTINGS"'
+    usage = 'NAME="SETTINGS"'
     parser.add_argument(
         "--arm",
         action="append",
         default=[],
-        metavar=words,
+        metavar=usage,
         help='an arm: a name and its settings, such as mine="rerank=on" (repeatable)',
     )
 
@@ -71,9 +71,9 @@ def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser, what: str) -> None:
-    """A language model behind an endpoint, for `what`; `ragbench.models.chat.spec_from_options` reads them."""
-    model = parser.add_argument_group(what)
+def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
+    """A language model behind an endpoint, for `kind`; `ragbench.models.chat.spec_from_options` reads them."""
+    model = parser.add_argument_group(kind)
     model.add_argument(
         "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
     )
@@ -101,7 +101,7 @@ class _Terminal:
 
     def write(self, text: str) -> int:
         """Write a text."""
-        self._stream.write(_COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode(), text))
+        self._stream.write(_COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -111,13 +111,13 @@ class _Terminal:
 @contextmanager
 def guarding_terminals() -> Iterator[None]:
     """Pass no commands to terminals from texts that are printed inside the block."""
-    before = sys.stdout, sys.stderr
-    guarded = (cast("TextIO", _Terminal(stream)) if stream.isatty() else stream for stream in before)
+    streams = sys.stdout, sys.stderr
+    guarded = (cast("TextIO", _Terminal(stream)) if stream.isatty() else stream for stream in streams)
     sys.stdout, sys.stderr = guarded
     try:
         yield
     finally:
-        sys.stdout, sys.stderr = before
+        sys.stdout, sys.stderr = streams
 
 
 def say(message: str) -> None:
@@ -129,13 +129,13 @@ def short_path(path: Path | str) -> str:
     """A path as short as it can be typed: relative to the working directory if it is below it. A text stays."""
     if isinstance(path, str):
         return path
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    current_folder = Path.cwd()
+    return str(path.relative_to(current_folder) if path.is_relative_to(current_folder) else path)
 
 
-def next_command(words: str) -> None:
+def next_command(arguments: str) -> None:
     """Print the command to type next."""
-    print(f"next: ragbench {words}")
+    print(f"next: ragbench {arguments}")
 
 
 PROGRESS = "RAGBENCH_PROGRESS"
@@ -149,8 +149,8 @@ def progress(quiet: bool = False) -> Iterator[Progress]:
 
     `RAGBENCH_PROGRESS=lines` asks for lines of JSON instead. Nothing is shown when quiet.
     """
-    with _viewed(quiet) as made, shown(made):
-        yield made
+    with _viewed(quiet) as view, shown(view):
+        yield view
 
 
 @contextmanager
@@ -166,8 +166,8 @@ def _viewed(quiet: bool) -> Iterator[Progress]:
         finally:
             notebook.close()
     else:
-        with in_terminal() if sys.stderr.isatty() else _in_pipe() as made:
-            yield made
+        with in_terminal() if sys.stderr.isatty() else _in_pipe() as view:
+            yield view
 
 
 def print_json(value: Any) -> None:
@@ -179,8 +179,8 @@ def _strict(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _strict(each) for key, each in value.items()}
-    return [_strict(each) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _strict(item) for key, item in value.items()}
+    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def print_table(
@@ -206,8 +206,10 @@ def print_text(*sentences: str, in_pipe: int = sys.maxsize) -> None:
     In a pipe, lines have at most `in_pipe` characters; by default each sentence is one line.
     """
     for sentence in sentences:
-        whole = len(sentence) <= (width := _width(in_pipe))
-        print(sentence if whole else textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False))
+        fits_whole = len(sentence) <= (width := _width(in_pipe))
+        print(
+            sentence if fits_whole else textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False)
+        )
 
 
 def render(table: Table, in_pipe: int = _PIPE) -> None:
@@ -227,13 +229,13 @@ def _width(in_pipe: int = _PIPE) -> int:
 
 def _columns_that_fit(width: int, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None) -> int:
     """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
-    room = width - 1
-    for place, name in enumerate(names):
+    width_left = width - 1
+    for number, name in enumerate(names):
         cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
-        whole = frame[name].dtype.kind in "fiu"
-        room -= 3 + (max(map(len, cells)) if whole else _longest_word(cells))
-        if room < 0:
-            return min(max(2, place), len(names))
+        is_number = frame[name].dtype.kind in "fiu"
+        width_left -= 3 + (max(map(len, cells)) if is_number else _longest_word(cells))
+        if width_left < 0:
+            return min(max(2, number), len(names))
     return len(names)
 
 
@@ -251,11 +253,13 @@ def _table(frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str]
     cells = {
         name: [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])] for name in names
     }
-    needed = {name: max(map(len, each)) for name, each in cells.items()}
-    widths = {name: needed[name] if name in numeric else _longest_word(each) for name, each in cells.items()}
+    needed = {name: max(map(len, column_cells)) for name, column_cells in cells.items()}
+    widths = {
+        name: needed[name] if name in numeric else _longest_word(column_cells) for name, column_cells in cells.items()
+    }
     spare = screen_width - 1 - 3 * len(names) - sum(widths.values())
-    for left, name in enumerate(sorted(names, key=lambda name: needed[name] - widths[name])):
-        more = max(0, min(needed[name] - widths[name], spare // (len(names) - left)))
+    for excess, name in enumerate(sorted(names, key=lambda name: needed[name] - widths[name])):
+        more = max(0, min(needed[name] - widths[name], spare // (len(names) - excess)))
         widths[name] += more
         spare -= more
     for name in names:
@@ -409,8 +413,10 @@ class JsonLines(Nothing):
             of_arm = {"arm": task.arm.name, "number": task.arm.number, "of": task.arm.count} if task.arm else {}
             part = {"part": progress.part.rows} if progress.part else {}
             times = {"left": progress.seconds_left, "all_left": progress.all_seconds_left}
-            known = {name: round(value, 1) for name, value in times.items() if value is not None}
-            _print_json({"progress": task.name, "done": task.done, "total": task.total, **of_arm, **part, **known})
+            seconds_by_name = {name: round(value, 1) for name, value in times.items() if value is not None}
+            _print_json(
+                {"progress": task.name, "done": task.done, "total": task.total, **of_arm, **part, **seconds_by_name}
+            )
 
 
 class Notebook(Nothing):

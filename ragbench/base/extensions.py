@@ -46,7 +46,7 @@ def find(kind: Kind, name: str) -> Any:
 def names(kind: Kind) -> list[str]:
     """All names of a kind."""
     _load()
-    return sorted(name for each, name in _registered if each == kind)
+    return sorted(name for registered_kind, name in _registered if registered_kind == kind)
 
 
 def _load() -> None:
@@ -87,24 +87,28 @@ def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
 
 
-def call(who: str, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
-    """Call a function of others. Raises ConfigError, naming `who` and the line, for anything that it raises."""
+def call(label: str, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
+    """Call a function of others. Raises ConfigError, naming `label` and the line, for anything that it raises."""
     try:
         return function(*arguments, **named)
     except RagbenchError:
         raise
     except FAILURES as error:
-        raise ConfigError(f"{who} failed: {failure(error)}") from error
+        raise ConfigError(f"{label} failed: {failure(error)}") from error
 
 
 def failure(error: BaseException) -> str:
     """The kind, the message and the line of an error in code of others; in a library, the line that called it."""
     reason = " ".join(str(error).split())[:200]
-    here = str(Path(__file__).parents[1])
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(here)]
-    own = [each for each in frames if "site-packages" not in each.filename and "asyncio" not in each.filename]
+    package_folder = str(Path(__file__).parents[1])
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(package_folder)
+    ]
+    user_frames = [
+        frame for frame in frames if "site-packages" not in frame.filename and "asyncio" not in frame.filename
+    ]
     line = ""
-    if last := (own or frames)[-1:]:
+    if last := (user_frames or frames)[-1:]:
         cell = "ipykernel" in last[0].filename or last[0].filename.startswith("<")
         line = f" (line {last[0].lineno} of {last[0].name if cell else Path(last[0].filename).name})"
     return f"{type(error).__name__}{f': {reason}' if reason else ''}{line}"

@@ -129,12 +129,12 @@ def has_text(path: Path, text: str) -> bool:
 
 def write_between(path: Path, mark: str, text: str) -> None:
     """Put text between the lines `<!-- mark -->` and `<!-- end of mark -->` of a page. ConfigError where one lacks."""
-    page, before, after = path.read_text(encoding="utf-8"), f"<!-- {mark} -->", f"<!-- end of {mark} -->"
-    head, begins, rest = page.partition(before)
-    _, ends, tail = rest.partition(after)
+    page, begin, end = path.read_text(encoding="utf-8"), f"<!-- {mark} -->", f"<!-- end of {mark} -->"
+    head, begins, remainder = page.partition(begin)
+    _, ends, tail = remainder.partition(end)
     if not begins or not ends:
-        raise ConfigError(f"{path} has no {before} and {after} to write between: add the two lines")
-    write_text(path, f"{head}{before}\n{text}\n{after}{tail}")
+        raise ConfigError(f"{path} has no {begin} and {end} to write between: add the two lines")
+    write_text(path, f"{head}{begin}\n{text}\n{end}{tail}")
 
 
 def publish_folder(draft: Path, folder: Path) -> None:
@@ -216,9 +216,9 @@ def sha256(path: Path) -> str:
 
 def check_digests(folder: Path, expected: Mapping[str, str]) -> None:
     """Raise Damaged, with its name, for a file below `folder` that is missing or does not have its digest."""
-    for name, known in expected.items():
+    for name, expected_digest in expected.items():
         path = folder / name
         if not path.is_file():
             raise Damaged(f"{name} is missing")
-        if digest(path) != known:
+        if digest(path) != expected_digest:
             raise Damaged(f"{name} has changed since it was written")

@@ -34,8 +34,8 @@ def configuration() -> Path:
 
 def fitted() -> Path:
     """The folder of what `ragbench fit --write` keeps: `conf` next to the project file, else the configuration's."""
-    found = project()
-    return found / "conf" if found else configuration()
+    project_folder = project()
+    return project_folder / "conf" if project_folder else configuration()
 
 
 def builtin() -> Path:
@@ -45,14 +45,16 @@ def builtin() -> Path:
 
 def project() -> Path | None:
     """The folder of the project: the nearest one with a project file, the working directory or above; None without."""
-    here = Path.cwd().absolute()
-    return next((place for place in (here, *here.parents) if (place / PROJECT_FILE).is_file()), None)
+    current_folder = Path.cwd().absolute()
+    return next(
+        (folder for folder in (current_folder, *current_folder.parents) if (folder / PROJECT_FILE).is_file()), None
+    )
 
 
 def ledger() -> Path:
     """The folder for what must outlive results: `.ragbench` next to the project file, else `state`."""
-    found = project()
-    return found / ".ragbench" if found else state()
+    project_folder = project()
+    return project_folder / ".ragbench" if project_folder else state()
 
 
 def results() -> Path:
@@ -79,4 +81,6 @@ def in_wheel(wheel: str, path: str) -> Path | None:
     try:
         return Path(str(distribution(wheel).locate_file(path)))
     except PackageNotFoundError:
-        return next((place for bundle in reversed(_bundles) if (place := bundle / CARRIED / path).exists()), None)
+        return next(
+            (carried_path for bundle in reversed(_bundles) if (carried_path := bundle / CARRIED / path).exists()), None
+        )

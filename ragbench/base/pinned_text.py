@@ -24,15 +24,15 @@ def named(name: str, text: str) -> str:
 
 def file_of(group: str, name: str) -> Path:
     """The file of a name: that of the project, if it exists, else the shipped one."""
-    own = locations.fitted() / group / f"{name}.txt"
-    return own if own.is_file() else locations.configuration() / group / f"{name}.txt"
+    fitted_file = locations.fitted() / group / f"{name}.txt"
+    return fitted_file if fitted_file.is_file() else locations.configuration() / group / f"{name}.txt"
 
 
 @lru_cache(16)
-def text_of(group: str, key: str, value: str, what: str) -> str:
+def text_of(group: str, key: str, value: str, label: str) -> str:
     """The text that the value of a key stands for: itself, or that of the file that `NAME@DIGEST` names.
 
-    `what` it holds, in plural. ConfigError for a file that cannot be read or holds another text.
+    Messages call the contents `label`, in the plural. ConfigError for a file that cannot be read or was changed.
     """
     name, at, digest = value.partition("@")
     if not at or not re.fullmatch(r"\w[\w-]*", name) or not re.fullmatch(f"[0-9a-f]{{{_DIGITS}}}", digest):
@@ -47,7 +47,7 @@ def text_of(group: str, key: str, value: str, what: str) -> str:
         ) from None
     if named(name, text) != value:
         raise ConfigError(
-            f"{key} is {value}, and this version of ragbench has other {what} in {file}: measure again with "
+            f"{key} is {value}, and this version of ragbench has other {label} in {file}: measure again with "
             f"{named(name, text)}, or use the version that measured it"
         )
     return text

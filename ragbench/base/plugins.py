@@ -60,10 +60,10 @@ def hook(name: str) -> Any:
 
 def required(name: str, option: str) -> Any:
     """The function that an extra has under this name. ConfigError, which names the option, where none has."""
-    found = hook(name)
-    if found is None:
+    function = hook(name)
+    if function is None:
         raise ConfigError(f"{option} needs a part of ragbench that is not installed: install ragbench[all]")
-    return found
+    return function
 
 
 def missing_package(error: BaseException) -> str:
@@ -111,11 +111,11 @@ def _extras() -> tuple[str, ...]:
 def _points(group: _Group) -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points  # late: slow
 
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in (*_own(group), *entry_points(group=group)):
-        if point.name not in found and is_there(point.module):
-            found[point.name] = point
-    return found
+        if point.name not in points and is_there(point.module):
+            points[point.name] = point
+    return points
 
 
 def _own(group: _Group) -> list[EntryPoint]:

@@ -89,8 +89,8 @@ class LocalPool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for each in self._executors:
-            each.shutdown(wait=True, kill_workers=True)
+        for executor in self._executors:
+            executor.shutdown(wait=True, kill_workers=True)
 
     def submit(self, number: int, function: Callable[..., _T], *arguments: Any) -> Future[_T]:
         """Let a process call a function."""

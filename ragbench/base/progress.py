@@ -84,8 +84,8 @@ class _Task:
             return 0.0 if self.total else None
         if done <= before or last <= since:
             return None
-        each = (last - since) / (done - before)
-        return each * left - min(now - last, each)
+        seconds_each = (last - since) / (done - before)
+        return seconds_each * left - min(now - last, seconds_each)
 
     @property
     def rows(self) -> str:
@@ -141,13 +141,13 @@ class Progress:
         self._expected = {(step.arm, step.task): step for step in steps}
 
     @contextmanager
-    def of_arm(self, found: _Arm | None) -> Iterator[None]:
+    def of_arm(self, arm: _Arm | None) -> Iterator[None]:
         """What is reported meanwhile is about this arm."""
-        before, self._arm = self._arm, found
+        outer_arm, self._arm = self._arm, arm
         try:
             yield
         finally:
-            self._arm = before
+            self._arm = outer_arm
 
     @property
     def seconds_left(self) -> float | None:
@@ -185,17 +185,17 @@ class Progress:
     def line(self) -> str:
         """The state in one line: `arm 2 of 3 recommended  embedding 611/2,044  4 min left`."""
         if self.task is None:
-            shown = self.part.rows if self.part else "working"
-            return f"{shown}  {in_words(self.clock() - self.began)}"
+            rows_text = self.part.rows if self.part else "working"
+            return f"{rows_text}  {in_words(self.clock() - self.began)}"
         parts = [str(self.task.arm)] if self.task.arm else []
         parts.append(f"{self.task.rows}, {self.part.rows}" if self.part else self.task.rows)
-        left, of_all = self.seconds_left, self.all_seconds_left
+        own_left, of_all = self.seconds_left, self.all_seconds_left
         spent = self.clock() - (self.part or self.task).began
-        if left is None and spent >= 1:
+        if own_left is None and spent >= 1:
             parts.append(f"{in_words(spent)} so far")
-        elif left:
-            parts.append(f"{in_words(left)} left")
-        if of_all is not None and of_all > (left or 0) + 1:
+        elif own_left:
+            parts.append(f"{in_words(own_left)} left")
+        if of_all is not None and of_all > (own_left or 0) + 1:
             parts.append(f"about {in_words(of_all)} for all")
         return "  ".join(parts)
 

@@ -19,8 +19,8 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     for name in names:
         matcher.set_seq1(name.casefold())
         likeness[name] = matcher.ratio()
-    most = max(likeness.values(), default=0.0)
-    return ends or [name for name in names if likeness[name] == most >= _LEAST_LIKENESS]
+    best = max(likeness.values(), default=0.0)
+    return ends or [name for name in names if likeness[name] == best >= _LEAST_LIKENESS]
 
 
 def did_you_mean(word: str, known: Iterable[str], kind: str = "choices") -> str:
@@ -29,5 +29,5 @@ def did_you_mean(word: str, known: Iterable[str], kind: str = "choices") -> str:
     near = nearest(word, names)[:_MOST_SUGGESTED]
     if near:
         return f"; did you mean {' or '.join(near)}?"
-    shown = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
-    return f"; the {kind} are {shown}" if names else ""
+    listed = ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
+    return f"; the {kind} are {listed}" if names else ""

@@ -301,8 +301,8 @@ class QueryState:
         ranking = self.fused or Ranking.empty()
         hits = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
         merged: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
-        for before, name in reversed(self.strangers):
-            merged.insert(before, (-1, hits[before][1] if before < len(hits) else 0.0, name))
+        for position, name in reversed(self.strangers):
+            merged.insert(position, (-1, hits[position][1] if position < len(hits) else 0.0, name))
         return merged
 
     def text_for(self, source: str) -> str:
@@ -327,8 +327,8 @@ class QueryState:
 
     def filtered(self, stage: str, ranking: Ranking) -> QueryState:
         """The same state with the fused ranking replaced and its new length counted under the filter's name."""
-        before = 0 if self.fused is None else len(self.fused)
-        counts = self.counts or ((_ORIGINAL_COUNT, before),)
+        count_before = 0 if self.fused is None else len(self.fused)
+        counts = self.counts or ((_ORIGINAL_COUNT, count_before),)
         return replace(self, fused=ranking, counts=(*counts, (stage, len(ranking))))
 
 
@@ -351,10 +351,10 @@ class CompressionStats:
     def of(state: QueryState) -> CompressionStats:
         """The numbers of a state at the end of its pipeline."""
         counted = dict(state.counts)
-        left = counted.get(_ORIGINAL_COUNT, 0 if state.fused is None else len(state.fused))
-        values = {_ORIGINAL_COUNT: left}
+        remaining = counted.get(_ORIGINAL_COUNT, 0 if state.fused is None else len(state.fused))
+        values = {_ORIGINAL_COUNT: remaining}
         for name in ("after_threshold", "after_content_dedup", "after_ngram_dedup", "after_dedup", "after_doc_limit"):
-            values[name] = left = counted.get(name, left)
+            values[name] = remaining = counted.get(name, remaining)
         return CompressionStats(**values, clusters_merged=state.clusters_merged)
 
 
