@@ -76,15 +76,15 @@ def trusting() -> bool:
 @contextmanager
 def trust() -> Iterator[None]:
     """Let project files and bundles specify servers, programs and classes inside the block."""
-    before = os.environ.get(_TRUSTED)
+    value_before = os.environ.get(_TRUSTED)
     os.environ[_TRUSTED] = "1"
     try:
         yield
     finally:
-        if before is None:
+        if value_before is None:
             del os.environ[_TRUSTED]
         else:
-            os.environ[_TRUSTED] = before
+            os.environ[_TRUSTED] = value_before
 
 
 def needs_below(value: Any, path: str) -> Iterator[tuple[str, Capability, Any]]:
@@ -109,13 +109,13 @@ def needs_below(value: Any, path: str) -> Iterator[tuple[str, Capability, Any]]:
 @cache
 def _declared(cls: type) -> Mapping[str, Needs]:
     hints = typing.get_type_hints(cls, include_extras=True)
-    return {name: found for name, hint in hints.items() if (found := _find(hint)) is not None}
+    return {name: needs for name, hint in hints.items() if (needs := _find(hint)) is not None}
 
 
 def _find(hint: Any) -> Needs | None:
     if typing.get_origin(hint) is Annotated:
-        for each in hint.__metadata__:
-            if isinstance(each, Needs):
-                return each
+        for annotation in hint.__metadata__:
+            if isinstance(annotation, Needs):
+                return annotation
     inner = (_find(part) for part in typing.get_args(hint) if not isinstance(part, (str, int)))
     return next((needs for needs in inner if needs is not None), None)

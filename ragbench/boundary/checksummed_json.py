@@ -27,9 +27,9 @@ def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
     """Write a mapping as sealed JSON; returns the mapping as it will be read."""
     text = sealed_json(value)
     write_text(path, text)
-    found = read_json(text, own=True)
-    del found[SEAL]
-    return dict(found)
+    written = read_json(text, own=True)
+    del written[SEAL]
+    return dict(written)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

@@ -97,10 +97,10 @@ def decoded(content: bytes) -> str:
         raise BoundaryError(f"not valid UTF-8 at line {line}") from None
 
 
-def depth_of(value: Any, most: int) -> int:
-    """How deep lists and mappings are nested, counted level by level up to `most` + 1."""
+def depth_of(value: Any, limit: int) -> int:
+    """How deep lists and mappings are nested, counted level by level up to `limit` + 1."""
     level, depth = [value] if isinstance(value, (dict, list)) else [], 0
-    while level and depth <= most:
+    while level and depth <= limit:
         depth += 1
         level = [
             child
@@ -131,12 +131,12 @@ def _without_line(reason: str) -> str:
 
 
 def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         seen: set[str] = set()
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise BoundaryError(f"the key '{_shown(repeated)}' stands twice")
-    return found
+    return value
 
 
 def _whole_number(digits: str) -> int:

@@ -27,10 +27,10 @@ def inside(root: Path, name: str) -> Path:
     if pure.is_absolute() or PureWindowsPath(name).drive or ".." in pure.parts:
         raise BoundaryError(f"'{_shown(name)}' leads out of its folder")
     try:
-        place, path = root.resolve(), (root / pure).resolve()
+        base, path = root.resolve(), (root / pure).resolve()
     except (OSError, RuntimeError):  # a loop of links
         raise BoundaryError(f"'{_shown(name)}' is a link that leads nowhere") from None
-    if not path.is_relative_to(place):
+    if not path.is_relative_to(base):
         raise BoundaryError(f"'{_shown(name)}' leads out of its folder")
     return root / pure
 
@@ -75,10 +75,10 @@ def resolved(text: str) -> str:
     """
     kind, _, name = text.partition(":")
     if kind == "env":
-        found = os.environ.get(name, "")
+        value = os.environ.get(name, "")
     elif kind == "file":
         try:
-            found = read_text(Path(name).expanduser())
+            value = read_text(Path(name).expanduser())
         except (OSError, ValueError) as error:
             raise ConfigError(
                 f"{text} cannot be read ({why_unreadable(error)}): name a file that holds the address"
@@ -90,10 +90,10 @@ def resolved(text: str) -> str:
                 "file and write env:NAME or file:PATH"
             )
         return text
-    if "://" not in found:
-        what = "the environment variable" if kind == "env" else "the file"
-        raise ConfigError(f"{what} {name} holds no address: set it to one such as postgres://user@host/database")
-    return found.strip()
+    if "://" not in value:
+        kind_name = "the environment variable" if kind == "env" else "the file"
+        raise ConfigError(f"{kind_name} {name} holds no address: set it to one such as postgres://user@host/database")
+    return value.strip()
 
 
 def split_address(address: str) -> SplitResult:
