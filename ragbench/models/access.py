@@ -79,15 +79,17 @@ class Models:
             self._cross_encoders[spec] = model
         return self._cross_encoders[spec]
 
-    def chat(self, spec: ChatSpec, kept: int = 0) -> ChatModel:
-        """The model that writes text at the endpoint of a specification; its `kept` latest answers stay in memory."""
+    def chat(self, spec: ChatSpec, cache_size: int = 0) -> ChatModel:
+        """The chat model of a specification; its latest `cache_size` answers stay in memory."""
         from ragbench.models.chat import RememberingChatModel
 
-        if (spec, kept) not in self._chats:
-            place = self.cache / "answers.sqlite" if self.cache is not None else None
-            model: ChatModel = endpoint("text", spec.endpoint)(spec, place)
-            self._chats[spec, kept] = RememberingChatModel(model, self.memory, kept) if kept else model
-        return self._chats[spec, kept]
+        if (spec, cache_size) not in self._chats:
+            path = self.cache / "answers.sqlite" if self.cache is not None else None
+            model: ChatModel = endpoint("text", spec.endpoint)(spec, path)
+            self._chats[spec, cache_size] = (
+                RememberingChatModel(model, self.memory, cache_size) if cache_size else model
+            )
+        return self._chats[spec, cache_size]
 
     def recording(self, outputs: dict[bytes, bytes]) -> Models:
         """The same models, which record in `outputs` what they compute on this machine and take from it what it has."""

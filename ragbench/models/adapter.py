@@ -44,14 +44,14 @@ class Adapter:
     def __call__(self, queries: _Vectors) -> _Vectors:
         """Unit vectors moved, shape (n, dim); each row by itself, so that it never depends on the others."""
         moved = [query + self.up @ (self.down @ query) for query in queries.astype(np.float64)]
-        units = [each / (np.sqrt(each @ each) or 1.0) for each in moved]
+        units = [vector / (np.sqrt(vector @ vector) or 1.0) for vector in moved]
         return np.array(units, dtype=np.float32).reshape(queries.shape)
 
     @property
     def text(self) -> str:
         """The adapter as one line of JSON; `read` gives the same numbers."""
         arrays = {"down": self.down, "up": self.up}
-        parts = {name: base64.b64encode(each.astype("<f4").tobytes()).decode() for name, each in arrays.items()}
+        parts = {name: base64.b64encode(array.astype("<f4").tobytes()).decode() for name, array in arrays.items()}
         return json.dumps({"form": _FORM, "encoder": self.encoder, "rank": len(self.down), **parts}) + "\n"
 
 
@@ -60,12 +60,12 @@ def read(value: str) -> Adapter:
     """The adapter that a text holds, or the file that `NAME@DIGEST` names. ConfigError for anything else."""
     text = pinned_text.text_of(GROUP, KEY, value, "numbers")
     try:
-        found = read_json(text)
-        if found["form"] != _FORM:
+        parsed = read_json(text)
+        if parsed["form"] != _FORM:
             raise ValueError
-        down, up = (np.frombuffer(base64.b64decode(found[name], validate=True), "<f4") for name in ("down", "up"))
-        rank = int(found["rank"])
-        adapter = Adapter(str(found["encoder"]), down.reshape(rank, -1), up.reshape(-1, rank))
+        down, up = (np.frombuffer(base64.b64decode(parsed[name], validate=True), "<f4") for name in ("down", "up"))
+        rank = int(parsed["rank"])
+        adapter = Adapter(str(parsed["encoder"]), down.reshape(rank, -1), up.reshape(-1, rank))
         if adapter.down.shape != adapter.up.shape[::-1] or not np.isfinite([*down, *up]).all():
             raise ValueError
     except (ValueError, TypeError, KeyError):

@@ -84,8 +84,10 @@ class UnbatchedEncoder(_FolderModel):
         def vector(text: str) -> NDArray[np.float32]:
             return unit_vector(self.pooled_vector(prefix + text), self.name)
 
-        wanted = check_texts(texts)
-        vectors = map_in_threads(vector, wanted, self._threads, progress or ticks("embedding", len(wanted)))
+        checked_texts = check_texts(texts)
+        vectors = map_in_threads(
+            vector, checked_texts, self._threads, progress or ticks("embedding", len(checked_texts))
+        )
         return np.stack(vectors) if vectors else np.empty((0, self.dim), dtype=np.float32)
 
 

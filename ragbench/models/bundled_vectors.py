@@ -70,10 +70,10 @@ class ShippedVectors:
         except BoundaryError as error:
             return _none(error)
         places = [(group, row) for group, size in enumerate(np.diff(ends, prepend=0)) for row in range(size)]
-        return {key.tobytes(): place for key, place in zip(keys, places, strict=True)}
+        return {key.tobytes(): i for key, i in zip(keys, places, strict=True)}
 
-    def _vector(self, place: tuple[int, int]) -> NDArray[np.float32]:
-        group, row = place
+    def _vector(self, shard_and_row: tuple[int, int]) -> NDArray[np.float32]:
+        group, row = shard_and_row
         if group not in self._groups:
             self._groups[group] = unpacked(*read_arrays(self.path, f"group-{group}"))
         vector: NDArray[np.float32] = self._groups[group][row]

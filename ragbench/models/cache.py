@@ -103,8 +103,8 @@ class EmbeddingCache(Store):
     def missing(self, digest: str, texts: Sequence[str]) -> list[str]:
         """The texts without a vector."""
         keys = {embedding_key(digest, text): text for text in texts}
-        known = self.known(list(keys))
-        return [text for key, text in keys.items() if key not in known]
+        known_keys = self.known(list(keys))
+        return [text for key, text in keys.items() if key not in known_keys]
 
     def put_many(self, digest: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
         """Keep vectors by text."""
@@ -196,22 +196,26 @@ class CachedEncoder(WrappedEncoder):
         compute: Callable[[list[str]], NDArray[np.float32]],
         progress: Callable[[int], None] | None,
     ) -> NDArray[np.float32]:
-        wanted = check_texts(texts)
-        distinct = list(dict.fromkeys(wanted))
+        checked_texts = check_texts(texts)
+        distinct = list(dict.fromkeys(checked_texts))
         vectors = self.shipped.get_many(digest, distinct) if self.shipped else {}
         came = len(vectors)
         if others := [text for text in distinct if text not in vectors]:
             vectors |= self.cache.get_many(self._key(digest), others)
         missing = [text for text in distinct if text not in vectors]
         self.origins.update(cache=len(vectors) - came, shipped=came, computed=len(missing))
-        if progress is not None and len(missing) < len(wanted):
-            progress(len(wanted) - len(missing))
+        if progress is not None and len(missing) < len(checked_texts):
+            progress(len(checked_texts) - len(missing))
         for start in range(0, len(missing), _BETWEEN_WRITES):
             batch = missing[start : start + _BETWEEN_WRITES]
             computed = dict(zip(batch, compute(batch), strict=True))
             self.cache.put_many(self._key(digest), computed)
             vectors.update(computed)
-        return np.stack([vectors[text] for text in wanted]) if wanted else np.empty((0, self.dim), dtype=np.float32)
+        return (
+            np.stack([vectors[text] for text in checked_texts])
+            if checked_texts
+            else np.empty((0, self.dim), dtype=np.float32)
+        )
 
 
 class CachedCrossEncoder:
@@ -256,8 +260,8 @@ class CachedCrossEncoder:
     def score(self, query: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Raw logits, shape (n,), higher is better."""
         (question,) = check_texts([query])
-        wanted = check_texts(passages)
-        distinct = list(dict.fromkeys(wanted))
+        checked_texts = check_texts(passages)
+        distinct = list(dict.fromkeys(checked_texts))
         scores = self.cache.get_many(self._key, question, distinct)
         missing = [passage for passage in distinct if passage not in scores]
         if missing:
@@ -267,4 +271,4 @@ class CachedCrossEncoder:
             }
             self.cache.put_many(self._key, question, computed)
             scores.update(computed)
-        return np.array([scores[passage] for passage in wanted], dtype=np.float32)
+        return np.array([scores[passage] for passage in checked_texts], dtype=np.float32)

@@ -46,13 +46,13 @@ class ModelFolder:
     @cached_property
     def weights(self) -> dict[str, str]:
         """SHA-256 by file; ModelError when a pinned file is missing or differs."""
-        found = {name: _sha256_of(self.root / name) for name in self.files}
+        digests = {name: _sha256_of(self.root / name) for name in self.files}
         for name, digest in self.pinned.items():
-            if found[name] != digest:
+            if digests[name] != digest:
                 raise ModelError(
-                    f"{self.root / name} has SHA-256 {found[name][:16]}... and not {digest[:16]}...: {self.remedy}"
+                    f"{self.root / name} has SHA-256 {digests[name][:16]}... and not {digest[:16]}...: {self.remedy}"
                 )
-        return found
+        return digests
 
     def count_tokens(self, text: str) -> int:
         """The number of tokens of a whole text, without markers; of words and signs without a `tokenizer.json`."""
@@ -186,17 +186,17 @@ def read_settings(folder: ModelFolder) -> Settings:
 
     Without any of them the pooling is the mean. ModelError for a pooling or a further module that cannot be run here.
     """
-    own = folder.json("ragbench.json")
-    unknown = sorted(set(own) - {"pooling", "max_tokens"})
+    settings = folder.json("ragbench.json")
+    unknown = sorted(set(settings) - {"pooling", "max_tokens"})
     if unknown:
         raise ModelError(f"{folder.root / 'ragbench.json'} has an unknown key '{unknown[0]}': use pooling, max_tokens")
-    pooling = own["pooling"] if "pooling" in own else _pooling(folder.json("1_Pooling/config.json"))
+    pooling = settings["pooling"] if "pooling" in settings else _pooling(folder.json("1_Pooling/config.json"))
     if pooling not in _POOLINGS:
         raise ModelError(
             f"pooling {pooling!r} of the model in {folder.root} cannot be run with onnxruntime: "
             f"use one of {', '.join(_POOLINGS)}, or the PyTorch weights of the model"
         )
-    return Settings(pooling, _limit(folder, own))
+    return Settings(pooling, _limit(folder, settings))
 
 
 def _pooling(config: dict[str, Any]) -> Any:
@@ -207,8 +207,8 @@ def _pooling(config: dict[str, Any]) -> Any:
     return "+".join(active) if active else "mean"
 
 
-def _limit(folder: ModelFolder, own: dict[str, Any]) -> int | None:
-    stated = own.get("max_tokens")
+def _limit(folder: ModelFolder, settings: dict[str, Any]) -> int | None:
+    stated = settings.get("max_tokens")
     if stated is not None:
         if not isinstance(stated, int) or isinstance(stated, bool) or stated < 1:
             raise ModelError(f"max_tokens in {folder.root / 'ragbench.json'} must be a whole number, got {stated!r}")

@@ -76,9 +76,9 @@ _ENDPOINTS = {"encoder": ("openai", "ollama"), "cross-encoder": ("rerank", "chat
 
 def is_endpoint(name: str, kind: Kind | None = None) -> bool:
     """Whether a name is of a model behind an endpoint, such as `openai:MODEL` or `rerank:URL`, of a kind or of any."""
-    known = _ENDPOINTS[kind] if kind else tuple(chain.from_iterable(_ENDPOINTS.values()))
+    kinds = _ENDPOINTS[kind] if kind else tuple(chain.from_iterable(_ENDPOINTS.values()))
     form, colon, model = name.partition(":")
-    return form in known and bool(colon and model.strip())
+    return form in kinds and bool(colon and model.strip())
 
 
 def endpoint(kind: str, name: str) -> Any:
@@ -88,10 +88,10 @@ def endpoint(kind: str, name: str) -> Any:
     return plugins.load("ragbench.models", kind, "the kind of a model")
 
 
-def cut_words(text: str, most: int) -> str:
+def cut_words(text: str, limit: int) -> str:
     """The beginning of a text, at most so many words and signs."""
-    for place, token in enumerate(WORD_OR_SIGN.finditer(text)):
-        if place == most:
+    for number, token in enumerate(WORD_OR_SIGN.finditer(text)):
+        if number == limit:
             return text[: token.start()].rstrip()
     return text
 
@@ -154,11 +154,11 @@ class FunctionEncoder:
         return cut_words(text, self.max_tokens)
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
-        who = f"encoder '{self.name}'"
-        vectors = as_array(who, extensions.call(who, self._embed, texts), len(texts), 2)
+        label = f"encoder '{self.name}'"
+        vectors = as_array(label, extensions.call(label, self._embed, texts), len(texts), 2)
         self._length = self._length or vectors.shape[1]
         if vectors.shape[1] != self._length:
-            raise ModelError(f"{who} gives vectors of length {self._length} and of length {vectors.shape[1]}")
+            raise ModelError(f"{label} gives vectors of length {self._length} and of length {vectors.shape[1]}")
         return vectors
 
 
@@ -182,26 +182,26 @@ class FunctionCrossEncoder:
         (question,), texts = check_texts([query]), check_texts(passages)
         if not texts:
             return np.empty(0, dtype=np.float32)
-        who = f"re-ranker '{self.name}'"
-        return in_32_bits(as_array(who, extensions.call(who, self._score, question, texts), len(texts), 1), who)
+        label = f"re-ranker '{self.name}'"
+        return in_32_bits(as_array(label, extensions.call(label, self._score, question, texts), len(texts), 1), label)
 
 
-def in_32_bits(numbers: NDArray[np.float64], who: str) -> NDArray[np.float32]:
+def in_32_bits(numbers: NDArray[np.float64], label: str) -> NDArray[np.float32]:
     """Return the numbers in 32 bits. Raises ModelError for one that is not finite or too large."""
     with np.errstate(over="ignore"):
         small = numbers.astype(np.float32)
     if not np.isfinite(small).all():
-        raise ModelError(f"{who} gave a number that is not finite or beyond 3.4e38: scale it")
+        raise ModelError(f"{label} gave a number that is not finite or beyond 3.4e38: scale it")
     return small
 
 
-def as_array(who: str, given: Any, n: int, dimensions: int) -> NDArray[np.float64]:
+def as_array(label: str, values: Any, n: int, dimensions: int) -> NDArray[np.float64]:
     """The result of a function for n texts as an array. Raises ModelError for any other shape."""
-    wanted = f"{n} {'vectors of one length' if dimensions == 2 else 'numbers'}"
+    expected = f"{n} {'vectors of one length' if dimensions == 2 else 'numbers'}"
     try:
-        found = np.asarray(given, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"{who} must give {wanted} for {n} texts, got {type(given).__name__}") from None
-    if found.ndim != dimensions or len(found) != n or (n and not found.size):
-        raise ModelError(f"{who} must give {wanted} for {n} texts, got an array of shape {found.shape}")
-    return found
+        raise ModelError(f"{label} must give {expected} for {n} texts, got {type(values).__name__}") from None
+    if array.ndim != dimensions or len(array) != n or (n and not array.size):
+        raise ModelError(f"{label} must give {expected} for {n} texts, got an array of shape {array.shape}")
+    return array

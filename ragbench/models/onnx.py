@@ -246,7 +246,7 @@ def _dequantised_graph(graph: bytes) -> Iterator[bytes]:
     yield _field(5, b"\x10\x01" + _field(8, b"ragbench/one") + _field(9, b"\x00\x00\x80\x3f"))  # a float of 1
     for number, body, raw in _fields(graph):
         parts = [(key, value) for key, value, _ in _fields(body)] if number == 1 else []
-        inputs, outputs = ([value for key, value in parts if key == wanted] for wanted in (1, 2))
+        inputs, outputs = ([value for key, value in parts if key == field_number] for field_number in (1, 2))
         kind = next((value.decode() for key, value in parts if key == 4), "")
         if kind == "DynamicQuantizeLinear":
             yield _node("Identity", inputs, outputs[0])

@@ -113,13 +113,13 @@ def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
         _, folder, _ = _resolve(bundled.DRAFT_SOURCE, "encoder")
         parallel = threads_for(threads)
         prefixed = spec.prefixes(spec.name)
-        made = _backend("draft")(folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
-        return cast(Encoder, made)
+        encoder = _backend("draft")(folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+        return cast(Encoder, encoder)
     name, folder, settings = _resolve(spec.name, "encoder")
     parallel, prefixed = threads_for(threads), spec.prefixes(name)
     if folder.backend != "onnx":
-        made = _backend(folder.backend)(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
-        return cast(Encoder, made)
+        encoder = _backend(folder.backend)(name, folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
+        return cast(Encoder, encoder)
     from ragbench.models.onnx import OnnxEncoder
 
     exact = spec.numerics == "exact"
@@ -176,24 +176,24 @@ def check_name(name: str, kind: Kind) -> None:
     if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
         return
     tried: list[str] = []
-    for place in (_local(name, tried), _bundled(name, kind, tried)):
-        for _ in place:
+    for resolved in (_local(name, tried), _bundled(name, kind, tried)):
+        for _ in resolved:
             return
     tried.append(_NOT_A_HUB_NAME)
     raise _unknown(name, kind, tried)
 
 
 def _unknown(name: str, kind: Kind, tried: list[str]) -> ModelError:
-    known = ", ".join(bundled.names(kind))
+    names = ", ".join(bundled.names(kind))
     return ModelError(
-        f"no {kind} '{name}' (tried: {'; '.join(tried)}): name a folder, a model of the hub or one of {known}"
+        f"no {kind} '{name}' (tried: {'; '.join(tried)}): name a folder, a model of the hub or one of {names}"
     )
 
 
 def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
     tried: list[str] = []
-    for place in (_local(name, tried), _bundled(name, kind, tried), _from_hub(name, tried)):
-        for canonical, folder, settings in place:
+    for resolved in (_local(name, tried), _bundled(name, kind, tried), _from_hub(name, tried)):
+        for canonical, folder, settings in resolved:
             if settings is None:
                 settings = read_settings(folder) if folder.backend == "onnx" else Settings()
             return canonical, folder, settings
@@ -218,8 +218,8 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> _Found:
         tried.append("no bundled model has this name")
         return
     if model.kind != kind:
-        known = ", ".join(bundled.names(kind))
-        raise ModelError(f"'{name}' is a bundled {model.kind}: use one of the {kind}s {known}")
+        names = ", ".join(bundled.names(kind))
+        raise ModelError(f"'{name}' is a bundled {model.kind}: use one of the {kind}s {names}")
     folder = model.locate()
     if folder is not None:
         yield model.name, folder, model.settings
@@ -288,13 +288,16 @@ MiniLM and mpnet need no prefixes."""
 def prefix_family(name: str) -> tuple[str, Prefixes]:
     """The family of a model and its prefixes, by its name without the owner; `("", none)` for an unknown one."""
     model = name.rstrip("/").rpartition("/")[2].casefold()
-    return next(((known, found) for known, pattern, found in _FAMILIES if re.search(pattern, model)), ("", Prefixes()))
+    return next(
+        ((family, family_prefixes) for family, pattern, family_prefixes in _FAMILIES if re.search(pattern, model)),
+        ("", Prefixes()),
+    )
 
 
 def prefixes(name: str, instruction: bool) -> tuple[str, str]:
     """The texts before queries and passages; `instruction` adds optional ones, too."""
-    found = prefix_family(name)[1]
-    return (found.query, found.passage) if found.needed or instruction else ("", "")
+    family_prefixes = prefix_family(name)[1]
+    return (family_prefixes.query, family_prefixes.passage) if family_prefixes.needed or instruction else ("", "")
 
 
 class _Wanted(NamedTuple):
@@ -321,10 +324,10 @@ def hub_cached(name: str) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    for wanted in (_TORCH, _PICKLED, _ONNX):
+    for rule in (_TORCH, _PICKLED, _ONNX):
         try:
             return Path(
-                snapshot_download(name, allow_patterns=wanted.take, ignore_patterns=wanted.leave, local_files_only=True)
+                snapshot_download(name, allow_patterns=rule.take, ignore_patterns=rule.leave, local_files_only=True)
             )
         except LocalEntryNotFoundError:
             continue
@@ -342,13 +345,11 @@ def _hub_download(name: str) -> Path:
     # Ask first, with a short time limit: without a network the download itself would try again and again.
     files = [file.rfilename for file in HfApi().model_info(name, timeout=_SECONDS).siblings or []]
     if any(file.endswith(".safetensors") for file in files):
-        wanted = _TORCH
+        rule = _TORCH
     elif any(Path(file).match("pytorch_model*.bin") for file in files):
-        wanted = _PICKLED
+        rule = _PICKLED
     elif "model.onnx" in files or "onnx/model.onnx" in files:
-        wanted = _ONNX
+        rule = _ONNX
     else:
         raise LookupError("the repository holds neither safetensors, pytorch_model.bin nor model.onnx")
-    return Path(
-        snapshot_download(name, allow_patterns=wanted.take, ignore_patterns=wanted.leave, etag_timeout=_SECONDS)
-    )
+    return Path(snapshot_download(name, allow_patterns=rule.take, ignore_patterns=rule.leave, etag_timeout=_SECONDS))

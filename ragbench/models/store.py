@@ -91,17 +91,17 @@ class Store:
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """The keys that have a value, without reading it."""
 
-        def found(db: sqlite3.Connection) -> set[bytes]:
+        def known_among(db: sqlite3.Connection) -> set[bytes]:
             parts = (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))
             return {
                 key
-                for some in parts
+                for batch in parts
                 for (key,) in db.execute(
-                    f"SELECT key FROM {self.table} WHERE key IN ({','.join('?' * len(some))})", some
+                    f"SELECT key FROM {self.table} WHERE key IN ({','.join('?' * len(batch))})", batch
                 )
             }
 
-        return self.call(found)
+        return self.call(known_among)
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
         """Store values, all or none."""
@@ -128,9 +128,9 @@ class Store:
 
     def _valid_rows(self, db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            for key, value, checksum in db.execute(f"SELECT * FROM {self.table} WHERE key IN ({marks})", some):
+            batch = keys[start : start + _AT_ONCE]
+            marks = ",".join("?" * len(batch))
+            for key, value, checksum in db.execute(f"SELECT * FROM {self.table} WHERE key IN ({marks})", batch):
                 if isinstance(value, bytes) and zlib.crc32(key + value) == checksum:
                     yield key, value
 
