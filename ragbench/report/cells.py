@@ -44,9 +44,9 @@ class Table:
     @classmethod
     def of(cls, caption: str, columns: Iterable[PageColumn], rows: Iterable[Any], remarks: Iterable[str] = ()) -> Table:
         """A table whose columns make their cells from the rows, which may be of any kind."""
-        shown = [column for column in columns if column.shown]
-        heads = tuple((column.heading, column.note) for column in shown)
-        return cls(caption, heads, tuple(tuple(column.cell(row) for column in shown) for row in rows), tuple(remarks))
+        visible = [column for column in columns if column.shown]
+        heads = tuple((column.heading, column.note) for column in visible)
+        return cls(caption, heads, tuple(tuple(column.cell(row) for column in visible) for row in rows), tuple(remarks))
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -74,8 +74,8 @@ def contexts(results: Measurements) -> pd.DataFrame:
 def losses(results: Measurements) -> pd.DataFrame:
     """How many relevant sections, and which share, had each outcome at each stage: a row for arm, outcome and stage."""
     frame = diagnosis.losses(fates(results))
-    place = {arm: n for n, arm in enumerate(results.arms)}
-    return frame.sort_values(["arm", "sections"], key=lambda c: c.map(place) if c.name == "arm" else -c, kind="stable")
+    order = {arm: n for n, arm in enumerate(results.arms)}
+    return frame.sort_values(["arm", "sections"], key=lambda c: c.map(order) if c.name == "arm" else -c, kind="stable")
 
 
 def effects(results: Measurements) -> pd.DataFrame:

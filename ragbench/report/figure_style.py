@@ -22,7 +22,7 @@ _ROW = 26  # pixels for one row of a chart with names along the side
 
 def arm_colors(arms: Iterable[str]) -> dict[str, str]:
     """The colour of every arm of a run, the same in each of its figures."""
-    return {arm: PALETTE[place % len(PALETTE)] for place, arm in enumerate(arms)}
+    return {arm: PALETTE[number % len(PALETTE)] for number, arm in enumerate(arms)}
 
 
 def labels(names: Iterable[str]) -> list[str]:

@@ -91,8 +91,8 @@ def plot_latency(results: Measurements) -> go.Figure:
     return finish(figure, rows=len(results.arms), legend="stage")
 
 
-def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], said: str) -> go.Figure:
-    """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value, optionally `count`, for `said`."""
+def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], caption: str) -> go.Figure:
+    """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value; with `count` for `caption`."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -106,7 +106,7 @@ def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str
                 name=part,
                 marker=look,
                 customdata=rows["count"].tolist() if "count" in rows else None,
-                hovertemplate=f"%{{y}}: {said}<extra>{part}</extra>",
+                hovertemplate=f"%{{y}}: {caption}<extra>{part}</extra>",
             )
         )
     figure.update_layout(barmode="stack")
@@ -122,9 +122,9 @@ def stage_means(results: Measurements) -> pd.DataFrame:
     frame = frame[(frame["stage"] != "total") & ~frame["stage"].str.startswith("cold ")][["arm", "stage", "mean"]]
     slowest = frame.groupby("arm")["mean"].sum().max()
     largest = frame.groupby("stage", sort=False)["mean"].max()
-    shown = set(largest[largest >= _SHARE_SHOWN * slowest].index)
-    rest = frame[~frame["stage"].isin(shown)].groupby("arm", sort=False)["mean"].sum().rename("mean").reset_index()
-    return pd.concat([frame[frame["stage"].isin(shown)], rest.assign(stage=_OTHERS)], ignore_index=True)
+    visible = set(largest[largest >= _SHARE_SHOWN * slowest].index)
+    others = frame[~frame["stage"].isin(visible)].groupby("arm", sort=False)["mean"].sum().rename("mean").reset_index()
+    return pd.concat([frame[frame["stage"].isin(visible)], others.assign(stage=_OTHERS)], ignore_index=True)
 
 
 def plot_interactions(results: Measurements) -> go.Figure:
@@ -137,8 +137,8 @@ def plot_interactions(results: Measurements) -> go.Figure:
     cells: list[list[float | None]] = [[None] * len(factors) for _ in factors]
     texts = [[""] * len(factors) for _ in factors]
     for row in evidence.rows(frame):
-        one, other = factors.index(row["factor"]), factors.index(row["other"])
-        for i, j in ((one, other), (other, one)):
+        one, second = factors.index(row["factor"]), factors.index(row["other"])
+        for i, j in ((one, second), (second, one)):
             cells[i][j] = float(row["effect"])
             texts[i][j] = f"{row['effect']:+.3f}" + ("*" if row["p"] < 0.05 else "")
     reach = max((abs(value) for line in cells for value in line if value is not None), default=1.0) or 1.0

@@ -100,11 +100,11 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
     # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
     scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
     nothing = {"arms": results.arms, "measures": [evidence.primary(results)], "queries": [], "texts": 0}
-    shown = _contents(results, parts)
+    context = _contents(results, parts)
     plots = _figures(results, parts)
     explored = parts.make("query by query", lambda: explorer(results), nothing)
     return templates.get_template("report.html.j2").render(
-        **shown,
+        **context,
         missing=list(parts.missing.values()),
         figures=list(plots),
         policy=_policy(scripts),
@@ -116,7 +116,7 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
 
 def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
     """Everything the template prints, apart from scripts and style."""
-    shown: dict[str, Any] = {
+    context: dict[str, Any] = {
         "first": results.arms[0],
         "measure": evidence.primary(results),
         "timed": len(results.latency) > 0,
@@ -124,8 +124,8 @@ def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
         "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
     }
     for name, (make, instead) in _PARTS.items():
-        shown |= parts.make(name, partial(make, results), instead)
-    return {name: _with_note(results, part) for name, part in shown.items()}
+        context |= parts.make(name, partial(make, results), instead)
+    return {name: _with_note(results, part) for name, part in context.items()}
 
 
 def _headline(results: Measurements) -> dict[str, Any]:
@@ -140,31 +140,31 @@ def _verdicts(results: Measurements) -> dict[str, Any]:
 
 
 def _field(results: Measurements) -> dict[str, Any]:
-    found = verdicts.field(results)
-    return {"field": page_tables.field(results) if len(found) else None, "field_said": field_.sentences(found)}
+    frame = verdicts.field(results)
+    return {"field": page_tables.field(results) if len(frame) else None, "field_said": field_.sentences(frame)}
 
 
 def _halves(results: Measurements) -> dict[str, Any]:
-    found = verdicts.halves(results)
+    frame = verdicts.halves(results)
     return {
-        "halves": page_tables.halves(results) if len(found) else None,
-        "halves_said": split_consistency.sentences(found),
+        "halves": page_tables.halves(results) if len(frame) else None,
+        "halves_said": split_consistency.sentences(frame),
     }
 
 
 def _areas(results: Measurements) -> dict[str, Any]:
-    found = verdicts.areas(results)
+    frame = verdicts.areas(results)
     return {
-        "areas": page_tables.areas(results) if len(found) else None,
-        "areas_said": cluster_bootstrap.sentences(found),
+        "areas": page_tables.areas(results) if len(frame) else None,
+        "areas_said": cluster_bootstrap.sentences(frame),
     }
 
 
 def _contexts(results: Measurements) -> dict[str, Any]:
     if not len(evidence.contexts(results)):
         return {"contexts": None, "polluters": None}
-    found = page_tables.polluters(results)
-    return {"contexts": page_tables.contexts(results), "polluters": found if found.rows else None}
+    rows = page_tables.polluters(results)
+    return {"contexts": page_tables.contexts(results), "polluters": rows if rows.rows else None}
 
 
 def _types(results: Measurements) -> dict[str, Any]:
@@ -198,7 +198,7 @@ _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, A
     "contexts": (_contexts, {"contexts": None, "polluters": None}),
     "time by stage": (lambda results: {"latency": page_tables.latency(results)}, {"latency": None}),
     "interactions": (
-        lambda found: {"interactions": page_tables.interactions(found) if _has_interactions(found) else None},
+        lambda results: {"interactions": page_tables.interactions(results) if _has_interactions(results) else None},
         {"interactions": None},
     ),
     "losses": (_losses, {"losses": None, "unit": ""}),
@@ -241,12 +241,14 @@ def _figures(results: Measurements, parts: Parts) -> dict[str, Any]:
         "losses": (figures.plot_losses, lambda: len(evidence.fates(results)) > 0),
     }
 
-    def drawn(plot: Callable[[Measurements], Any], wanted: Callable[[], bool]) -> Any:
+    def drawn(plot: Callable[[Measurements], Any], is_needed: Callable[[], bool]) -> Any:
         # Plotly's JSON also handles numbers that JSON does not have.
-        return read_json(plot(results).to_json(engine="json"), own=True) if wanted() else None
+        return read_json(plot(results).to_json(engine="json"), own=True) if is_needed() else None
 
-    made = {name: parts.make(f"figure of {name}", partial(drawn, *each), None) for name, each in chosen.items()}
-    return {name: figure for name, figure in made.items() if figure is not None}
+    drawn_figures = {
+        name: parts.make(f"figure of {name}", partial(drawn, *arguments), None) for name, arguments in chosen.items()
+    }
+    return {name: figure for name, figure in drawn_figures.items() if figure is not None}
 
 
 def _has_interactions(results: Measurements) -> bool:
@@ -269,7 +271,7 @@ _MOST_TEXTS = 400
 """The most topics whose hits are embedded: with more, the file would open slowly."""
 
 
-def explorer(results: Measurements, most: int = _MOST_TEXTS) -> dict[str, Any]:
+def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
     """The data as values for JSON.
 
     `arms`; `measures` (names, the primary first); `queries`: qid, text, need, type, stems, `values` by measure and arm
@@ -280,7 +282,7 @@ def explorer(results: Measurements, most: int = _MOST_TEXTS) -> dict[str, Any]:
     hits_of, fates_of = _by_query(evidence.top_hits(results)), _by_query(evidence.fates(results))
     topics = results.topics
     telling = sorted(topics["qid"], key=lambda qid: (-_spread(values.get(qid, [[]])[0]), qid))
-    kept = set([qid for qid in telling if qid in hits_of][:most])
+    selected = set([qid for qid in telling if qid in hits_of][:limit])
     queries = []
     for topic in evidence.rows(topics):
         qid = topic["qid"]
@@ -292,19 +294,19 @@ def explorer(results: Measurements, most: int = _MOST_TEXTS) -> dict[str, Any]:
             "stems": stems(topic["text"]),
             "values": values.get(qid, [[None] * len(arms) for _ in measures]),
         }
-        if qid in kept:
+        if qid in selected:
             query |= _passages(hits_of[qid], arms)
         if qid in fates_of:
             query["lost"] = _losses_by_text(fates_of[qid], arms)
         queries.append(query)
-    return {"arms": arms, "measures": measures, "queries": queries, "texts": len(kept)}
+    return {"arms": arms, "measures": measures, "queries": queries, "texts": len(selected)}
 
 
 def _by_query(frame: pd.DataFrame) -> dict[str, list[_Row]]:
-    found: dict[str, list[_Row]] = {}
+    rows_by_query: dict[str, list[_Row]] = {}
     for row in evidence.rows(frame):
-        found.setdefault(row["qid"], []).append(row)
-    return found
+        rows_by_query.setdefault(row["qid"], []).append(row)
+    return rows_by_query
 
 
 def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
@@ -315,19 +317,19 @@ def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list
     primary = evidence.primary(results)
     measures = sorted(set(named), key=lambda name: (name != primary, name.startswith("section "), name))
     arms = results.arms
-    place = {name: n for n, name in enumerate(measures)}
+    order = {name: n for n, name in enumerate(measures)}
     column = {arm: n for n, arm in enumerate(arms)}
     values: dict[str, list[list[float | None]]] = {}
     columns = (frame[name].tolist() for name in ("qid", "arm", "value"))
     for name, qid, arm, value in zip(named, *columns, strict=True):
         cells = values.setdefault(qid, [[None] * len(arms) for _ in measures])
-        cells[place[name]][column[arm]] = round(value, 4)
+        cells[order[name]][column[arm]] = round(value, 4)
     return arms, measures, values
 
 
 def _spread(values: list[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return max(known) - min(known) if known else 0.0
+    present = [value for value in values if value is not None]
+    return max(present) - min(present) if present else 0.0
 
 
 def _passages(rows: list[_Row], arms: list[str]) -> dict[str, Any]:
@@ -339,8 +341,8 @@ def _passages(rows: list[_Row], arms: list[str]) -> dict[str, Any]:
         number = numbers.setdefault((row["chunk_id"], row["snippet"]), len(passages))
         if number == len(passages):
             grades = (_grade(row[f"{level}_grade"]) for level in ("document", "section"))
-            shown = [readable(str(row["docno"])), *(row[name] for name in ("title", "header_path", "snippet"))]
-            passages.append([*shown, *grades])
+            cells = [readable(str(row["docno"])), *(row[name] for name in ("title", "header_path", "snippet"))]
+            passages.append([*cells, *grades])
         hits[row["arm"]].append([number, float(f"{row['score']:.4g}")])
     return {"passages": passages, "hits": list(hits.values())}
 
@@ -353,13 +355,13 @@ def _grade(value: Any) -> int | None:
 
 def _losses_by_text(rows: list[_Row], arms: list[str]) -> list[list[Any]]:
     """[section, grade, its fate in every arm] for every relevant section, best grade first."""
-    found: dict[str, list[Any]] = {}
-    place = {arm: n for n, arm in enumerate(arms)}
+    losses: dict[str, list[Any]] = {}
+    order = {arm: n for n, arm in enumerate(arms)}
     for row in rows:
-        entry = found.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
+        entry = losses.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
         rank = f" at {row['rank']}" if row["rank"] else ""
-        entry[2][place[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank
-    return sorted(found.values(), key=lambda entry: (-entry[1], entry[0]))
+        entry[2][order[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank
+    return sorted(losses.values(), key=lambda entry: (-entry[1], entry[0]))
 
 
 _NAMED = 5  # arms or factors that a title names one by one
@@ -416,13 +418,13 @@ def answers(effects: pd.DataFrame) -> list[_Answer]:
 
 def recipes(results: Measurements) -> Table:
     """How every arm was configured, what its pipeline does, and what differs from the first, also in the index."""
-    words = {arm: _shareable(results.record["overrides"][arm]) for arm in results.arms}
+    overrides = {arm: _shareable(results.record["overrides"][arm]) for arm in results.arms}
     base = results.arms[0]
     rows = []
     for arm in results.arms:
-        changed = changes(words[base], words[arm])
+        changed = changes(overrides[base], overrides[arm])
         sentences = [evidence.pipeline(results, arm), f"Differs from {base} in: {changed}." if changed else ""]
-        code = Cell(" ".join(words[arm]) or "(defaults)", "", "code")
+        code = Cell(" ".join(overrides[arm]) or "(defaults)", "", "code")
         rows.append((Cell(arm), code, Cell(" ".join(filter(None, sentences)), "", "prose")))
     return Table("Configurations", (("Configuration", ""), ("ragbench run …", ""), ("Pipeline", "")), tuple(rows))
 
@@ -431,7 +433,7 @@ def environment(results: Measurements) -> list[tuple[str, str]]:
     """What the numbers depend on in addition to their inputs, as (name, value)."""
     record, described = results.record, results.record["environment"]
     git = described["git"]
-    models = sorted({(name, digest) for each in record["models"].values() for name, digest in each.items()})
+    models = sorted({(name, digest) for digests in record["models"].values() for name, digest in digests.items()})
     return [
         ("Run", f"{record['name']}, {start_time(results)}, {record['seconds']:.0f} s"),
         ("Benchmark", f"{record['benchmark']['name']}, digest {record['benchmark']['digest']}"),
@@ -454,4 +456,4 @@ def environment(results: Measurements) -> list[tuple[str, str]]:
 
 def _shareable(overrides: Iterable[str]) -> list[str]:
     """Overrides without those that name folders of one machine."""
-    return [each for each in overrides if section_of(each) not in ("paths", "tracking")]
+    return [override for override in overrides if section_of(override) not in ("paths", "tracking")]

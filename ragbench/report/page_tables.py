@@ -232,14 +232,14 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
         return PageColumn(f"{group['kind']} ({group['n']}{', few' if group['warning'] else ''})", "", cell)
 
     few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
-    said = (
+    warning = (
         f"By {of}: {join_names(few)}. It takes at least {minimums.CONCLUSION} queries to make a conclusion stable."
         if few
         else ""
     )
     caption = f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)"
     columns = (PageColumn("Configuration", "", Cell), *map(column, groups))
-    return Table.of(caption, columns, results.arms), said
+    return Table.of(caption, columns, results.arms), warning
 
 
 def losses(results: Measurements) -> Table:
@@ -254,7 +254,7 @@ def losses(results: Measurements) -> Table:
 
     def column(name: str) -> PageColumn:
         def cell(arm: str) -> Cell:
-            count, total = counts.get((arm, name), 0), sum(counts.get((arm, each), 0) for each in order)
+            count, total = counts.get((arm, name), 0), sum(counts.get((arm, outcome), 0) for outcome in order)
             return Cell(str(count), f"{count / total:.0%}" if count else "")
 
         return PageColumn(name, "", cell)
@@ -379,8 +379,10 @@ def _counts(row: _Row) -> Cell:
 def _cost(row: _Row) -> Cell:
     if math.isnan(row["latency_ms"]):  # of a run file among configurations with latency
         return Cell(plain(math.nan, 0))
-    whole = round(row["latency_ms"]) + 0.0  # no negative zero
-    return Cell(signed(whole, 0), "no budget" if math.isnan(row["budget_ms"]) else f"of {row['budget_ms']:.0f} allowed")
+    rounded = round(row["latency_ms"]) + 0.0  # no negative zero
+    return Cell(
+        signed(rounded, 0), "no budget" if math.isnan(row["budget_ms"]) else f"of {row['budget_ms']:.0f} allowed"
+    )
 
 
 def _at(frame: pd.DataFrame, arm: str, column: str) -> float:

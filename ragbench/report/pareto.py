@@ -28,10 +28,10 @@ class Box(NamedTuple):
     right: float
     top: float
 
-    def overlap(self, other: Box) -> float:
+    def overlap(self, second: Box) -> float:
         """The area that both share."""
-        width = min(self.right, other.right) - max(self.left, other.left)
-        height = min(self.top, other.top) - max(self.bottom, other.bottom)
+        width = min(self.right, second.right) - max(self.left, second.left)
+        height = min(self.top, second.top) - max(self.bottom, second.bottom)
         return max(0.0, width) * max(0.0, height)
 
 
@@ -53,17 +53,17 @@ def positions(
 ) -> list[str]:
     """A position for the name of each point (pixels), inside `frame` and with the least overlap with other things."""
     markers = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
-    taken: list[Box] = []
+    occupied: list[Box] = []
     chosen = []
-    for place, (point, name) in enumerate(zip(points, names, strict=True)):
-        others = [marker for at, marker in enumerate(markers) if at != place] + [*obstacles, *taken]
+    for i, (point, name) in enumerate(zip(points, names, strict=True)):
+        others = [marker for at, marker in enumerate(markers) if at != i] + [*obstacles, *occupied]
         costs = {}
         for position in _POSITIONS:
             box = _box(point, name, position)
             outside = (box.right - box.left) * (box.top - box.bottom) - box.overlap(frame)
-            costs[position] = outside + sum(box.overlap(other) for other in others)
+            costs[position] = outside + sum(box.overlap(placed) for placed in others)
         best = min(costs, key=lambda position: costs[position])
-        taken.append(_box(point, name, best))
+        occupied.append(_box(point, name, best))
         chosen.append(best)
     return chosen
 
@@ -91,9 +91,9 @@ def plot_pareto(results: Measurements) -> go.Figure:
     axis = _time_axis(frame)
     on_axis = np.log10 if axis.get("type") == "log" else np.asarray
     xs, lows, highs = (on_axis(frame[name]).tolist() for name in ("p95", "p95_low", "p95_high"))
-    least, most = float(frame["quality_low"].min()), float(frame["quality_high"].max())
-    reach = most - least or 0.1
-    bottom, top = least - 0.05 * reach, most + 0.1 * reach
+    least, highest = float(frame["quality_low"].min()), float(frame["quality_high"].max())
+    reach = highest - least or 0.1
+    bottom, top = least - 0.05 * reach, highest + 0.1 * reach
     width, height = _PLOT
     points = [
         ((x - axis["range"][0]) / (axis["range"][1] - axis["range"][0]) * width, (y - bottom) / (top - bottom) * height)
@@ -191,12 +191,10 @@ def pareto(results: Measurements) -> pd.DataFrame:
     for end in ("p95_low", "p95_high"):  # of few queries there is no interval
         frame[end] = frame[end].fillna(frame["p95"])
     values = [judged[arm] for arm in frame["arm"]]
-    frame.insert(1, "quality", [float(np.mean(each)) for each in values])
-    ends = [t_statistic.mean(each)[1:3] for each in values]
-    for place, name in enumerate(("quality_low", "quality_high")):
-        frame[name] = [
-            mean if end[place] != end[place] else end[place] for mean, end in zip(frame["quality"], ends, strict=True)
-        ]
+    frame.insert(1, "quality", [float(np.mean(values_of_arm)) for values_of_arm in values])
+    ends = [t_statistic.mean(values_of_arm)[1:3] for values_of_arm in values]
+    for i, name in enumerate(("quality_low", "quality_high")):
+        frame[name] = [mean if end[i] != end[i] else end[i] for mean, end in zip(frame["quality"], ends, strict=True)]
     better = [
         bool(
             (

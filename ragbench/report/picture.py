@@ -35,7 +35,7 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """The pixel of a value."""
-        low, high, at = (math.log10(each) if self.log else each for each in (self.low, self.high, value))
+        low, high, at = (math.log10(number) if self.log else number for number in (self.low, self.high, value))
         return round(self.start + (at - low) / ((high - low) or 1.0) * (self.end - self.start), 2)
 
     def ticks(self) -> list[float]:
@@ -55,9 +55,9 @@ def line(x1: float, y1: float, x2: float, y2: float, color: str, width: float = 
     return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{color}" stroke-width="{width:g}"{more}/>'
 
 
-def text(x: float, y: float, words: str, anchor: str = "middle", more: str = "") -> str:
+def text(x: float, y: float, content: str, anchor: str = "middle", more: str = "") -> str:
     """Words at a place."""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{more}>{escape(words)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{more}>{escape(content)}</text>'
 
 
 def mark(x: float, y: float, size: float, color: str, diamond: bool = True) -> str:
@@ -91,20 +91,20 @@ def draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:
     low, high = float(frame["quality"].min()), float(frame["quality"].max())
     margin = 0.2 * (high - low) or 0.05
     y = Scale(low - margin, high + margin, _BOTTOM, _TOP)
-    found = [line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, INK), line(_LEFT, _TOP, _LEFT, _BOTTOM, INK)]
+    parts = [line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, INK), line(_LEFT, _TOP, _LEFT, _BOTTOM, INK)]
     for tick in x.ticks():
-        found += [line(x(tick), _BOTTOM, x(tick), _BOTTOM + 4, INK), text(x(tick), _BOTTOM + 18, f"{tick:g}")]
+        parts += [line(x(tick), _BOTTOM, x(tick), _BOTTOM + 4, INK), text(x(tick), _BOTTOM + 18, f"{tick:g}")]
     for tick in y.ticks():
-        found += [line(_LEFT - 4, y(tick), _LEFT, y(tick), INK), text(_LEFT - 8, y(tick) + 4, f"{tick:.3g}", "end")]
+        parts += [line(_LEFT - 4, y(tick), _LEFT, y(tick), INK), text(_LEFT - 8, y(tick) + 4, f"{tick:.3g}", "end")]
     best = frame[frame["frontier"]].sort_values("p95")
     steps = [(x(p95), y(quality)) for p95, quality in zip(best["p95"], best["quality"], strict=True)]
     for (x1, y1), (x2, y2) in itertools.pairwise(steps):
-        found += [line(*ends, GREY, 1.5, ' stroke-dasharray="2 3"') for ends in ((x1, y1, x2, y1), (x2, y1, x2, y2))]
+        parts += [line(*ends, GREY, 1.5, ' stroke-dasharray="2 3"') for ends in ((x1, y1, x2, y1), (x2, y1, x2, y2))]
     for arm, quality, p95, fastest, slowest, frontier in zip(*(frame[name] for name in _COLUMNS), strict=True):
-        found.append(line(x(fastest), y(quality), x(slowest), y(quality), GREY))
-        found.append(mark(x(p95), y(quality), 5.5, colors[arm], bool(frontier)))
-        found.append(text(x(p95), y(quality) - 11, str(arm)))
-    found.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "p95 of a query in milliseconds (logarithmic)"))
+        parts.append(line(x(fastest), y(quality), x(slowest), y(quality), GREY))
+        parts.append(mark(x(p95), y(quality), 5.5, colors[arm], bool(frontier)))
+        parts.append(text(x(p95), y(quality) - 11, str(arm)))
+    parts.append(text((_LEFT + _RIGHT) / 2, _BOTTOM + 40, "p95 of a query in milliseconds (logarithmic)"))
     middle = (_TOP + _BOTTOM) / 2
-    found.append(text(16, middle, measure, more=f' transform="rotate(-90 16 {middle:g})"'))
-    return document(_BOTTOM + 50, found)
+    parts.append(text(16, middle, measure, more=f' transform="rotate(-90 16 {middle:g})"'))
+    return document(_BOTTOM + 50, parts)

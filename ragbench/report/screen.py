@@ -58,9 +58,9 @@ def pair(results: Measurements) -> list[str]:
     for level in (DOCUMENT, *([PASSAGE] if _enough(results) else [])):
         prefix = "" if level == DOCUMENT else "passage_"
         means = f"{row[f'{prefix}baseline']:.3f} -> {row[f'{prefix}mean']:.3f}"
-        known = _ends(row, level)[0] == _ends(row, level)[0]
+        has_interval = _ends(row, level)[0] == _ends(row, level)[0]
         change = f"{with_interval(row[f'{prefix}effect'], *_ends(row, level))}, {results.interval} CI"
-        change = change if known else f"{row[f'{prefix}effect']:+.3f}, too few queries for a CI"
+        change = change if has_interval else f"{row[f'{prefix}effect']:+.3f}, too few queries for a CI"
         lines.append(f"{'' if prefix else 'quality':<{_LABEL}}{level}s {means}: {change}")
     lines += _recalls(results)
     busy = bool(arms.disturbed(results.record))
@@ -68,9 +68,9 @@ def pair(results: Measurements) -> list[str]:
     lines += _labelled("verdict", f"{_verdict(row)}: {_sentence(results, row, busy)}")
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_EXPECTATION:
         lines += [
-            f"{'predicted':<{_LABEL}}{with_interval(each.effect, each.low, each.high)} from other collections, "
-            f"P(gain) = {each.better:.2f}"
-            for each in verdicts.predictions_of_run(results, [arm])
+            f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
+            f"from other collections, P(gain) = {prediction.better:.2f}"
+            for prediction in verdicts.predictions_of_run(results, [arm])
         ]
     return lines
 
@@ -138,7 +138,7 @@ def table(results: Measurements) -> Table:
 
     frame = evidence.effects(results)
     main = frame[frame["kind"] == "main"] if len(frame) else frame
-    made = Table(
+    grid = Table(
         title=_title(results),
         title_justify="left",
         box=box.SIMPLE_HEAD,
@@ -146,22 +146,22 @@ def table(results: Measurements) -> Table:
         padding=(0, 1),
     )
     by_arm = set(main["factor"]) <= set(results.arms)
-    made.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
+    grid.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
     levels = [DOCUMENT, *([PASSAGE] if _enough(results) else [])]
     for name in (*(f"{level}s" for level in levels), "p95", "verdict"):
-        made.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
+        grid.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
     if by_arm:
         for arm in results.arms:
             row = judged.get(arm)
             cells = [_mean(results, arm, level, row) for level in levels]
-            made.add_row(Text(arm), *cells, _p95(results, arm), _verdict(row) if row else "")
+            grid.add_row(Text(arm), *cells, _p95(results, arm), _verdict(row) if row else "")
     else:
         for factor, row in judged.items():
             added = "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms"
             cells = [_change(row, level) for level in levels]
-            made.add_row(Text(label(factor)), *cells, added, _verdict(row))
-    return made
+            grid.add_row(Text(label(factor)), *cells, added, _verdict(row))
+    return grid
 
 
 def _title(results: Measurements) -> str:
@@ -177,15 +177,15 @@ def below(results: Measurements) -> list[str]:
         topics = counted(results.record["topics"], "query")
         return [f"none of {topics} has a relevance judgment: only latency was measured"]
     if not len(frame):
-        said = ["[low high] = 95% CI of the mean"]
+        lines = ["[low high] = 95% CI of the mean"]
     elif set(frame["factor"]) <= set(results.arms):
-        said = [f"[low high] = change vs {results.arms[0]}, {results.interval} CI"]
+        lines = [f"[low high] = change vs {results.arms[0]}, {results.interval} CI"]
     else:
-        said = [f"change of the mean [low high], {results.interval} CI"]
+        lines = [f"change of the mean [low high], {results.interval} CI"]
     if label := results.exploratory:
-        said.append(label)
+        lines.append(label)
     more = ["Details by query type and stage: open the report or run ragbench compare"] if len(frame) else []
-    return [*said, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
+    return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
 
 
 def _wrapped(sentence: str) -> list[str]:
@@ -206,8 +206,8 @@ def expected_sentences(results: Measurements) -> list[str]:
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
     advice = verdicts.predictions_of_run(results, unsure)
     return [
-        each.sentence + ("; to export it anyway: ragbench export --accept-predicted" if each.sure else "")
-        for each in advice
+        prediction.sentence + ("; to export it anyway: ragbench export --accept-predicted" if prediction.sure else "")
+        for prediction in advice
     ]
 
 
@@ -264,8 +264,8 @@ def _why_unknown(row: Mapping[str, Any], busy: bool) -> str:
 
 def _verdict(row: Mapping[str, Any]) -> str:
     """The verdict in at most 12 characters: of an arm whose latency is unknown, its quality."""
-    known = row["verdict"] != "inconclusive" or row["quality"] not in ("better", "equivalent")
-    return str(row["verdict"] if known else row["quality"])
+    is_certain = row["verdict"] != "inconclusive" or row["quality"] not in ("better", "equivalent")
+    return str(row["verdict"] if is_certain else row["quality"])
 
 
 def _some(names: Sequence[str]) -> str:
@@ -278,12 +278,12 @@ def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | 
     values = results.values(arm, measure, level=level)
     if not len(values):
         return ""
-    said = f"{values.mean():.3f}"
+    text = f"{values.mean():.3f}"
     if row is not None:
-        return f"{said} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
+        return f"{text} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
     if len(results.arms) > 1:
-        return said
-    return f"{said} {_bracket(*t_statistic.mean(values)[1:3], '.2f')}".rstrip()
+        return text
+    return f"{text} {_bracket(*t_statistic.mean(values)[1:3], '.2f')}".rstrip()
 
 
 def _change(row: Mapping[str, Any], level: str) -> str:

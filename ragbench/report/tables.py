@@ -40,8 +40,8 @@ def show(results: Measurements) -> None:
     titled = results.title_with_origin
     quality = _with_latency(results, results.summary(("split",)))
     forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
-    shown = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *forms])
-    print_table(shown, titled("Documents"), forms)
+    visible = columns(quality, ["arm", "split", "n", *MEASURES, UNPLACED, *ANSWERED, *forms])
+    print_table(visible, titled("Documents"), forms)
     if (results.per_query["level"] == PASSAGE).any():
         passages = results.summary(("split",), level=PASSAGE)
         context = [str(name) for name in passages.columns if str(name).startswith("Recall@")]
@@ -57,36 +57,36 @@ def show(results: Measurements) -> None:
         print_table(columns(quotes, ["arm", "split", "n", *MEASURES]), titled("Quotes"))
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
-    if len(room := evidence.headroom(results)):
-        print_text(*headroom.sentences(room))
+    if len(gains := evidence.headroom(results)):
+        print_text(*headroom.sentences(gains))
     if len(results.latency):
         print_table(_stages(results), "Service time of a new query, milliseconds", _LATENCY)
         print_text(*latency.repeat_sentences(results.latency))
     if label := results.exploratory:
         print(label)
     if len(results.open_loop):
-        shown, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
-        print_table(shown[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
+        visible, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
+        print_table(visible[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
         print_text(*open_loop.sentences(results.open_loop))
 
 
-def show_contexts(results: Measurements, found: pd.DataFrame) -> None:
-    """Print what the contexts of arms consist of, and the folders and types that pollute them most; `found` by arm."""
-    if len(found):
+def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:
+    """Print what the contexts of arms consist of, and the folders and types that pollute them most; `frame` by arm."""
+    if len(frame):
         title = f"Contexts of {results.config(results.arms[0])['context_tokens']:,} tokens"
-        shares, forms = contexts.SHARES.shown(contexts.shares(found))
+        shares, forms = contexts.SHARES.shown(contexts.shares(frame))
         print_table(shares, results.title_with_origin(title), forms, SCREEN)
-    if len(rows := contexts.polluters(found, contexts.SHOWN)):
-        shown, forms = contexts.POLLUTERS.shown(rows)
-        print_table(shown, f"{title}: most pollution", forms, SCREEN)
+    if len(rows := contexts.polluters(frame, contexts.SHOWN)):
+        visible, forms = contexts.POLLUTERS.shown(rows)
+        print_table(visible, f"{title}: most pollution", forms, SCREEN)
 
 
-def show_headroom(room: pd.DataFrame) -> None:
+def show_headroom(gains: pd.DataFrame) -> None:
     """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
-    summary = headroom.summary(room)[headroom.table_columns(room)].rename(columns=_HEADROOM_TITLES)
+    summary = headroom.summary(gains)[headroom.table_columns(gains)].rename(columns=_HEADROOM_TITLES)
     summary.columns = [str(name).replace("oracle_", "oracle top ").replace(":", " ") for name in summary.columns]
     print_table(summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"}, SCREEN)
-    lost = headroom.lost_topics(room)
+    lost = headroom.lost_topics(gains)
     if len(lost):
         print_table(
             lost.rename(columns=_HEADROOM_TITLES),
@@ -94,7 +94,7 @@ def show_headroom(room: pd.DataFrame) -> None:
             {"share": ".1%"},
             SCREEN,
         )
-    print_text(*headroom.sentences(room), in_pipe=SCREEN)
+    print_text(*headroom.sentences(gains), in_pipe=SCREEN)
 
 
 def _with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:
@@ -146,28 +146,28 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
 def print_field(frame: pd.DataFrame) -> None:
     """Print how likely each of several arms is the best, and sentences about it."""
     if len(frame):
-        shown, forms = best_arm.COLUMNS.shown(frame)
-        print_table(shown, "Share of bootstrap samples in which each arm is the best", forms)
+        visible, forms = best_arm.COLUMNS.shown(frame)
+        print_table(visible, "Share of bootstrap samples in which each arm is the best", forms)
         print_text(*best_arm.sentences(frame))
 
 
 def _print_halves(frame: pd.DataFrame) -> None:
     """Print the effects on both halves of the topics, and where they disagree."""
     if len(frame):
-        shown, forms = split_consistency.COLUMNS.shown(frame)
-        print_table(shown, "Effects on train and on test topics", forms)
+        visible, forms = split_consistency.COLUMNS.shown(frame)
+        print_table(visible, "Effects on train and on test topics", forms)
         print_text(*(split_consistency.sentences(frame) or ["Train and test queries do not differ significantly."]))
 
 
 def _print_areas(frame: pd.DataFrame) -> None:
     """Print the effects with intervals over topics and over areas, and which effects depend on one area."""
     if len(frame):
-        told = frame.assign(
+        with_text = frame.assign(
             effect=[with_interval(row["effect"], row["low"], row["high"]) for row in evidence.rows(frame)],
             area_low=[interval(row["area_low"], row["area_high"]) for row in evidence.rows(frame)],
         )
-        shown, forms = cluster_bootstrap.COLUMNS.shown(told.drop(columns=["low", "high", "area_high"]))
-        print_table(shown, "Effects with intervals over topics, and over whole areas", forms)
+        visible, forms = cluster_bootstrap.COLUMNS.shown(with_text.drop(columns=["low", "high", "area_high"]))
+        print_table(visible, "Effects with intervals over topics, and over whole areas", forms)
         print_text(*(cluster_bootstrap.sentences(frame) or ["No significant effect depends on a few areas."]))
 
 
@@ -176,12 +176,14 @@ def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFr
     import pandas as pd
 
     rows: dict[str, dict[str, Any]] = {}
-    for each in evidence.rows(evidence.by_kind(results, of)):
-        row = rows.setdefault(each["kind"], {of: each["kind"], "n": each["n"]})
-        low, high = each["low"], each["high"]
-        word = " better" if low > 0 else " worse" if high < 0 else ""
-        first = each["arm"] == results.arms[0]
-        row[each["arm"]] = f"{each['mean']:.3f}" if first else f"{with_interval(each['difference'], low, high)}{word}"
+    for effect in evidence.rows(evidence.by_kind(results, of)):
+        row = rows.setdefault(effect["kind"], {of: effect["kind"], "n": effect["n"]})
+        low, high = effect["low"], effect["high"]
+        direction = " better" if low > 0 else " worse" if high < 0 else ""
+        first = effect["arm"] == results.arms[0]
+        row[effect["arm"]] = (
+            f"{effect['mean']:.3f}" if first else f"{with_interval(effect['difference'], low, high)}{direction}"
+        )
     return pd.DataFrame(rows.values())
 
 
@@ -192,7 +194,7 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
     """Verdicts for reading: effects with their CIs at both levels and on the recall within a token budget, added p95,
     the two axes in words, the verdict."""
     rows = evidence.rows(frame)
-    shown = frame.assign(
+    table = frame.assign(
         change=[" x ".join(label(str(row[name])) for name in ("factor", "other") if row[name]) for row in rows],
         documents=[_effect(row, "") for row in rows],
         passages=[_effect(row, "passage_") for row in rows],
@@ -200,11 +202,11 @@ def compact(frame: pd.DataFrame) -> pd.DataFrame:
         quality=frame["quality"].map(QUALITY).fillna(""),
         latency=frame["cost"].map(LATENCY).fillna(""),
     )
-    shown["added p95"] = [
+    table["added p95"] = [
         "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.1f} ms" for row in rows
     ]
-    kept = ["change", "documents", "passages", _RECALL, "added p95", "quality", "latency", "verdict"]
-    return columns(shown, [name for name in kept if name not in ("passages", _RECALL) or any(shown[name])])
+    shown_columns = ["change", "documents", "passages", _RECALL, "added p95", "quality", "latency", "verdict"]
+    return columns(table, [name for name in shown_columns if name not in ("passages", _RECALL) or any(table[name])])
 
 
 def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> pd.DataFrame:
@@ -215,7 +217,7 @@ def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> 
     import pandas as pd
 
     by_name = {str(row["factor"]): row for row in evidence.rows(frame[frame["kind"] == "main"])}
-    found = []
+    rows = []
     for claim, value in claimed.items():
         arm, beats, base = (part.strip() for part in claim.partition(" beats "))
         if not beats or base != baseline or arm not in by_name:
@@ -224,9 +226,9 @@ def claims(frame: pd.DataFrame, baseline: str, claimed: Mapping[str, float]) -> 
             )
         low, high = by_name[arm]["ci_low"], by_name[arm]["ci_high"]
         agrees = "lower than claimed" if high < value else "higher than claimed" if low > value else "as claimed"
-        shown = agrees if low > 0 or high < 0 else f"not significant, {agrees}"
-        found.append((claim, value, by_name[arm]["effect"], low, high, shown))
-    return pd.DataFrame(found, columns=["claim", "claimed", "effect", "ci_low", "ci_high", "result"])
+        statement = agrees if low > 0 or high < 0 else f"not significant, {agrees}"
+        rows.append((claim, value, by_name[arm]["effect"], low, high, statement))
+    return pd.DataFrame(rows, columns=["claim", "claimed", "effect", "ci_low", "ci_high", "result"])
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
@@ -243,16 +245,16 @@ def html(frame: pd.DataFrame, means: pd.DataFrame, title: str) -> str:
     """Verdicts with their confidence intervals as bars, then the means: without scripts, as a notebook shows it."""
     main = frame[(frame["kind"] == "main") & frame["effect"].notna()]
     head = "".join(f"<th>{name}</th>" for name in ("change", "effect", "", "p", "quality", "cost", "verdict"))
-    reach = max([0.01, *(abs(each) for name in ("ci_low", "ci_high", "effect") for each in main[name].dropna())])
+    reach = max([0.01, *(abs(bound) for name in ("ci_low", "ci_high", "effect") for bound in main[name].dropna())])
     body = ""
     for row in evidence.rows(main):
-        shown = [label(str(row["factor"])), _effect(row, ""), "", f"{row['p']:.3f}"]
+        cells = [label(str(row["factor"])), _effect(row, ""), "", f"{row['p']:.3f}"]
         timed = row["latency_ms"] == row["latency_ms"]
         unknown = row["quality"] == "better" and row["cost"] == "open" and not timed
         verdict = "better; latency not measured: .time()" if unknown else row["verdict"]
-        shown = [escape(each) for each in [*shown, row["quality"], row["cost"], verdict]]
-        shown[2] = _bar(row, reach)
-        body += f"<tr title='{escape(str(row['reason']), quote=True)}'>{''.join(f'<td>{e}</td>' for e in shown)}</tr>"
+        cells = [escape(cell) for cell in [*cells, row["quality"], row["cost"], verdict]]
+        cells[2] = _bar(row, reach)
+        body += f"<tr title='{escape(str(row['reason']), quote=True)}'>{''.join(f'<td>{e}</td>' for e in cells)}</tr>"
     verdicts = f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{body}</table>" if body else ""
     return verdicts + str(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
 
@@ -263,7 +265,7 @@ _BAR_PX = 160
 def _bar(row: Mapping[str, Any], reach: float) -> str:
     """A confidence interval as a bar around 0 and its effect as a dot; the colours are those of verdicts."""
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         return round(_BAR_PX / 2 + value / reach * (_BAR_PX / 2 - 5), 1)
 
     color = figures.VERDICTS.get(str(row["verdict"]), ("#888888", ""))[0]
@@ -271,8 +273,8 @@ def _bar(row: Mapping[str, Any], reach: float) -> str:
     return (
         f"<svg width='{_BAR_PX}' height='14' role='img' aria-label='{escape(_effect(row, ''))}'>"
         f"<line x1='{_BAR_PX / 2}' y1='0' x2='{_BAR_PX / 2}' y2='14' stroke='#999'/>"
-        f"<line x1='{place(low)}' y1='7' x2='{place(high)}' y2='7' stroke='{color}' stroke-width='3'/>"
-        f"<circle cx='{place(row['effect'])}' cy='7' r='4' fill='{color}'/></svg>"
+        f"<line x1='{position(low)}' y1='7' x2='{position(high)}' y2='7' stroke='{color}' stroke-width='3'/>"
+        f"<circle cx='{position(row['effect'])}' cy='7' r='4' fill='{color}'/></svg>"
     )
 
 
