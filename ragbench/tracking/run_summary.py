@@ -45,76 +45,81 @@ _REST = "rest"
 """The group of all other metrics; its name is the last by alphabet, in which MLflow sorts them."""
 
 
-def name(found: Measurements) -> str:
+def name(measurements: Measurements) -> str:
     """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
-    said = ", ".join(found.arms)
-    said = said if len(said) <= _SHOWN else f"{len(found.arms)} arms: {said[:_SHOWN].rstrip(', ')} ..."
-    return f"{said} on {found.record['benchmark']['name']} ({found.record['split']})"
+    listed = ", ".join(measurements.arms)
+    listed = listed if len(listed) <= _SHOWN else f"{len(measurements.arms)} arms: {listed[:_SHOWN].rstrip(', ')} ..."
+    return f"{listed} on {measurements.record['benchmark']['name']} ({measurements.record['split']})"
 
 
-def note(found: Measurements) -> str:
+def note(measurements: Measurements) -> str:
     """The arms and the verdicts as markdown tables, followed by as many reasons as fit into the tag."""
     formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
-    arms = console.markdown(table(found), dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
-    frame = verdicts.read(found)
+    arms = console.markdown(table(measurements), dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
+    frame = verdicts.read(measurements)
     if frame.empty:
         return arms[:_ROOM]
-    shown = console.columns(frame, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
+    printed = console.columns(frame, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
     reasons = [
         f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in frame.iterrows() if row["reason"]
     ]
-    judged = f"Change from {found.arms[0]}, with {found.interval} CIs:"
-    lines = [arms, "", judged, "", console.markdown(shown, formats), ""]
+    judged = f"Change from {measurements.arms[0]}, with {measurements.interval} CIs:"
+    lines = [arms, "", judged, "", console.markdown(printed, formats), ""]
     while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
         reasons = [*reasons[:-2], "- The others are in the report."]
     return "\n".join([*lines, *reasons])[:_ROOM]
 
 
-def table(found: Measurements) -> pd.DataFrame:
+def table(measurements: Measurements) -> pd.DataFrame:
     """A row for every arm: the measures that MLflow shows first, where they were measured, and the verdict."""
     import pandas as pd
 
-    judged = verdicts.read(found).drop_duplicates("factor").set_index("factor")["verdict"]
-    shown = [*_QUALITY, *_TIMES]
+    judged = verdicts.read(measurements).drop_duplicates("factor").set_index("factor")["verdict"]
+    columns = [*_QUALITY, *_TIMES]
     rows = [
-        {"arm": arm, **{key: value for key, value in headline(found, arm).items() if key in shown}}
-        for arm in found.arms
+        {"arm": arm, **{key: value for key, value in headline(measurements, arm).items() if key in columns}}
+        for arm in measurements.arms
     ]
-    return pd.DataFrame(rows).assign(verdict=[str(judged.get(arm, "")) for arm in found.arms])
+    return pd.DataFrame(rows).assign(verdict=[str(judged.get(arm, "")) for arm in measurements.arms])
 
 
-def _verdict_metrics(found: Measurements, arm: str) -> dict[str, float]:
+def _verdict_metrics(measurements: Measurements, arm: str) -> dict[str, float]:
     """The effect of an arm with its interval, p and added p95; empty for the arm that others are compared with."""
-    frame = verdicts.read(found)
+    frame = verdicts.read(measurements)
     rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
     if rows.empty:
         return {}
     return {name: float(rows.iloc[0][key]) for key, name in _EFFECTS.items() if rows.iloc[0][key] == rows.iloc[0][key]}
 
 
-def headline(found: Measurements, arm: str) -> dict[str, float]:
+def headline(measurements: Measurements, arm: str) -> dict[str, float]:
     """The metrics of an arm that come first: the usual ones of quality, time and size, and the effect."""
-    every = _metrics(found, arm)
-    first = (metric_name(policy.primary(found.config(arm))), *_HEADLINE)
+    every = _metrics(measurements, arm)
+    first = (metric_name(policy.primary(measurements.config(arm))), *_HEADLINE)
     return {name: every[name] for name in dict.fromkeys(first) if name in every}
 
 
-def side_by_side(found: Measurements) -> dict[str, float]:
+def side_by_side(measurements: Measurements) -> dict[str, float]:
     """The metrics of an experiment: quality, p95 and effect of every arm, as `ndcg_at_10/baseline`."""
-    shown = (metric_name(policy.primary(found.config(found.arms[0]))), "passage_ndcg_at_10", "p95_ms", *_HEADLINE[-5:])
-    every = {arm: headline(found, arm) for arm in found.arms}
-    return {f"{key}/{_safe(arm)}": every[arm][key] for arm in found.arms for key in shown if key in every[arm]}
+    columns = (
+        metric_name(policy.primary(measurements.config(measurements.arms[0]))),
+        "passage_ndcg_at_10",
+        "p95_ms",
+        *_HEADLINE[-5:],
+    )
+    every = {arm: headline(measurements, arm) for arm in measurements.arms}
+    return {f"{key}/{_safe(arm)}": every[arm][key] for arm in measurements.arms for key in columns if key in every[arm]}
 
 
-def grouped_metrics(found: Measurements, arm: str) -> dict[str, float]:
+def grouped_metrics(measurements: Measurements, arm: str) -> dict[str, float]:
     """All metrics of an arm: first those of `headline`, then the others as `rest/...`, which MLflow groups."""
-    first, every = headline(found, arm), _metrics(found, arm)
+    first, every = headline(measurements, arm), _metrics(measurements, arm)
     return {**first, **{f"{_REST}/{name}": value for name, value in every.items() if name not in first}}
 
 
-def _metrics(found: Measurements, arm: str) -> dict[str, float]:
+def _metrics(measurements: Measurements, arm: str) -> dict[str, float]:
     """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
-    frame = found.per_query[found.per_query["arm"] == arm]
+    frame = measurements.per_query[measurements.per_query["arm"] == arm]
     named: dict[str, float] = {}
     for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
         prefix = "" if level == "document" else f"{level}_"
@@ -122,18 +127,18 @@ def _metrics(found: Measurements, arm: str) -> dict[str, float]:
     documents = frame[frame["level"] == "document"]
     for (kind, measure), values in documents.groupby(["type", "measure"], observed=True)["value"]:
         named[f"{metric_name(str(measure))}.{kind}"] = float(values.mean())
-    for row in found.latency[found.latency["arm"] == arm].to_dict(orient="records"):
+    for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
-    named["index_bytes"] = float(found.record["index_bytes"][arm])
-    if arm in found.peak_memory_mb:
-        named["peak_memory_mb"] = found.peak_memory_mb[arm]
-    under_load = found.open_loop[found.open_loop["arm"] == arm]
+    named["index_bytes"] = float(measurements.record["index_bytes"][arm])
+    if arm in measurements.peak_memory_mb:
+        named["peak_memory_mb"] = measurements.peak_memory_mb[arm]
+    under_load = measurements.open_loop[measurements.open_loop["arm"] == arm]
     for row in under_load.to_dict(orient="records"):
         named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
     if len(under_load):
         named["saturation_qps"] = open_loop.saturation(under_load)[arm]
-    named |= _verdict_metrics(found, arm)
+    named |= _verdict_metrics(measurements, arm)
     return {name: value for name, value in named.items() if value == value}
 
 
@@ -142,12 +147,12 @@ def _safe(arm: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
 
 
-def parameters(found: Measurements) -> Mapping[str, Mapping[str, Any]]:
+def parameters(measurements: Measurements) -> Mapping[str, Mapping[str, Any]]:
     """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
 
     config.yaml has the whole configuration.
     """
-    if recorded := found.record.get("parameters"):
+    if recorded := measurements.record.get("parameters"):
         return dict(recorded)
-    words = found.record.get("overrides", {})
-    return differences.of_arms({arm: (words.get(arm, ()), found.config(arm)) for arm in found.arms})
+    overrides = measurements.record.get("overrides", {})
+    return differences.of_arms({arm: (overrides.get(arm, ()), measurements.config(arm)) for arm in measurements.arms})

@@ -114,7 +114,7 @@ def _plugin_schemes() -> set[str]:
     """The schemes of stores that other packages add to MLflow (`mlflow.tracking_store` entry points)."""
     from importlib.metadata import entry_points
 
-    return {each.name for each in entry_points(group="mlflow.tracking_store")}
+    return {entry_point.name for entry_point in entry_points(group="mlflow.tracking_store")}
 
 
 @contextmanager
@@ -182,8 +182,8 @@ def _open(mlflow: Any, target: Target, renewed: bool) -> OpenStore:
 def _make(path: Path, target: Target) -> None:
     """Make a store, under another name until it has all tables: making them takes seconds."""
     with files.atomic_write(path) as draft:
-        made = _store_class()(f"{_SQLITE}{draft.absolute()}", target.artifacts.as_uri())
-        made.engine.dispose()
+        store = _store_class()(f"{_SQLITE}{draft.absolute()}", target.artifacts.as_uri())
+        store.engine.dispose()
 
 
 def _set_aside(path: Path, say: Say) -> bool:
@@ -219,8 +219,8 @@ def _fault(path: Path) -> str | None:
             versions = [version for (version,) in connection.execute("SELECT version_num FROM alembic_version")]
     except sqlite3.DatabaseError as error:
         return str(error)
-    wanted = [tables_of._get_latest_schema_revision()]
-    return None if versions == wanted else f"its tables are of version {', '.join(versions) or 'none'}"
+    expected_revisions = [tables_of._get_latest_schema_revision()]
+    return None if versions == expected_revisions else f"its tables are of version {', '.join(versions) or 'none'}"
 
 
 def _store_class() -> Any:

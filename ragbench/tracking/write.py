@@ -66,13 +66,13 @@ def pages(target: Target) -> dict[str, str]:
     with open_store(target, lambda sentence: None) as into:
         arms = "tags.`ragbench.kind` = 'arm'"
         runs = into.mlflow.search_runs([into.experiment], arms, output_format="list", max_results=1000)
-        shown = {"all runs": f"/#/experiments/{into.experiment}/runs"}
+        pages_by_label = {"all runs": f"/#/experiments/{into.experiment}/runs"}
         newest = next((run.data.tags[_PARENT] for run in runs if _PARENT in run.data.tags), None)
         if newest is not None:
             ids = [run.info.run_id for run in reversed(runs) if run.data.tags.get(_PARENT) == newest]
             query = {"runs": json.dumps(ids, separators=(",", ":")), "experiments": json.dumps([into.experiment])}
-            shown["newest comparison"] = f"/#/compare-runs?{urlencode(query)}"
-        return shown
+            pages_by_label["newest comparison"] = f"/#/compare-runs?{urlencode(query)}"
+        return pages_by_label
 
 
 def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
@@ -110,23 +110,23 @@ def _logged_records(into: OpenStore, root: Path) -> set[str]:
 
 
 def _experiment(folder: Path, into: OpenStore) -> str:
-    found = measurements.load(folder)
-    started = round(1000 * float(found.record.get("started", time.time())))
-    made = into.client.create_run(into.experiment, start_time=started, run_name=run_summary.name(found))
-    with into.mlflow.start_run(made.info.run_id) as run:
-        if len(found.arms) == 1:
-            (arm,) = found.arms
-            _log_arm(into.mlflow, found, arm, run_summary.parameters(found)[arm])
+    results = measurements.load(folder)
+    started = round(1000 * float(results.record.get("started", time.time())))
+    created = into.client.create_run(into.experiment, start_time=started, run_name=run_summary.name(results))
+    with into.mlflow.start_run(created.info.run_id) as run:
+        if len(results.arms) == 1:
+            (arm,) = results.arms
+            _log_arm(into.mlflow, results, arm, run_summary.parameters(results)[arm])
         else:
             into.mlflow.set_tags(
-                {"ragbench.kind": "experiment", run_summary.NOTE: run_summary.note(found), **_tags(found)}
+                {"ragbench.kind": "experiment", run_summary.NOTE: run_summary.note(results), **_tags(results)}
             )
-            into.mlflow.log_metrics(run_summary.side_by_side(found))
-            into.mlflow.log_table(run_summary.table(found).astype(object), "comparison.json")
-            _log_arms(into.mlflow, found)
-        _log_files(into.mlflow, found)
-    ended = started + round(1000 * float(found.record.get("seconds", 0)))
-    into.client.set_terminated(made.info.run_id, end_time=ended)
+            into.mlflow.log_metrics(run_summary.side_by_side(results))
+            into.mlflow.log_table(run_summary.table(results).astype(object), "comparison.json")
+            _log_arms(into.mlflow, results)
+        _log_files(into.mlflow, results)
+    ended = started + round(1000 * float(results.record.get("seconds", 0)))
+    into.client.set_terminated(created.info.run_id, end_time=ended)
     return _mark_complete(into, run, folder / store.RECORD)
 
 
@@ -140,9 +140,9 @@ def _search(folder: Path, into: OpenStore) -> str:
         for name in record["files"]:
             into.mlflow.log_artifact(str(folder / name), "search")
         if confirmed is not None:
-            found = measurements.load(confirmed)
-            _log_files(into.mlflow, found)
-            _log_arms(into.mlflow, found)
+            results = measurements.load(confirmed)
+            _log_files(into.mlflow, results)
+            _log_arms(into.mlflow, results)
         _log_trials(into, folder, record["objectives"], run.info)
     return _mark_complete(into, run, folder / store.SEARCH_RECORD)
 
@@ -164,15 +164,15 @@ def _confirmation_folder(record: Path) -> Path | None:
 
 
 def _search_metrics(record: Mapping[str, Any]) -> dict[str, float]:
-    found = {
+    metrics = {
         f"train_{objective}.{which}": float(record[which][objective])
         for which in ("preset", "winner")
         for objective in record["objectives"]
     }
     nested = record["nested"]
     if nested:
-        found |= {"searched": nested["train"], "held_out": nested["held_out"], "optimism": nested["optimism"]}
-    return found
+        metrics |= {"searched": nested["train"], "held_out": nested["held_out"], "optimism": nested["optimism"]}
+    return metrics
 
 
 def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: Any) -> None:
@@ -185,30 +185,30 @@ def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: An
     for row in frame[frame["search"] == frame["search"].iloc[0]].to_dict(orient="records"):
         tags = {_PARENT: parent.run_id, "ragbench.kind": "trial", FOLDER: str(folder.absolute())}
         number = int(row["trial"])
-        made = into.client.create_run(parent.experiment_id, run_name=f"trial {number}", tags=tags)
+        created = into.client.create_run(parent.experiment_id, run_name=f"trial {number}", tags=tags)
         into.client.log_batch(
-            made.info.run_id,
+            created.info.run_id,
             metrics=[entities.Metric(name, float(row[name]), parent.start_time, number) for name in objectives],
             params=[entities.Param(key, row[key]) for key in parameters if row[key]],
         )
-        into.client.set_terminated(made.info.run_id)
+        into.client.set_terminated(created.info.run_id)
 
 
-def _log_arms(mlflow: Any, found: Measurements) -> None:
-    parameters = run_summary.parameters(found)
-    for arm in steps("logging to MLflow", found.arms):
+def _log_arms(mlflow: Any, measurements: Measurements) -> None:
+    parameters = run_summary.parameters(measurements)
+    for arm in steps("logging to MLflow", measurements.arms):
         with mlflow.start_run(run_name=arm, nested=True):
-            _log_arm(mlflow, found, arm, parameters[arm])
+            _log_arm(mlflow, measurements, arm, parameters[arm])
 
 
-def _log_arm(mlflow: Any, found: Measurements, arm: str, parameters: Mapping[str, Any]) -> None:
+def _log_arm(mlflow: Any, measurements: Measurements, arm: str, parameters: Mapping[str, Any]) -> None:
     mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in parameters.items()})
-    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(found), **verdict_tags(found, arm)})
-    mlflow.log_metrics(run_summary.grouped_metrics(found, arm))
-    mlflow.log_artifacts(str(found.arm_path(arm)), "arm")
-    frame = found.per_query[found.per_query["arm"] == arm]
+    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(measurements), **verdict_tags(measurements, arm)})
+    mlflow.log_metrics(run_summary.grouped_metrics(measurements, arm))
+    mlflow.log_artifacts(str(measurements.arm_path(arm)), "arm")
+    frame = measurements.per_query[measurements.per_query["arm"] == arm]
     mlflow.log_table(frame.astype(object), "per_query.json")
-    benchmark = found.record["benchmark"]
+    benchmark = measurements.record["benchmark"]
     dataset = mlflow.data.from_pandas(
         frame[["qid", "type", "split"]].drop_duplicates().astype(object),
         source=mlflow.data.code_dataset_source.CodeDatasetSource({"benchmark": benchmark["name"]}),
@@ -218,26 +218,26 @@ def _log_arm(mlflow: Any, found: Measurements, arm: str, parameters: Mapping[str
     mlflow.log_input(dataset, context="evaluation")
 
 
-def _log_files(mlflow: Any, found: Measurements) -> None:
+def _log_files(mlflow: Any, measurements: Measurements) -> None:
     for name in _MORE:
-        if (found.folder / name).is_file():
-            mlflow.log_artifact(str(found.folder / name))
+        if (measurements.folder / name).is_file():
+            mlflow.log_artifact(str(measurements.folder / name))
 
 
-def verdict_tags(found: Measurements, arm: str) -> dict[str, str]:
+def verdict_tags(measurements: Measurements, arm: str) -> dict[str, str]:
     """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
-    frame = verdicts.read(found)
+    frame = verdicts.read(measurements)
     rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]
     return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
 
 
-def _tags(found: Measurements) -> dict[str, str]:
-    git = found.record["environment"]["git"] or {}
+def _tags(measurements: Measurements) -> dict[str, str]:
+    git = measurements.record["environment"]["git"] or {}
     return {
-        FOLDER: str(found.folder.absolute()),
-        "ragbench.benchmark": str(found.record["benchmark"]["name"]),
-        "ragbench.digest": str(found.record["benchmark"]["digest"]),
-        "ragbench.split": str(found.record["split"]),
+        FOLDER: str(measurements.folder.absolute()),
+        "ragbench.benchmark": str(measurements.record["benchmark"]["name"]),
+        "ragbench.digest": str(measurements.record["benchmark"]["digest"]),
+        "ragbench.split": str(measurements.record["split"]),
         "mlflow.source.git.commit": str(git.get("commit", "")),
         "ragbench.dirty": str(git.get("dirty", "")),
     }
@@ -279,13 +279,15 @@ def _scorer(measure: str) -> Any:
         run = {qid: decreasing(hits) for qid, hits in zip(qids, ranked, strict=True)}
         qrels = {qid: _grades(judged) for qid, judged in zip(qids, targets, strict=True)}
         frame = evaluate(run, qrels, [measure])
-        known: dict[str, float] = dict(frame.loc[frame["measure"] == measure, ["qid", "value"]].itertuples(index=False))
-        values = [float(known.get(qid, 0.0)) for qid in qids]
+        by_qid: dict[str, float] = dict(
+            frame.loc[frame["measure"] == measure, ["qid", "value"]].itertuples(index=False)
+        )
+        values = [float(by_qid.get(qid, 0.0)) for qid in qids]
         return MetricValue(scores=values, aggregate_results={"mean": sum(values) / max(1, len(values))})
 
     return scores
 
 
 def _grades(judged: Any) -> dict[str, int]:
-    pairs = judged.items() if isinstance(judged, Mapping) else ((each, 1) for each in judged)
+    pairs = judged.items() if isinstance(judged, Mapping) else ((docno, 1) for docno in judged)
     return {str(docno): int(grade) for docno, grade in pairs}
