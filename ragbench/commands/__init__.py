@@ -109,15 +109,19 @@ class Call:
     module: str
 
 
-def call(words: Sequence[str]) -> Call | None:
+def call(arguments: Sequence[str]) -> Call | None:
     """Return the command that the arguments after `ragbench` call; None if the first is not a command."""
-    first, *rest = words
+    first, *rest = arguments
     two = f"{first} {rest[0]}" if rest else ""
-    found = [*OLD[two], *rest[1:]] if two in OLD else [*OLD.get(first, (first,)), *rest]
-    if found[0] not in SUMMARY:
+    arguments_now = [*OLD[two], *rest[1:]] if two in OLD else [*OLD.get(first, (first,)), *rest]
+    if arguments_now[0] not in SUMMARY:
         return _of_another_package(first, rest)
-    size = 2 if found[1:2] and found[1] in WORDS.get(found[0], {}) else 1
-    return Call(" ".join(found[:size]), tuple(found[size:]), plugins.module("commands", "_".join(found[:size])) or "")
+    size = 2 if arguments_now[1:2] and arguments_now[1] in WORDS.get(arguments_now[0], {}) else 1
+    return Call(
+        " ".join(arguments_now[:size]),
+        tuple(arguments_now[size:]),
+        plugins.module("commands", "_".join(arguments_now[:size])) or "",
+    )
 
 
 def _of_another_package(name: str, rest: Sequence[str]) -> Call | None:

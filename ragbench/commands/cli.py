@@ -32,22 +32,22 @@ class _Parser(argparse.ArgumentParser):
 
     def _sentence(self, message: str) -> str:
         help_ = f"{self.prog} --help shows what it takes"
-        if found := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
+        if match := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
             from ragbench.config.overrides import of_hydra
 
-            word = (found[1].split() or ["''"])[0]
-            if counterpart := of_hydra(word):
+            value = (match[1].split() or ["''"])[0]
+            if counterpart := of_hydra(value):
                 return counterpart
-            near = did_you_mean(word, re.findall(r"--[\w-]+", self.format_help()), "options")
-            return f"{self.prog} does not accept {word[:60]}{near if word.startswith('-') else f': {help_}'}"
-        if found := re.fullmatch(r"argument ([^:]*): invalid (int|float) value: (.*)", message, re.DOTALL):
-            return f"{found[1]} must be a {'whole ' if found[2] == 'int' else ''}number, got {found[3][:60]}"
-        if found := re.fullmatch(r"argument ([^:]*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
-            near = did_you_mean(found[2], found[3].replace("'", "").split(", "))
-            return f"{found[1]} cannot be '{found[2][:60]}'{near}"
-        if found := re.fullmatch(r"the following arguments are required: (.*)", message):
+            near = did_you_mean(value, re.findall(r"--[\w-]+", self.format_help()), "options")
+            return f"{self.prog} does not accept {value[:60]}{near if value.startswith('-') else f': {help_}'}"
+        if match := re.fullmatch(r"argument ([^:]*): invalid (int|float) value: (.*)", message, re.DOTALL):
+            return f"{match[1]} must be a {'whole ' if match[2] == 'int' else ''}number, got {match[3][:60]}"
+        if match := re.fullmatch(r"argument ([^:]*): invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL):
+            near = did_you_mean(match[2], match[3].replace("'", "").split(", "))
+            return f"{match[1]} cannot be '{match[2][:60]}'{near}"
+        if match := re.fullmatch(r"the following arguments are required: (.*)", message):
             optional = [str(action.metavar) for action in self._actions if action.nargs in ("*", "?")]
-            missing = [name for name in found[1].split(", ") if name not in optional]
+            missing = [name for name in match[1].split(", ") if name not in optional]
             return f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing: {help_}"
         return f"{' '.join(message.split())[:200]}: {help_}"
 
@@ -165,11 +165,11 @@ def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
 def _suggestion(command: str) -> str:
     if "=" in command or command.startswith("+"):
         return f"; did you mean ragbench run {' '.join(command.split())[:60]}?"
-    known = {old: " ".join(new) for old, new in OLD.items()} | {n.split()[-1]: n for n in reversed(everything())}
-    near = nearest(command, known)
+    alternatives = {old: " ".join(new) for old, new in OLD.items()} | {n.split()[-1]: n for n in reversed(everything())}
+    near = nearest(command, alternatives)
     if not near:
         return f"; the commands are {', '.join(SUMMARY)}"
-    return f"; did you mean {' or '.join(known[name] for name in near)}?"
+    return f"; did you mean {' or '.join(alternatives[name] for name in near)}?"
 
 
 def entry() -> None:

@@ -113,7 +113,7 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json({"effects": table.to_dict(orient="records"), "agreement": alike.to_dict(orient="records")})
         return 0
-    shown = table[["change"]].assign(
+    columns = table[["change"]].assign(
         **{
             name: [
                 f"{row[f'{name} effect']:+.3f} [{row[f'{name} low']:+.3f}, {row[f'{name} high']:+.3f}]"
@@ -127,9 +127,9 @@ def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
         print(table.to_csv(index=False), end="")
     elif arguments.format != "table":
         to_text = console.markdown if arguments.format == "markdown" else console.latex
-        print(to_text(shown), to_text(alike), sep="\n\n")
+        print(to_text(columns), to_text(alike), sep="\n\n")
     else:
-        console.print_table(shown, "Effects on documents, by collection")
+        console.print_table(columns, "Effects on documents, by collection")
         console.print_table(alike, "How well the collections agree on the changes")
     return 0
 

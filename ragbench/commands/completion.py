@@ -48,26 +48,26 @@ def parser(line: str) -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="ragbench")
     commands = root.add_subparsers()
     typed = line.split()[1:]
-    done = typed if line.endswith(" ") else typed[:-1]  # the last word may still become another one
-    called = call(done) if done else None
-    for name in dict.fromkeys((*SUMMARY, *(done[:1] if called else ()))):
+    complete = typed if line.endswith(" ") else typed[:-1]  # the last word may still become another one
+    called = call(complete) if complete else None
+    for name in dict.fromkeys((*SUMMARY, *(complete[:1] if called else ()))):
         commands.add_parser(name)
     if called is None:
         return root
-    command = commands.choices[done[0]]
-    if " " in called.name and done[0] in SUMMARY:
+    command = commands.choices[complete[0]]
+    if " " in called.name and complete[0] in SUMMARY:
         command = command.add_subparsers().add_parser(called.name.split()[1])
     importlib.import_module(called.module).add_arguments(command)
     for action in command._actions:
         if not action.option_strings:
-            words = (*(() if called.rest else WORDS.get(called.name, ())), *(action.choices or ()))
-            action.completer = partial(offer, words, action.dest)  # type: ignore[attr-defined]  # argcomplete reads it
+            offered = (*(() if called.rest else WORDS.get(called.name, ())), *(action.choices or ()))
+            action.completer = partial(offer, offered, action.dest)  # type: ignore[attr-defined]  # argcomplete reads it
     return root
 
 
-def offer(words: Collection[str], kind: str, prefix: str, **context: object) -> list[str]:
+def offer(choices: Collection[str], kind: str, prefix: str, **context: object) -> list[str]:
     """Sub-commands and choices; and overrides, where also files are possible only once a letter is typed."""
-    return [*words, *(overrides(prefix) if kind == "overrides" or (kind == "words" and prefix) else ())]
+    return [*choices, *(overrides(prefix) if kind == "overrides" or (kind == "words" and prefix) else ())]
 
 
 def overrides(prefix: str) -> list[str]:
@@ -78,11 +78,11 @@ def overrides(prefix: str) -> list[str]:
     key, equals, begun = prefix.partition("=")
     if not equals:
         keys = ["+exp" if prefix.startswith("+") else "exp", *(group.name for group in known.groups)]
-        return [f"{each}=" for each in (*keys, *(parameter.key for parameter in known.parameters if prefix))]
+        return [f"{key}=" for key in (*keys, *(parameter.key for parameter in known.parameters if prefix))]
     defaults = {parameter.key: parameter.default for parameter in known.parameters}
     values = {key: ["true", "false"] if value in ("true", "false") else [value] for key, value in defaults.items()}
     values |= {group.name: [option.name for option in group.options] for group in known.groups}
-    values["exp"] = [each.name for each in known.experiments]
+    values["exp"] = [experiment.name for experiment in known.experiments]
     head, comma, _ = begun.rpartition(",")
-    offered = [each for each in values.get(key.lstrip("+"), ()) if each not in head.split(",") and "{" not in each]
-    return [f"{key}={head}{comma}{each}" for each in offered]
+    offered = [value for value in values.get(key.lstrip("+"), ()) if value not in head.split(",") and "{" not in value]
+    return [f"{key}={head}{comma}{value}" for value in offered]

@@ -46,28 +46,28 @@ def main(arguments: argparse.Namespace) -> int:
     (folder,), settings = named_runs(arguments.words, limit=1)
     loaded = measurements.load(folder)
     measured_data.refuse_other_data(loaded, settings.config, split_words(arguments.words)[1])
-    known = loaded.arms
-    arms = arguments.arms.split(",") if arguments.arms else known
+    arm_names = loaded.arms
+    arms = arguments.arms.split(",") if arguments.arms else arm_names
     for arm in arms:
-        if arm not in known:
-            raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(known)}")
+        if arm not in arm_names:
+            raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(arm_names)}")
     frames = (evidence.fates(loaded), evidence.headroom(loaded), evidence.contexts(loaded))
-    fates, room, tokens = (frame[frame["arm"].isin(arms)] for frame in frames)
+    fates, gains, tokens = (frame[frame["arm"].isin(arms)] for frame in frames)
     if not len(fates):
         raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment, or it is old")
     unit = diagnosis.unit(fates)
     if arguments.query:
         fates = fates[fates["qid"] == arguments.query]
-        room, tokens = (frame[frame["qid"] == arguments.query] for frame in (room, tokens))
+        gains, tokens = (frame[frame["qid"] == arguments.query] for frame in (gains, tokens))
         if fates.empty:
             raise ResultsError(f"query '{arguments.query}' has no relevant {unit.removesuffix('s')} in {folder}")
         if arguments.json:
             console.print_json(fates.to_dict(orient="records"))
             return 0
-        shown = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
-        console.print_table(shown, f"Query {arguments.query}", in_pipe=console.SCREEN)
+        columns = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
+        console.print_table(columns, f"Query {arguments.query}", in_pipe=console.SCREEN)
     elif arguments.json:
-        kinds = {"fates": fates, "headroom": headroom.summary(room), "lost topics": headroom.lost_topics(room)}
+        kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": headroom.lost_topics(gains)}
         kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
         console.print_json({name: frame.to_dict(orient="records") for name, frame in kinds.items()})
         return 0
@@ -75,8 +75,8 @@ def main(arguments: argparse.Namespace) -> int:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
         console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
         console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
-    if len(room):
-        tables.show_headroom(room)
+    if len(gains):
+        tables.show_headroom(gains)
     tables.show_contexts(loaded, tokens)
     return 0
 

@@ -44,8 +44,8 @@ def main(arguments: argparse.Namespace) -> int:
     for part, look, remedy in _parts(arguments.overrides):
         started = time.perf_counter()
         try:
-            said = look()
-            checks.append(_Check(part, True, f"{said} ({time.perf_counter() - started:.1f} s)"))
+            text = look()
+            checks.append(_Check(part, True, f"{text} ({time.perf_counter() - started:.1f} s)"))
         except RagbenchError as error:
             checks.append(_Check(part, False, str(error)))
         except (ImportError, OSError, RuntimeError, ValueError) as error:
@@ -101,10 +101,10 @@ def _lucene() -> str:
     with tempfile.TemporaryDirectory() as folder:
         build_lexical(Path(folder), spec, [{"content": "a lighthouse"}, {"content": "a harbour"}])
         index = LexicalIndex(Path(folder), spec)
-        found = index.search("harbour", 1).chunks.tolist()
+        hits = index.search("harbour", 1).chunks.tolist()
         index.close()
-    if found != [1]:
-        raise RuntimeError(f"a search over two texts gave {found} instead of [1]")
+    if hits != [1]:
+        raise RuntimeError(f"a search over two texts gave {hits} instead of [1]")
     return "indexed and searched"
 
 
@@ -127,8 +127,8 @@ def _encoder(overrides: list[str]) -> str:
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
     prefixes = settings.index.encoder.prefixes(encoder.name)
-    shown = ", ".join(f"{key.removesuffix('_prefix')} prefix '{text}'" for key, text in prefixes.items() if text)
-    return f"{encoder.name}, {len(vector)} dimensions, {shown or 'no prefixes'}, digest {encoder.digest[:12]}"
+    prefix_text = ", ".join(f"{key.removesuffix('_prefix')} prefix '{text}'" for key, text in prefixes.items() if text)
+    return f"{encoder.name}, {len(vector)} dimensions, {prefix_text or 'no prefixes'}, digest {encoder.digest[:12]}"
 
 
 def _cross_encoder() -> str:
@@ -168,8 +168,8 @@ def _disk(overrides: list[str]) -> str:
     from ragbench.config import composition
 
     settings = composition.compose(overrides)
-    place = next(folder for folder in (settings.results, *settings.results.absolute().parents) if folder.is_dir())
-    free = shutil.disk_usage(place).free
+    folder = next(folder for folder in (settings.results, *settings.results.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(folder).free
     if free < _FREE_BYTES:
         raise OSError(f"only {free / 2**30:.1f} GiB free in {settings.results}")
     return f"{free / 2**30:.0f} GiB free in {settings.results}"

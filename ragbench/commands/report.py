@@ -49,8 +49,8 @@ def main(arguments: argparse.Namespace) -> int:
             raise ResultsError(f"cannot write {arguments.picture} ({error.strerror}): name another file") from None
     path = html.write(folder, arguments.out, console.say)
     if arguments.json:
-        said = {"run": str(folder), "report": str(path), "bytes": path.stat().st_size}
-        console.print_json(said if arguments.picture is None else {**said, "picture": str(arguments.picture)})
+        fields = {"run": str(folder), "report": str(path), "bytes": path.stat().st_size}
+        console.print_json(fields if arguments.picture is None else {**fields, "picture": str(arguments.picture)})
         return 0
     print(f"report in {console.short_path(path)}")
     if arguments.picture is not None:

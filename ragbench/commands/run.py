@@ -71,9 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
         (timed,), _ = named_runs([arguments.remeasure_latency, *arguments.overrides], limit=1)
         experiment = Experiment.of_run(timed)
     elif arguments.confirm:
-        data = [word for word in arguments.overrides if names_data([word])]
+        data = [override for override in arguments.overrides if names_data([override])]
         (folder,), _ = named_runs(
-            [arguments.confirm, *(word for word in arguments.overrides if word not in data)], limit=1
+            [arguments.confirm, *(override for override in arguments.overrides if override not in data)], limit=1
         )
         measured = measured_arm.find(folder)
         experiment = Experiment.confirm(measured.results.folder, measured.name, *data)

@@ -83,8 +83,8 @@ def main(arguments: argparse.Namespace) -> int:
     named = named_arms(arguments.arm)
     settings = composition.arms(named, shared) if named else [composition.compose(shared)]
     if arguments.hypothesis is not None:
-        settings = [each.with_values({"hyde.text": arguments.hypothesis}).check() for each in settings]
-    if any(each.pipeline.recorded for each in settings):
+        settings = [arm.with_values({"hyde.text": arguments.hypothesis}).check() for arm in settings]
+    if any(arm.pipeline.recorded for arm in settings):
         raise ConfigError("a run file answers only the topics in it: measure it with ragbench run live=trec")
     from ragbench.benchmark.load import load
     from ragbench.config.arm_builder import ArmBuilder
@@ -99,18 +99,18 @@ def main(arguments: argparse.Namespace) -> int:
                 arguments.query, arm.pipeline, arm.index, arguments.top, options=options, explain=True
             )
     if arguments.max_tokens is not None:
-        contexts = {name: each.context(arguments.max_tokens).text for name, each in answers.items()}
+        contexts = {name: answer.context(arguments.max_tokens).text for name, answer in answers.items()}
         print("\n\n".join(f"{name}:\n{text}" if named else text for name, text in contexts.items()))
         return 0
     if arguments.xml:
-        print("\n".join(each.xml for each in answers.values()))
+        print("\n".join(answer.xml for answer in answers.values()))
         return 0
     if arguments.json:
-        values = {name: as_mapping(each) for name, each in answers.items()}
+        values = {name: as_mapping(answer) for name, answer in answers.items()}
         console.print_json(values if named else next(iter(values.values())))
         return 0
-    for name, each in answers.items():
+    for name, arm_answer in answers.items():
         if named:
             print(f"{name}:")
-        show(each, in_full=arguments.explain)
+        show(arm_answer, in_full=arguments.explain)
     return 0

@@ -77,8 +77,8 @@ def _require_free(port: int) -> None:
     try:
         socket.create_server((_HOST, port)).close()
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno else "refused"
-        raise ConfigError(f"cannot listen on {_HOST} port {port} ({why}): choose another with --port") from None
+        reason = os.strerror(error.errno).lower() if error.errno else "refused"
+        raise ConfigError(f"cannot listen on {_HOST} port {port} ({reason}): choose another with --port") from None
 
 
 def _accepts(port: int) -> bool:
