@@ -119,8 +119,8 @@ class Benchmark:
             (2, {'q1': {'keys': 1}})
         """
         frames = importlib.import_module("ragbench.benchmark.frames")  # which makes benchmarks, so it imports this one
-        made: Benchmark = frames.from_frames(documents, queries, qrels, name, markdown)
-        return made
+        benchmark: Benchmark = frames.from_frames(documents, queries, qrels, name, markdown)
+        return benchmark
 
     def read_from(self, source: Mapping[str, Any]) -> Benchmark:
         """The same benchmark, which `ragbench.config.benchmark.load` reads from the nodes `data` and `topics`."""
@@ -140,8 +140,8 @@ class Benchmark:
         if self._read is None:
             return None
         source, read = self._read
-        same = (now is then for now, then in zip(self._parts[:parts], read[:parts], strict=True))
-        return source if all(same) else None
+        unchanged = (new is old for new, old in zip(self._parts[:parts], read[:parts], strict=True))
+        return source if all(unchanged) else None
 
     @property
     def _parts(self) -> tuple[Any, ...]:
@@ -215,11 +215,11 @@ class Benchmark:
     @property
     def quotes_by_topic(self) -> dict[str, tuple[Quote, ...]]:
         """The quotes that were found, by qid."""
-        found: dict[str, tuple[Quote, ...]] = {}
+        by_topic: dict[str, tuple[Quote, ...]] = {}
         for quote in self.quotes:
             if quote.state != "lost":
-                found[quote.qid] = (*found.get(quote.qid, ()), quote)
-        return found
+                by_topic[quote.qid] = (*by_topic.get(quote.qid, ()), quote)
+        return by_topic
 
 
 def area(docno: str) -> str:
@@ -240,7 +240,7 @@ def topic_area(grades: Mapping[str, int]) -> str:
     return min(areas, key=lambda name: (-areas[name], name), default="")
 
 
-def _refuse_repeated(name: str, what: str, ids: Sequence[str]) -> None:
+def _refuse_repeated(name: str, kind: str, ids: Sequence[str]) -> None:
     if len(set(ids)) < len(ids):
-        repeated = next(each for each, n in Counter(ids).items() if n > 1)
-        raise BenchmarkError(f"benchmark '{name}' has {what} '{repeated}' more than once")
+        repeated = next(name for name, n in Counter(ids).items() if n > 1)
+        raise BenchmarkError(f"benchmark '{name}' has {kind} '{repeated}' more than once")

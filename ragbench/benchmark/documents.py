@@ -74,7 +74,7 @@ def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any]
             parsed, title=title or parsed.title, frontmatter=fields, digest=digest(["markdown", title, body, metadata])
         )
     body = body.replace("\r\n", "\n").replace("\r", "\n")
-    known = read_metadata(metadata) if metadata else None
+    from_metadata = read_metadata(metadata) if metadata else None
     return Document(
         docno=docno,
         path=docno,
@@ -84,8 +84,8 @@ def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any]
         sections=_one_section(title if headed else "", body),
         code_blocks=(),
         links=(),
-        tags=known.tags if known else (),
-        modified=(known.modified if known else None) or 0.0,
+        tags=from_metadata.tags if from_metadata else (),
+        modified=(from_metadata.modified if from_metadata else None) or 0.0,
         size_bytes=len(body.encode()),
         digest=digest([title, body, metadata]),
     )
@@ -98,21 +98,21 @@ def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[
     simple values become metadata. Raises BenchmarkError with the line.
     """
     for number, row in read_objects(path, encoding):
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         name = next((key for key in IDS if key in row), None)
         docno = identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
         if not docno:
-            raise BenchmarkError(f"{where} has no document id: give every record a non-empty '_id'")
+            raise BenchmarkError(f"{location} has no document id: give every record a non-empty '_id'")
         key = next((key for key in TEXTS if key in row), None)
         if key is None or not isinstance(row[key], str):
-            raise BenchmarkError(f"{where}: document {docno} has no text: give every record a text in field 'text'")
+            raise BenchmarkError(f"{location}: document {docno} has no text: give every record a text in field 'text'")
         title = row.get("title") or ""
         if not isinstance(title, str):
-            raise BenchmarkError(f"{where}: the title of document {docno} must be a text, got {shown(title)}")
+            raise BenchmarkError(f"{location}: the title of document {docno} must be a text, got {shown(title)}")
         extra = {k: v for k, v in row.items() if k not in {name, key, "title", "metadata"} and _simple(v)}
         metadata = row.get("metadata")
         fields = {**extra, **metadata} if isinstance(metadata, dict) else extra
-        yield where, make_document(docno, title, row[key], _finite(fields, where), form)
+        yield location, make_document(docno, title, row[key], _finite(fields, location), form)
 
 
 @dataclass
@@ -124,14 +124,14 @@ class Collector:
     empty: list[str] = field(default_factory=list)
     _where: dict[str, str] = field(default_factory=dict)
 
-    def add(self, where: str, document: Document) -> None:
+    def add(self, location: str, document: Document) -> None:
         """Add a document; BenchmarkError for a repeated id."""
         if document.docno in self.documents:
             raise BenchmarkError(
-                f"{where} repeats document id '{document.docno}': the first is at {self._where[document.docno]}"
+                f"{location} repeats document id '{document.docno}': the first is at {self._where[document.docno]}"
             )
         self.documents[document.docno] = document
-        self._where[document.docno] = where
+        self._where[document.docno] = location
         if not document.text.strip() and is_untitled(document.title, document.path):
             self.empty.append(document.docno)
 
@@ -142,14 +142,14 @@ class Collector:
         ordered: Sequence[Document] = [self.documents[docno] for docno in sorted(self.documents)]
         warnings = []
         if self.form.markdown:
-            resolved, found = resolve_links(ordered)
+            resolved, link_warnings = resolve_links(ordered)
             ordered = resolved
-            warnings += [str(warning) for warning in found]
+            warnings += [str(warning) for warning in link_warnings]
         if self.empty:
             more = " ..." if len(self.empty) > 3 else ""
-            shown = ", ".join(self.empty[:3])
+            listed = ", ".join(self.empty[:3])
             warnings.append(
-                f"{source}: {len(self.empty)} document(s) without text and title can never be found: {shown}{more}"
+                f"{source}: {len(self.empty)} document(s) without text and title can never be found: {listed}{more}"
             )
         return tuple(ordered), tuple(warnings)
 
@@ -179,19 +179,19 @@ class Names:
 
         A comparison takes about 20 microseconds, so names are not compared with more than 2,000 documents.
         """
-        wanted = _MARKDOWN_SUFFIX.sub("", name.partition("#")[0].strip().rstrip("/")).casefold()
-        near = [each for each in self._documents if each.casefold().rpartition("/")[2] == wanted.rpartition("/")[2]]
+        sought = _MARKDOWN_SUFFIX.sub("", name.partition("#")[0].strip().rstrip("/")).casefold()
+        near = [docno for docno in self._documents if docno.casefold().rpartition("/")[2] == sought.rpartition("/")[2]]
         if not near and len(self._documents) <= _COMPARED:
-            near = get_close_matches(wanted, self._documents, n=1, cutoff=0.7)
+            near = get_close_matches(sought, self._documents, n=1, cutoff=0.7)
         return f"; did you mean {' or '.join(near[:3])}?" if near else ""
 
     def section(self, name: str) -> str | None:
         """The section id of `document#anchor` or `document#Heading`; None when there is none."""
         text = name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0]
         # Names and headings may contain `#`: try every one as the separator.
-        for place in (place for place, character in enumerate(text) if character == "#"):
-            docno = self.document(text[:place])
-            anchor = self._anchor(docno, unquote(text[place + 1 :]).strip()) if docno is not None else None
+        for position in (position for position, character in enumerate(text) if character == "#"):
+            docno = self.document(text[:position])
+            anchor = self._anchor(docno, unquote(text[position + 1 :]).strip()) if docno is not None else None
             if anchor is not None:
                 return f"{docno}#{anchor}"
         return None
@@ -235,9 +235,11 @@ def _simple(value: Any) -> bool:
     return isinstance(value, (str, int, float)) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
 
 
-def _finite(fields: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+def _finite(fields: Mapping[str, Any], location: str) -> Mapping[str, Any]:
     try:
         canonical(fields)
     except ValueError:
-        raise BenchmarkError(f"{where}: its metadata holds NaN or an infinite number, which JSON cannot hold") from None
+        raise BenchmarkError(
+            f"{location}: its metadata holds NaN or an infinite number, which JSON cannot hold"
+        ) from None
     return fields

@@ -28,47 +28,47 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
         documents, queries, qrels = _of_dataset(documents)
     collected = Collector(Form(markdown))
     for number, row in enumerate(_rows_by_id(documents, "docno", "text", "documents"), start=1):
-        where = f"documents, row {number}"
-        docno = identifier(value_of(row, (*_DOCNOS, *IDS), where))
-        text = value_of(row, TEXTS, where)
+        location = f"documents, row {number}"
+        docno = identifier(value_of(row, (*_DOCNOS, *IDS), location))
+        text = value_of(row, TEXTS, location)
         if not isinstance(text, str):
-            raise BenchmarkError(f"{where}: the text of {docno} is {text!r:.40}: give a text")
+            raise BenchmarkError(f"{location}: the text of {docno} is {text!r:.40}: give a text")
         title = row.get("title")
-        collected.add(where, make_document(docno, title if isinstance(title, str) else "", text, {}, collected.form))
+        collected.add(location, make_document(docno, title if isinstance(title, str) else "", text, {}, collected.form))
     read, warnings = collected.finish("documents")
     grades = read_qrels_table(qrels)
     topics: dict[str, Topic] = {}
     for number, row in enumerate(_rows_by_id(queries, "qid", "query", "queries"), start=1):
-        where = f"queries, row {number}"
-        qid, text = identifier(value_of(row, (*_QIDS, *IDS), where)), value_of(row, _QUERIES, where)
+        location = f"queries, row {number}"
+        qid, text = identifier(value_of(row, (*_QIDS, *IDS), location)), value_of(row, _QUERIES, location)
         if not isinstance(text, str) or not text.strip():
-            raise BenchmarkError(f"{where}: query {qid} is empty: give it a text or remove it")
+            raise BenchmarkError(f"{location}: query {qid} is empty: give it a text or remove it")
         if qid in topics:
-            raise BenchmarkError(f"{where} repeats query id '{qid}': ids must be unique")
-        given = {key: row[key] for key in ("type", "split", "need", "group") if isinstance(row.get(key), str)}
-        topics[qid] = Topic(qid, text.strip(), **given)
+            raise BenchmarkError(f"{location} repeats query id '{qid}': ids must be unique")
+        fields = {key: row[key] for key in ("type", "split", "need", "group") if isinstance(row.get(key), str)}
+        topics[qid] = Topic(qid, text.strip(), **fields)
     by_split: dict[str, dict[str, dict[str, int]]] = {}
     for qid, judged in grades.items():
         by_split.setdefault(topics[qid].split if qid in topics else "test", {})[qid] = judged
     return assemble(name, read, topics.values(), by_split, None, "qrels", warnings)
 
 
-def read_qrels_table(table: Any, what: str = "qrels") -> dict[str, dict[str, int]]:
+def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, int]]:
     """Judgments by qid and docno, of a data frame, a list of dicts, a mapping or ranx. Raises BenchmarkError."""
     table = table.to_dict() if _of_ranx(table) and not _is_frame(table) else table
     if isinstance(table, Mapping):
         rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
     else:
         names = (_QIDS, (*_DOCNOS, *IDS), _GRADES)
-        rows = [tuple(value_of(row, each, what) for each in names) for row in rows_of(table, what)]
+        rows = [tuple(value_of(row, name, label) for name in names) for row in rows_of(table, label)]
     qrels: dict[str, dict[str, int]] = {}
     for qid, docno, grade in rows:
-        value = number(grade, f"{what}: the grade of {docno} for {qid}")
+        value = number(grade, f"{label}: the grade of {docno} for {qid}")
         if value != int(value):
-            raise BenchmarkError(f"{what}: the grade of {docno} for {qid} is {value:g}: give a whole number")
+            raise BenchmarkError(f"{label}: the grade of {docno} for {qid} is {value:g}: give a whole number")
         qrels.setdefault(identifier(qid), {})[identifier(docno)] = int(value)
     if not qrels:
-        raise BenchmarkError(f"{what} has no rows: give a table with qid, docno and label")
+        raise BenchmarkError(f"{label} has no rows: give a table with qid, docno and label")
     return qrels
 
 
@@ -81,12 +81,12 @@ def _of_dataset(dataset: Any) -> tuple[Any, Any, Any]:
     raise BenchmarkError("give documents, queries and qrels, or one dataset of PyTerrier or ir_datasets")
 
 
-def _rows_by_id(table: Any, key: str, text: str, what: str) -> Iterable[Mapping[str, Any]]:
+def _rows_by_id(table: Any, key: str, text: str, label: str) -> Iterable[Mapping[str, Any]]:
     if isinstance(table, Mapping) and not _is_frame(table):
         return [
-            {key: each, **(value if isinstance(value, Mapping) else {text: value})} for each, value in table.items()
+            {key: row_id, **(value if isinstance(value, Mapping) else {text: value})} for row_id, value in table.items()
         ]
-    return rows_of(table, what)
+    return rows_of(table, label)
 
 
 def is_run(value: Any) -> bool:
@@ -107,52 +107,52 @@ def _of_ranx(value: Any) -> bool:
     return callable(getattr(value, "to_dict", None)) and callable(getattr(value, "keys", None))
 
 
-def read_run_table(table: Any, what: str) -> dict[str, list[tuple[str, float]]]:
-    """The hits of a table by qid; `what` names it in messages. Raises BenchmarkError for one that is not a run.
+def read_run_table(table: Any, label: str) -> dict[str, list[tuple[str, float]]]:
+    """The hits of a table by qid; `label` names it in messages. Raises BenchmarkError for one that is not a run.
 
     A frame or list of rows has a qid, a docno, and a score or rank. A mapping has, by qid, scores by docno, pairs or
     docnos, best first.
     """
     run: dict[str, dict[str, float]] = {}
-    for qid, docno, score in _scored(table, what):
+    for qid, docno, score in _scored(table, label):
         hits = run.setdefault(identifier(qid), {})
         if (name := identifier(docno)) in hits:
-            raise BenchmarkError(f"{what} returns {name} for {qid} again: a run names each document once for a query")
+            raise BenchmarkError(f"{label} returns {name} for {qid} again: a run names each document once for a query")
         hits[name] = score
     if not run:
-        raise BenchmarkError(f"{what} has no rows: give a table with qid, docno and score")
+        raise BenchmarkError(f"{label} has no rows: give a table with qid, docno and score")
     return {qid: list(hits.items()) for qid, hits in run.items()}
 
 
-def _scored(table: Any, what: str) -> Iterator[tuple[Any, Any, float]]:
+def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
     table = table.to_dict() if _of_ranx(table) and not _is_frame(table) else table
     if isinstance(table, Mapping):
         for qid, hits in table.items():
             named = isinstance(hits, Mapping)
             for rank, hit in enumerate(hits.items() if named else hits):
                 docno, score = hit if isinstance(hit, (tuple, list)) and len(hit) == 2 else (hit, -float(rank))
-                yield qid, docno, number(score, f"{what}: the score of {docno} for {qid}")
+                yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
         return
-    rows = rows_of(table, what)
+    rows = rows_of(table, label)
     for place, row in enumerate(rows):
-        qid, docno = (value_of(row, names, what) for names in (_QIDS, (*_DOCNOS, *IDS)))
+        qid, docno = (value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
         score = next((row[name] for name in _SCORES if name in row), None)
         if score is None:
             score = -row["rank"] if "rank" in row else -float(place)
-        yield qid, docno, number(score, f"{what}: the score of {docno} for {qid}")
+        yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
 
 
-def rows_of(table: Any, what: str) -> Iterable[Mapping[str, Any]]:
+def rows_of(table: Any, label: str) -> Iterable[Mapping[str, Any]]:
     """The rows of a data frame, or of an iterable of mappings and named tuples."""
     if _is_frame(table):
-        made = table.to_dicts() if hasattr(table, "to_dicts") else table.to_dict("records")
-        return [{str(key): value for key, value in row.items()} for row in made]
+        records = table.to_dicts() if hasattr(table, "to_dicts") else table.to_dict("records")
+        return [{str(key): value for key, value in row.items()} for row in records]
     if not isinstance(table, Iterable) or isinstance(table, (str, bytes)):
-        raise BenchmarkError(f"{what} is a {type(table).__name__}: give a DataFrame, a dict or a list of dicts")
-    return [_row(each, what) for each in table]
+        raise BenchmarkError(f"{label} is a {type(table).__name__}: give a DataFrame, a dict or a list of dicts")
+    return [_row(item, label) for item in table]
 
 
-def _row(value: Any, what: str) -> Mapping[str, Any]:
+def _row(value: Any, label: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     if hasattr(value, "_asdict"):
@@ -161,24 +161,24 @@ def _row(value: Any, what: str) -> Mapping[str, Any]:
             value.default_text() if hasattr(value, "default_text") and not set(fields) & {*TEXTS, *_QUERIES} else None
         )
         return fields if text is None else {**fields, "text": text}
-    raise BenchmarkError(f"{what} has the row {value!r:.60}: give rows as dicts or a DataFrame")
+    raise BenchmarkError(f"{label} has the row {value!r:.60}: give rows as dicts or a DataFrame")
 
 
-def value_of(row: Mapping[str, Any], names: Iterable[str], what: str) -> Any:
+def value_of(row: Mapping[str, Any], names: Iterable[str], label: str) -> Any:
     """The first of these fields that a row has. Raises BenchmarkError for a row without one."""
     names = tuple(names)
     for name in names:
         if name in row and row[name] is not None:
             return row[name]
-    raise BenchmarkError(f"{what} has no column {names[0]}, only {', '.join(map(str, row))}: rename one")
+    raise BenchmarkError(f"{label} has no column {names[0]}, only {', '.join(map(str, row))}: rename one")
 
 
-def number(value: Any, what: str) -> float:
+def number(value: Any, label: str) -> float:
     """A finite number. Raises BenchmarkError for anything else."""
     try:
-        found = float(value)
+        parsed = float(value)
     except (TypeError, ValueError):
-        raise BenchmarkError(f"{what} is {value!r:.40}, which is not a number") from None
-    if math.isnan(found):
-        raise BenchmarkError(f"{what} is not a number (NaN): remove the row, or give a score")
-    return found
+        raise BenchmarkError(f"{label} is {value!r:.40}, which is not a number") from None
+    if math.isnan(parsed):
+        raise BenchmarkError(f"{label} is not a number (NaN): remove the row, or give a score")
+    return parsed

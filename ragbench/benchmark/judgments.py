@@ -32,13 +32,13 @@ _DOCUMENT = {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "do
 _GRADE = {"score", "grade", "relevance", "rel", "label"}
 
 
-def parse_grade(text: str, where: str) -> int:
-    """A grade as a whole number between -1000 and 1000; `2.0` is 2. `where` opens the message of the BenchmarkError."""
+def parse_grade(text: str, location: str) -> int:
+    """A grade as a whole number between -1000 and 1000; `2.0` is 2. A BenchmarkError names the `location`."""
     if not _NUMBER.fullmatch(text):  # int() also takes 1_0 and digits of other scripts
-        raise BenchmarkError(f"{where}: grade '{text[:60]}' is not a whole number")
+        raise BenchmarkError(f"{location}: grade '{text[:60]}' is not a whole number")
     value = float(text) if any(c in text for c in ".eE") else int(text)
     if value != value or abs(value) > _MAX_GRADE or value != int(value):
-        raise BenchmarkError(f"{where}: grade '{text}' is not a whole number between -{_MAX_GRADE} and {_MAX_GRADE}")
+        raise BenchmarkError(f"{location}: grade '{text}' is not a whole number between -{_MAX_GRADE} and {_MAX_GRADE}")
     return int(value)
 
 
@@ -50,32 +50,32 @@ def read_judgments(path: Path, grades: Grades | None = None) -> dict[str, dict[s
     judged twice differently.
     """
     qrels: dict[str, dict[str, int]] = {}
-    for number, qid, target, given in _rows(path):
-        where = f"{path}:{number}"
-        grade = mapped_grade(parse_grade(given, where), grades, where)
+    for number, qid, target, cell in _rows(path):
+        location = f"{path}:{number}"
+        grade = mapped_grade(parse_grade(cell, location), grades, location)
         if grade is not None and qrels.setdefault(qid, {}).setdefault(target, grade) != grade:
-            raise BenchmarkError(f"{where} judges {target} for {qid} again with another grade: keep one of them")
+            raise BenchmarkError(f"{location} judges {target} for {qid} again with another grade: keep one of them")
     return qrels
 
 
-def mapped_grade(grade: int, grades: Grades | None, where: str) -> int | None:
+def mapped_grade(grade: int, grades: Grades | None, location: str) -> int | None:
     """The grade to use for a grade of the collection; None leaves the judgment out. BenchmarkError if not mapped."""
     if grades is None:
         return grade
     if grade not in grades:
-        raise BenchmarkError(f"{where}: grade {grade} is missing from data.grades, which has {_in_words(grades)}")
+        raise BenchmarkError(f"{location}: grade {grade} is missing from data.grades, which has {_in_words(grades)}")
     return grades[grade]
 
 
 def require_topics(by_file: Mapping[Path, Qrels], qids: Collection[str]) -> None:
     """Raise BenchmarkError with file and line when a file judges a topic that is not among `qids`."""
     for path, qrels in by_file.items():
-        strangers = {identifier(qid) for qid in qrels if qid not in qids}
-        if strangers:
-            number, qid = next((number, qid) for number, qid, _, _ in _rows(path) if qid in strangers)
+        unknown = {identifier(qid) for qid in qrels if qid not in qids}
+        if unknown:
+            number, qid = next((number, qid) for number, qid, _, _ in _rows(path) if qid in unknown)
             raise BenchmarkError(
                 f"{path}:{number} judges topic '{qid}', which is not among the topics: correct the id, or leave the "
-                f"judgments of such topics ({len(strangers)}) out with data.unknown_topics=warn"
+                f"judgments of such topics ({len(unknown)}) out with data.unknown_topics=warn"
             )
 
 
@@ -84,20 +84,20 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
     places: tuple[int, int, int] | None = None
     fields, tabs = 0, False
     for number, line in read_lines(path):
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         if places is None:
             tabs = "\t" in line and len(line.split("\t")) in (3, 4)
             cells = _cells(line, tabs)
             fields = len(cells)
-            places, is_header = _places(cells, where)
+            places, is_header = _places(cells, location)
             if is_header:
                 continue
         cells = _cells(line, tabs)
         if len(cells) != fields:
-            raise BenchmarkError(f"{where} must have {fields} fields like the first line, got {len(cells)}")
+            raise BenchmarkError(f"{location} must have {fields} fields like the first line, got {len(cells)}")
         qid, target = identifier(cells[places[0]]), identifier(cells[places[1]])
         if not qid or not target:
-            raise BenchmarkError(f"{where} lacks the id of a query or of a document")
+            raise BenchmarkError(f"{location} lacks the id of a query or of a document")
         yield number, qid, target, cells[places[2]].strip()
 
 
@@ -127,15 +127,15 @@ def convention(grades: Grades | None) -> str:
 def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
     """The files of judgments by split; a name that is not an existing path is looked up in `folder`."""
     if option in (None, [], ()):
-        found = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
-        if not found:
+        files = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
+        if not files:
             raise BenchmarkError(f"{folder} holds no judgments (*.tsv): name the file with data.qrels=FILE")
-        pairs = [(_split(path), path) for path in found]
+        pairs = [(_split(path), path) for path in files]
     elif isinstance(option, Mapping):
-        pairs = [(str(split), _existing(folder, str(given))) for split, given in option.items()]
+        pairs = [(str(split), _existing(folder, str(file))) for split, file in option.items()]
     else:
-        given_names = [option] if isinstance(option, str) else [str(given) for given in option]
-        pairs = [(_split(path), path) for path in (_existing(folder, given) for given in given_names)]
+        given_names = [option] if isinstance(option, str) else [str(name) for name in option]
+        pairs = [(_split(path), path) for path in (_existing(folder, name) for name in given_names)]
     by_split: dict[str, Path] = {}
     for split, path in pairs:
         if split in by_split:
@@ -151,12 +151,12 @@ def _split(path: Path) -> str:
     return path.name.split(".", 1)[0] or path.name
 
 
-def _existing(folder: Path, given: str) -> Path:
-    for path in (folder / given, Path(given).expanduser(), folder / f"{given}.tsv"):
+def _existing(folder: Path, name: str) -> Path:
+    for path in (folder / name, Path(name).expanduser(), folder / f"{name}.tsv"):
         if path.is_file():
             return path
-    there = ", ".join(sorted(path.name for path in folder.glob("*"))) or "nothing"
-    raise BenchmarkError(f"data.qrels names {given}, which is neither a file nor in {folder} (which holds {there})")
+    existing = ", ".join(sorted(path.name for path in folder.glob("*"))) or "nothing"
+    raise BenchmarkError(f"data.qrels names {name}, which is neither a file nor in {folder} (which holds {existing})")
 
 
 def assemble(
@@ -187,7 +187,7 @@ def assemble(
         (judged.lost, "topic(s) are skipped because none of their relevant documents is in the collection"),
         (unjudged, "topic(s) without judgments are excluded"),
     )
-    problems = [_warning(source, names, what) for names, what in left_out]
+    problems = [_warning(source, names, kind) for names, kind in left_out]
     if judged.negative:
         problems.append(
             f"{source}: {judged.negative} negative grades count as not relevant; set data.grades if they mean otherwise"
@@ -231,42 +231,43 @@ class _Judged:
             if qid not in self.qids:
                 self.strangers.append(qid)
                 continue
-            here = {docno: grade for docno, grade in grades.items() if docno in self.docnos}
+            in_collection = {docno: grade for docno, grade in grades.items() if docno in self.docnos}
             self.missing += [docno for docno in grades if docno not in self.docnos]
-            self.negative += sum(grade < 0 for grade in here.values())
-            if not here or max(here.values()) <= 0 < max(grades.values()):
+            self.negative += sum(grade < 0 for grade in in_collection.values())
+            if not in_collection or max(in_collection.values()) <= 0 < max(grades.values()):
                 self.lost.append(qid)
             else:
-                self.kept[qid] = here
+                self.kept[qid] = in_collection
 
 
-def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], what: str) -> list[str]:
+def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], kind: str) -> list[str]:
     """Warnings that count the judgments of unknown topics and of unknown documents or sections."""
-    strangers = [qid for qid in qrels if qid not in qids]
+    unknown = [qid for qid in qrels if qid not in qids]
     missing = [target for grades in qrels.values() for target in grades if target not in targets]
     warnings = (
-        _warning(source, strangers, "topic(s) with judgments have no text"),
-        _warning(source, missing, f"judgment(s) of unknown {what}"),
+        _warning(source, unknown, "topic(s) with judgments have no text"),
+        _warning(source, missing, f"judgment(s) of unknown {kind}"),
     )
     return [warning for warning in warnings if warning]
 
 
-def _warning(source: str, names: Sequence[str], what: str) -> str:
+def _warning(source: str, names: Sequence[str], kind: str) -> str:
     if not names:
         return ""
-    shown = list(dict.fromkeys(names))[:3]
-    return f"{source}: {len(names)} {what}: {', '.join(shown)}{' ...' if len(set(names)) > len(shown) else ''}"
+    listed = list(dict.fromkeys(names))[:3]
+    return f"{source}: {len(names)} {kind}: {', '.join(listed)}{' ...' if len(set(names)) > len(listed) else ''}"
 
 
 def _cells(line: str, tabs: bool) -> list[str]:
     return [cell.strip() for cell in line.split("\t")] if tabs else line.split()
 
 
-def _places(cells: Sequence[str], where: str) -> tuple[tuple[int, int, int], bool]:
+def _places(cells: Sequence[str], location: str) -> tuple[tuple[int, int, int], bool]:
     """The columns of query, document and grade, and whether the line is a header."""
     if len(cells) not in (3, 4):
         raise BenchmarkError(
-            f"{where} must have three fields (query-id corpus-id score) or four (qid 0 docno grade), got {len(cells)}"
+            f"{location} must have three fields (query-id corpus-id score) or four (qid 0 docno grade), "
+            f"got {len(cells)}"
         )
     usual = (0, 1, 2) if len(cells) == 3 else (0, 2, 3)
     try:
@@ -274,9 +275,11 @@ def _places(cells: Sequence[str], where: str) -> tuple[tuple[int, int, int], boo
     except ValueError:
         names = [cell.lower() for cell in cells]
         if not any(name in _QUERY | _DOCUMENT | _GRADE for name in names):
-            raise BenchmarkError(f"{where}: grade '{cells[usual[2]]}' is not a whole number") from None
-        columns = [[place for place, name in enumerate(names) if name in kind] for kind in (_QUERY, _DOCUMENT, _GRADE)]
-        if all(len(found) == 1 for found in columns):
+            raise BenchmarkError(f"{location}: grade '{cells[usual[2]]}' is not a whole number") from None
+        columns = [
+            [column for column, name in enumerate(names) if name in kind] for kind in (_QUERY, _DOCUMENT, _GRADE)
+        ]
+        if all(len(columns_of_kind) == 1 for columns_of_kind in columns):
             return (columns[0][0], columns[1][0], columns[2][0]), True
         return usual, True
     return usual, False

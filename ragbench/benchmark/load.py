@@ -107,25 +107,28 @@ def load_builtin(
     from ragbench.benchmark.native import listed_documents, read_benchmark
     from ragbench.corpus.metadata import read_metadata
 
-    root, own = locations.builtin(), builtin_judgments(version)
-    listed = listed_documents(own)
-    if corpus is not None and qrels is None and topics and not any((corpus / each).is_file() for each in listed or ()):
+    root, judgments_folder = locations.builtin(), builtin_judgments(version)
+    listed = listed_documents(judgments_folder)
+    if corpus is not None and qrels is None and topics and not any((corpus / file).is_file() for file in listed or ()):
         raise ConfigError(
             f"data.corpus={corpus} holds none of the documents that the built-in topics are about: "
             "add data=vault for your own notes"
         )
     only = listed if corpus is None else None
-    place = corpus or (own if version == 2.1 else root) / "corpus"
+    documents_folder = corpus or (judgments_folder if version == 2.1 else root) / "corpus"
     earlier = builtin_judgments(2) if version == 2.1 and qrels is None else None
-    found = read_benchmark(place, qrels or own, name, on_error, unknown_topics, dialect, topics, only, earlier)
+    benchmark = read_benchmark(
+        documents_folder, qrels or judgments_folder, name, on_error, unknown_topics, dialect, topics, only, earlier
+    )
     if corpus is not None or qrels is not None:
-        return found
+        return benchmark
     # Mistakes in the frontmatter and links of these documents are part of the collection, so they give no warnings.
     # The times of the files are those of this copy: a document without a date gets 1970, so that it is not recent.
     documents = [
-        each if read_metadata(each.frontmatter).modified else replace(each, modified=0.0) for each in found.documents
+        document if read_metadata(document.frontmatter).modified else replace(document, modified=0.0)
+        for document in benchmark.documents
     ]
-    return replace(found, documents=documents, warnings=())
+    return replace(benchmark, documents=documents, warnings=())
 
 
 def builtin_judgments(version: int | float = VERSION) -> Path:
@@ -156,36 +159,36 @@ def _parse(spec: Mapping[str, Any]) -> tuple[str, Callable[..., Benchmark], dict
     parameters = _parameters(loader)
     for key in options:
         if key not in parameters:
-            hint = did_you_mean(key, (f"data.{each}" for each in parameters), "options")
+            hint = did_you_mean(key, (f"data.{parameter}" for parameter in parameters), "options")
             raise ConfigError(f"data.{key} is not an option of data={name}{hint}")
-    hints, options = typing.get_type_hints(loader), {k: each for k, each in options.items() if each is not None}
+    hints, options = typing.get_type_hints(loader), {k: value for k, value in options.items() if value is not None}
     try:
-        given = {key: check_field(loader, key, _as_wanted(value, hints[key])) for key, value in options.items()}
+        values = {key: check_field(loader, key, _as_wanted(value, hints[key])) for key, value in options.items()}
     except Refused as refusal:
         raise Refused("data", refusal.key, refusal.reason) from None
-    return name, loader, given, seed
+    return name, loader, values, seed
 
 
 def _parameters(loader: Callable[..., Benchmark]) -> dict[str, inspect.Parameter]:
-    return {key: each for key, each in inspect.signature(loader).parameters.items() if key != "topics"}
+    return {key: parameter for key, parameter in inspect.signature(loader).parameters.items() if key != "topics"}
 
 
-def _complete(name: str, loader: Callable[..., Benchmark], given: dict[str, Any], topics: bool) -> dict[str, Any]:
+def _complete(name: str, loader: Callable[..., Benchmark], options: dict[str, Any], topics: bool) -> dict[str, Any]:
     """The options, after a check that the required ones are there. ConfigError names the missing ones."""
     for key, parameter in _parameters(loader).items():
-        if key in given or parameter.default is not inspect.Parameter.empty:
+        if key in options or parameter.default is not inspect.Parameter.empty:
             continue
         if not topics and key in ("queries", "qrels"):
-            given[key] = Path() if typing.get_type_hints(loader)[key] is Path else None
+            options[key] = Path() if typing.get_type_hints(loader)[key] is Path else None
             continue
         hint = " (data=builtin is the benchmark that comes with ragbench)" if name == "native" else ""
         raise ConfigError(f"data.{key} is not set: add data.{key}={_VALUES.get(key, 'PATH')}{hint}")
-    return given
+    return options
 
 
 def _as_wanted(value: Any, hint: Any) -> Any:
     """A text where a path is wanted as a path, and grades with numbers for keys, which JSON writes as texts."""
     if hint == Grades | None and isinstance(value, Mapping):
         return check_grades(value)
-    wanted = hint in (Path, Path | None) and isinstance(value, str) and value.strip()
-    return Path(value).expanduser() if wanted else value
+    is_path = hint in (Path, Path | None) and isinstance(value, str) and value.strip()
+    return Path(value).expanduser() if is_path else value

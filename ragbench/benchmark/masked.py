@@ -29,19 +29,19 @@ def without_sources(benchmark: Benchmark) -> Benchmark:
         if len(old.sections) != len(new.sections):
             raise BenchmarkError(f"masking the sources of topics changes the headings of {docno}: drop its topics")
         pairs = zip(old.sections, new.sections, strict=True)
-        anchors |= {section_id(old, was): section_id(new, now) for was, now in pairs}
+        anchors |= {section_id(old, was): section_id(new, current) for was, current in pairs}
     section_qrels = {
         qid: {anchors.get(section, section): grade for section, grade in grades.items()}
         for qid, grades in benchmark.section_qrels.items()
     }
-    said = f"the sources of {counted(len(sourced), 'topic')} are masked in {counted(len(changed), 'document')}"
+    sentence = f"the sources of {counted(len(sourced), 'topic')} are masked in {counted(len(changed), 'document')}"
     by_docno = {document.docno: document for document in documents}
     return replace(
         benchmark,
         documents=documents,
         section_qrels=section_qrels,
-        quotes=tuple(locate(each.qid, each.cited or each.docno, each.text, by_docno) for each in benchmark.quotes),
-        version="; ".join(part for part in (benchmark.version, said) if part),
+        quotes=tuple(locate(quote.qid, quote.cited or quote.docno, quote.text, by_docno) for quote in benchmark.quotes),
+        version="; ".join(part for part in (benchmark.version, sentence) if part),
     )
 
 

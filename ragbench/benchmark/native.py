@@ -104,8 +104,8 @@ def read_judgment_folder(folder: Path) -> tuple[dict[str, dict[str, int]], dict[
 
 def judgment_files(folder: Path, read: tuple[Qrels, Qrels]) -> dict[Path, Qrels]:
     """The existing files of a folder, with the judgments that `read_judgment_folder` has read from them."""
-    found = {folder / name: qrels for name, qrels in zip((DOCUMENTS, SECTIONS), read, strict=True)}
-    return {path: qrels for path, qrels in found.items() if path.exists()}
+    files = {folder / name: qrels for name, qrels in zip((DOCUMENTS, SECTIONS), read, strict=True)}
+    return {path: qrels for path, qrels in files.items() if path.exists()}
 
 
 def read_topics(path: Path) -> tuple[Topic, ...]:
@@ -180,20 +180,26 @@ def save_benchmark(benchmark: Benchmark, folder: str | Path) -> Benchmark:
     if folder.exists() and any(folder.iterdir()):
         raise BenchmarkError(f"{folder} has files: specify a new folder")
     corpus, qrels = folder / "corpus", folder / "qrels"
-    for each in benchmark.documents:
-        path = (corpus / f"{each.docno}.md").resolve()
+    for document in benchmark.documents:
+        path = (corpus / f"{document.docno}.md").resolve()
         if not path.is_relative_to(corpus.resolve()) or path.exists():
-            raise BenchmarkError(f"document '{each.docno}' of '{benchmark.name}' cannot be saved as a file: rename it")
-        fields = {**each.frontmatter, "title": each.title}
+            raise BenchmarkError(
+                f"document '{document.docno}' of '{benchmark.name}' cannot be saved as a file: rename it"
+            )
+        fields = {**document.frontmatter, "title": document.title}
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"---\n{yaml.safe_dump(plain(fields), allow_unicode=True)}---\n{each.text}", encoding="utf-8")
-        os.utime(path, (each.modified, each.modified))
+        path.write_text(
+            f"---\n{yaml.safe_dump(plain(fields), allow_unicode=True)}---\n{document.text}", encoding="utf-8"
+        )
+        os.utime(path, (document.modified, document.modified))
     write_topics(qrels / TOPICS, benchmark.topics)
     write_qrels(qrels / DOCUMENTS, benchmark.document_qrels)
     write_qrels(qrels / SECTIONS, benchmark.section_qrels)
     saved = load_native(corpus, qrels, benchmark.name)
-    texts = {each.docno: each.text for each in saved.documents}
-    changed = next((each.docno for each in benchmark.documents if texts.get(each.docno) != each.text), None)
+    texts = {document.docno: document.text for document in saved.documents}
+    changed = next(
+        (document.docno for document in benchmark.documents if texts.get(document.docno) != document.text), None
+    )
     if changed is not None:
         raise BenchmarkError(f"document '{changed}' of '{benchmark.name}' cannot be kept as a markdown file: rename it")
     data = {"loader": "native", "corpus": str(corpus), "qrels": str(qrels), "name": benchmark.name}
@@ -232,8 +238,10 @@ def _with_earlier(
     for qrels in (earlier, own):
         for qid, grades in qrels.items():
             if qid in qids:
-                kept = {target: grade for target, grade in grades.items() if docno_of_section(target) in docnos}
-                merged.setdefault(qid, {}).update(kept)
+                grades_of_docno = {
+                    target: grade for target, grade in grades.items() if docno_of_section(target) in docnos
+                }
+                merged.setdefault(qid, {}).update(grades_of_docno)
     return merged
 
 

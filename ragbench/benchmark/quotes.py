@@ -69,7 +69,9 @@ def locate(qid: str, cited: str, text: str, documents: Mapping[str, Document]) -
     if document is not None and (spans := finder.spans(document.text)):
         return Quote(qid, text, cited, *spans[0])
     if len(words(text)) >= _SHORTEST:
-        elsewhere = [(docno, spans[0]) for docno, each in documents.items() if (spans := finder.spans(each.text))]
+        elsewhere = [
+            (docno, spans[0]) for docno, document in documents.items() if (spans := finder.spans(document.text))
+        ]
         if len(elsewhere) == 1:
             ((docno, span),) = elsewhere
             return Quote(qid, text, docno, *span, "moved", cited)
@@ -81,18 +83,18 @@ def locate(qid: str, cited: str, text: str, documents: Mapping[str, Document]) -
 
 def _most_like(quote: Sequence[str], text: str) -> tuple[float, int, int]:
     """The first passage of the quote's length that shares most words with it: share of the words, start, end."""
-    left = Counter(quote)
+    missing = Counter(quote)
     window: deque[tuple[str, int]] = deque()
     shared, best = 0, (0.0, 0, 0)
     for match in WORD.finditer(text):
-        word = match[0].casefold()
-        window.append((word, match.start()))
-        shared += left[word] > 0
-        left[word] -= 1
+        token = match[0].casefold()
+        window.append((token, match.start()))
+        shared += missing[token] > 0
+        missing[token] -= 1
         if len(window) > len(quote):
-            gone, _ = window.popleft()
-            left[gone] += 1
-            shared -= left[gone] > 0
+            removed, _ = window.popleft()
+            missing[removed] += 1
+            shared -= missing[removed] > 0
         if shared / len(quote) > best[0]:
             best = shared / len(quote), window[0][1], match.end()
     return best
@@ -107,22 +109,22 @@ def sections_of(quote: Quote, document: Document) -> list[str]:
 
 def report(quotes: Iterable[Quote], documents: Mapping[str, Document]) -> list[tuple[Quote, str]]:
     """A sentence for every quote that moved, was edited or is lost, with the words to cite now."""
-    found = []
+    findings = []
     for quote in quotes:
         if quote.state == "kept":
             continue
         if quote.state == "lost":
-            said = f'the quote "{_short(quote.text)}" is no longer in {quote.cited} nor anywhere else: quote again'
+            message = f'the quote "{_short(quote.text)}" is no longer in {quote.cited} nor anywhere else: quote again'
         else:
-            now = " ".join(documents[quote.docno].text[quote.start : quote.end].split())
-            why = (
+            current_text = " ".join(documents[quote.docno].text[quote.start : quote.end].split())
+            reason = (
                 f"moved from {quote.cited}"
                 if quote.state == "moved"
                 else f"was edited ({quote.likeness:.0%} of its words are left)"
             )
-            said = f'the quote "{_short(quote.text)}" {why}: cite {quote.docno} "{now}"'
-        found.append((quote, said))
-    return found
+            message = f'the quote "{_short(quote.text)}" {reason}: cite {quote.docno} "{current_text}"'
+        findings.append((quote, message))
+    return findings
 
 
 def _short(text: str) -> str:

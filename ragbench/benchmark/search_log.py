@@ -69,9 +69,9 @@ def read(path: Path) -> Log:
     left_out: Counter[str] = Counter({"not JSON": len(broken)})
     searches = list(_searches(rows, left_out))
     unfinished = _unfinished_searches(searches)
-    kept = [search for search in searches if id(search) not in unfinished]
-    left_out["unfinished"] += len(searches) - len(kept)
-    return Log(tuple(kept), {reason: count for reason, count in left_out.items() if count})
+    finished = [search for search in searches if id(search) not in unfinished]
+    left_out["unfinished"] += len(searches) - len(finished)
+    return Log(tuple(finished), {reason: count for reason, count in left_out.items() if count})
 
 
 def normal_form(query: str) -> str:
@@ -83,13 +83,13 @@ def _searches(rows: Iterable[Mapping[str, Any]], left_out: Counter[str]) -> Iter
     latest: dict[str, Search] = {}
     for row in rows:
         if not row["query"]:
-            before = latest.get(row["session"]) if row["session"] else None
-            if before is None:
+            previous = latest.get(row["session"]) if row["session"] else None
+            if previous is None:
                 left_out["opened without a search"] += 1
             else:
-                before.clicked |= row["clicked"]
-        elif found := personal(row["query"]):
-            left_out[f"with {found}"] += row["count"]
+                previous.clicked |= row["clicked"]
+        elif kind := personal(row["query"]):
+            left_out[f"with {kind}"] += row["count"]
             latest.pop(row["session"], None)
         elif not normal_form(row["query"]):
             left_out["without a word"] += row["count"]
@@ -106,8 +106,8 @@ def _unfinished_searches(searches: Iterable[Search]) -> set[int]:
             sessions[search.session].append(search)
     return {
         id(one)
-        for each in sessions.values()
-        for one, following in pairwise(each)
+        for searches_of_session in sessions.values()
+        for one, following in pairwise(searches_of_session)
         if not one.clicked and _continues(one, following)
     }
 
@@ -115,43 +115,43 @@ def _unfinished_searches(searches: Iterable[Search]) -> set[int]:
 def _continues(one: Search, following: Search) -> bool:
     if one.time is not None and following.time is not None and following.time - one.time > _TYPING_S:
         return False
-    before, after = normal_form(one.query), normal_form(following.query)
-    return after.startswith(before) and after != before
+    first, second = normal_form(one.query), normal_form(following.query)
+    return second.startswith(first) and second != first
 
 
-def _row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    given = {key: value for key, value in row.items() if value not in (None, "")}
-    cells = {name: next((given[each] for each in names if each in given), None) for name, names in _COLUMNS.items()}
+def _row(row: Mapping[str, Any], location: str) -> dict[str, Any]:
+    values = {key: value for key, value in row.items() if value not in (None, "")}
+    cells = {name: next((values[name] for name in names if name in values), None) for name, names in _COLUMNS.items()}
     query = cells["query"] or ""
     if not isinstance(query, str):
-        raise BenchmarkError(f"{where}: the query must be a text, got {shown(query)}")
-    clicked = set(_names(cells["clicked"], f"{where}: column 'clicked'"))
+        raise BenchmarkError(f"{location}: the query must be a text, got {shown(query)}")
+    clicked = set(_names(cells["clicked"], f"{location}: column 'clicked'"))
     if not query.strip() and not clicked:
-        raise BenchmarkError(f"{where} has neither a query nor what was opened: remove the row or name its columns")
+        raise BenchmarkError(f"{location} has neither a query nor what was opened: remove the row or name its columns")
     return {
         "query": " ".join(query.split()),
         "session": str(cells["session"] or "").strip(),
-        "time": _time(cells["time"], where),
-        "shown": tuple(dict.fromkeys(_names(cells["shown"], f"{where}: column 'shown'"))),
+        "time": _time(cells["time"], location),
+        "shown": tuple(dict.fromkeys(_names(cells["shown"], f"{location}: column 'shown'"))),
         "clicked": clicked,
-        "count": _count(cells["count"], where),
+        "count": _count(cells["count"], location),
     }
 
 
-def _names(cell: Any, where: str) -> list[str]:
+def _names(cell: Any, location: str) -> list[str]:
     """Names of documents: a list, a list in JSON, or a text with `;` between them."""
     if isinstance(cell, str) and cell.lstrip().startswith("["):
         try:
             cell = read_json(cell)
         except ValueError:
-            raise BenchmarkError(f"{where} is not a list in JSON: write names with ; between them") from None
+            raise BenchmarkError(f"{location} is not a list in JSON: write names with ; between them") from None
     listed = entries(cell) if isinstance(cell, str) else cell or []
-    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        raise BenchmarkError(f"{where} must be a list of names, or a text with ; between them")
-    return [each.strip() for each in listed if each.strip()]
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
+        raise BenchmarkError(f"{location} must be a list of names, or a text with ; between them")
+    return [item.strip() for item in listed if item.strip()]
 
 
-def _time(cell: Any, where: str) -> float | None:
+def _time(cell: Any, location: str) -> float | None:
     if cell is None:
         return None
     try:
@@ -163,18 +163,18 @@ def _time(cell: Any, where: str) -> float | None:
         moment = datetime.fromisoformat(str(cell).strip())
     except ValueError:
         raise BenchmarkError(
-            f"{where}: the time '{str(cell)[:40]}' cannot be read: write 2026-01-31T12:00:00, or seconds since 1970"
+            f"{location}: the time '{str(cell)[:40]}' cannot be read: write 2026-01-31T12:00:00, or seconds since 1970"
         ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _count(cell: Any, where: str) -> int:
+def _count(cell: Any, location: str) -> int:
     try:
         count = 1 if cell is None else int(str(cell).replace(",", ""))
     except ValueError:
         count = 0
     if count < 1:
-        raise BenchmarkError(f"{where}: the count must be a whole number of at least 1, got '{str(cell)[:40]}'")
+        raise BenchmarkError(f"{location}: the count must be a whole number of at least 1, got '{str(cell)[:40]}'")
     return count
 
 
@@ -204,5 +204,5 @@ def personal(text: str) -> str:
 
 def _random(run: str) -> bool:
     """Whether a long run of characters looks random: digits between its letters in many places."""
-    changes = sum(one.isdigit() != other.isdigit() for one, other in pairwise(run))
+    changes = sum(one.isdigit() != second.isdigit() for one, second in pairwise(run))
     return changes >= len(run) / 6

@@ -77,12 +77,12 @@ def load_vault(
     names = Names(vault.documents)
     listed, documents, sections, cited = _read_query_rows(queries, names, warnings)
     by_docno = {document.docno: document for document in vault.documents}
-    quotes = tuple(locate(*each, by_docno) for each in cited)
+    quotes = tuple(locate(*item, by_docno) for item in cited)
     for quote in quotes:
         if quote.state != "lost":
             documents.setdefault(quote.qid, {})[quote.docno] = 1
             sections.setdefault(quote.qid, {}).update(dict.fromkeys(sections_of(quote, by_docno[quote.docno]), 1))
-    warnings += [f"{queries}: {said}" for _, said in report(quotes, by_docno)]
+    warnings += [f"{queries}: {sentence}" for _, sentence in report(quotes, by_docno)]
     if qrels is not None:
         judged_documents, judged_sections = judgments_by_id(
             qrels, names, grades, {topic.qid for topic in listed}, unknown_topics, warnings
@@ -122,17 +122,17 @@ def _read_query_rows(
     sections: _Pairs = {}
     missing: list[tuple[int, str]] = []
     for number, row in read_rows(path):
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
         if not topics and not any(alias in row for alias in COLUMNS["text"]):
-            raise BenchmarkError(f"{where}: column 'text' is missing; the columns are {', '.join(map(str, row))}")
-        topic = _topic(cells, where)
+            raise BenchmarkError(f"{location}: column 'text' is missing; the columns are {', '.join(map(str, row))}")
+        topic = _topic(cells, location)
         if topic.qid in topics:
             raise BenchmarkError(
-                f"{where} has query '{topic.qid}' ({topic.text[:40]}) again: give every query its own qid"
+                f"{location} has query '{topic.qid}' ({topic.text[:40]}) again: give every query its own qid"
             )
         topics[topic.qid] = topic
-        for target in _targets(cells["relevant"], where):
+        for target in _targets(cells["relevant"], location):
             target, quoted = split_target(target)
             if quoted:
                 quotes.append((topic.qid, names.document(target) or target, quoted))
@@ -159,38 +159,39 @@ def _read_query_rows(
 
 def unread_answers(rows: Sequence[Mapping[str, Any]], names: Names) -> list[str]:
     """The columns that are not read although most of their values name documents or sections of the folder."""
-    known = {alias for aliases in COLUMNS.values() for alias in aliases}
+    columns = {alias for aliases in COLUMNS.values() for alias in aliases}
     values: dict[str, list[str]] = {}
     for row in rows:
         for column, value in row.items():
-            if column not in known and isinstance(value, str) and value.strip():
+            if column not in columns and isinstance(value, str) and value.strip():
                 values.setdefault(column, []).append(value)
     return [
         column
-        for column, given in values.items()
-        if sum(names.document(each) is not None or names.section(each) is not None for each in given) > len(given) / 2
+        for column, targets in values.items()
+        if sum(names.document(target) is not None or names.section(target) is not None for target in targets)
+        > len(targets) / 2
     ]
 
 
-def _topic(cells: Mapping[str, Any], where: str) -> Topic:
+def _topic(cells: Mapping[str, Any], location: str) -> Topic:
     for name, value in cells.items():
         if value is not None and name not in ("qid", "relevant") and not isinstance(value, str):
-            raise BenchmarkError(f"{where}: column '{name}' must be a text, got {shown(value)}")
+            raise BenchmarkError(f"{location}: column '{name}' must be a text, got {shown(value)}")
     text = " ".join((cells["text"] or "").split())
     if not text:
-        raise BenchmarkError(f"{where}: the query is empty: give it a text or remove the row")
+        raise BenchmarkError(f"{location}: the query is empty: give it a text or remove the row")
     qid = identifier(cells["qid"] or "") or f"q-{text_digest(text, 8)}"
-    given = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in ("qid", "text", "relevant")}
-    return Topic(qid, text, **{name: value for name, value in given.items() if value})
+    fields = {name: cells[name].strip() for name in COLUMNS if cells[name] and name not in ("qid", "text", "relevant")}
+    return Topic(qid, text, **{name: value for name, value in fields.items() if value})
 
 
-def _targets(cell: Any, where: str) -> list[str]:
+def _targets(cell: Any, location: str) -> list[str]:
     if cell is None:
         return []
-    if not isinstance(cell, (str, list)) or not all(isinstance(each, str) for each in cell):
-        raise BenchmarkError(f"{where}: column 'relevant' must be a text or a list of texts")
+    if not isinstance(cell, (str, list)) or not all(isinstance(item, str) for item in cell):
+        raise BenchmarkError(f"{location}: column 'relevant' must be a text or a list of texts")
     names = entries(cell) if isinstance(cell, str) else cell
-    return [each.strip() for each in names if each.strip()]
+    return [item.strip() for item in names if item.strip()]
 
 
 def judgments_by_id(
@@ -205,9 +206,11 @@ def judgments_by_id(
     if path.is_dir() and not (path / SECTIONS).exists() and not (path / DOCUMENTS).exists():
         files = sorted(path.glob("*.tsv"))
         if len(files) != 1:
-            held = f"holds {len(files)} files *.tsv" if files else f"holds neither {SECTIONS} nor {DOCUMENTS} nor *.tsv"
+            contents = (
+                f"holds {len(files)} files *.tsv" if files else f"holds neither {SECTIONS} nor {DOCUMENTS} nor *.tsv"
+            )
             chosen = next((file for file in files if file.stem == "test"), files[0] if files else path / "FILE.tsv")
-            raise BenchmarkError(f"{path} {held}: name the file of judgments, such as data.qrels={chosen}")
+            raise BenchmarkError(f"{path} {contents}: name the file of judgments, such as data.qrels={chosen}")
         path = files[0]
     sources = read_judgment_folder(path) if path.is_dir() else (read_judgments(path, grades), {})
     if unknown_topics == "fail":
@@ -215,23 +218,23 @@ def judgments_by_id(
     documents: _Pairs = {}
     sections: _Pairs = {}
     missing: list[str] = []
-    strangers: set[str] = set()
+    unknown: set[str] = set()
     for source in sources:
         for qid, judged in source.items():
             if qid not in qids:
-                strangers.add(qid)
+                unknown.add(qid)
                 continue
             for target, grade in judged.items():
                 docno, section = names.document(target), names.section(target)
                 if docno is None and section is None:
                     missing.append(target)
                     continue
-                place, key = (documents, docno) if docno is not None else (sections, section)
-                if place.setdefault(qid, {}).setdefault(str(key), grade) != grade:
+                judgments, key = (documents, docno) if docno is not None else (sections, section)
+                if judgments.setdefault(qid, {}).setdefault(str(key), grade) != grade:
                     raise BenchmarkError(f"{path} judges {key} for {qid} twice with different grades: keep one of them")
-    if strangers:
+    if unknown:
         warnings.append(
-            f"{path}: {len(strangers)} judged topics are not in the queries: {', '.join(sorted(strangers)[:3])}"
+            f"{path}: {len(unknown)} judged topics are not in the queries: {', '.join(sorted(unknown)[:3])}"
         )
     if missing:
         warnings.append(
