@@ -47,7 +47,7 @@ def test_losses_name_every_relevant_section_best_first(ablation: Measurements, h
 
 
 def test_a_limit_keeps_the_texts_of_the_queries_that_differ_most(ablation: Measurements) -> None:
-    found = explorer(ablation, most=2)
+    found = explorer(ablation, limit=2)
     spread = {
         query["qid"]: max(v for v in query["values"][0]) - min(query["values"][0])
         for query in found["queries"]
