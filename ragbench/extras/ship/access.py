@@ -39,17 +39,17 @@ class Tokens:
     def name_of(self, token: bytes) -> str | None:
         """The name of a token, None for an unknown one; takes the same time for every token."""
         self._refresh()
-        given, found = hashlib.sha256(token).digest(), None
+        token_digest, owner = hashlib.sha256(token).digest(), None
         for name, digest in self._digests.items():
-            if hmac.compare_digest(given, digest):
-                found = name
-        return found
+            if hmac.compare_digest(token_digest, digest):
+                owner = name
+        return owner
 
     def _refresh(self) -> None:
-        now = _version(self._path)
-        if now == self._seen:
+        version = _version(self._path)
+        if version == self._seen:
             return
-        self._seen = now
+        self._seen = version
         try:
             self._digests = _read(self._path)
         except ConfigError as error:
@@ -74,20 +74,21 @@ def _read(path: Path) -> dict[str, bytes]:
         ) from None
     tokens: dict[str, bytes] = {}
     for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].split()
-        if not words:
+        fields = line.partition("#")[0].split()
+        if not fields:
             continue
-        where = f"--token-file {path}, line {number}"
-        if len(words) > 2:
-            raise ConfigError(f"{where} has {len(words)} words: write a token, or a name and a token")
-        name, token = words if len(words) == 2 else (f"token-{number}", words[0])
+        location = f"--token-file {path}, line {number}"
+        if len(fields) > 2:
+            raise ConfigError(f"{location} has {len(fields)} words: write a token, or a name and a token")
+        name, token = fields if len(fields) == 2 else (f"token-{number}", fields[0])
         if not _SHORTEST <= len(token) <= _LONGEST or not token.isascii():
             raise ConfigError(
-                f"{where}: a token has {_SHORTEST} to {_LONGEST} ASCII characters: make one with openssl rand -hex 32"
+                f"{location}: a token has {_SHORTEST} to {_LONGEST} ASCII characters: "
+                "make one with openssl rand -hex 32"
             )
         digest = hashlib.sha256(token.encode()).digest()
         if name in tokens or digest in tokens.values():
-            raise ConfigError(f"{where} repeats a name or a token of an earlier line: delete one of the two")
+            raise ConfigError(f"{location} repeats a name or a token of an earlier line: delete one of the two")
         tokens[name] = digest
     if not tokens:
         raise ConfigError(f"--token-file {path} holds no token: write one on a line, made with openssl rand -hex 32")
@@ -97,17 +98,17 @@ def _read(path: Path) -> dict[str, bytes]:
 class Rate:
     """How many requests a caller may make in a moving window of time, such as `600/minute`."""
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, text: str) -> None:
         import limits
         from limits.aio.storage import MemoryStorage
         from limits.aio.strategies import MovingWindowRateLimiter
 
         try:
-            self._item = limits.parse(words)
+            self._item = limits.parse(text)
         except ValueError:
-            raise ConfigError(f"--rate must be a number and a time such as 600/minute, got {words}") from None
+            raise ConfigError(f"--rate must be a number and a time such as 600/minute, got {text}") from None
         if self._item.amount < 1:
-            raise ConfigError(f"--rate must let at least 1 request pass, got {words}")
+            raise ConfigError(f"--rate must let at least 1 request pass, got {text}")
         self._window = MovingWindowRateLimiter(MemoryStorage())
 
     def __str__(self) -> str:
@@ -189,9 +190,9 @@ class Session(Access):
         return _same(csrf, self.csrf)
 
 
-def _same(given: str, secret: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+def _same(candidate: str, secret: str) -> bool:
+    return hmac.compare_digest(candidate.encode("utf-8", "replace"), secret.encode())
 
 
-def _hostname(words: bytes) -> str:
-    return re.sub(r"^https?://|:\d*$", "", words.decode("latin-1").lower())
+def _hostname(text: bytes) -> str:
+    return re.sub(r"^https?://|:\d*$", "", text.decode("latin-1").lower())

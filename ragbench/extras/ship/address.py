@@ -34,12 +34,12 @@ def need(text: str) -> Capability:
     return Capability.SENDS if is_remote(text) and not text.startswith("lancedb://") else Capability.READS
 
 
-def engines(place: str | Path) -> Any:
+def engines(location: str | Path) -> Any:
     """What opens engines, if this is the file or the address of one; None for the folder of a bundle.
 
     Raises ConfigError for an address where no installed extra opens engines.
     """
-    found = plugins.hook("engines")
-    if found is None and is_remote(str(place)):
-        raise ConfigError(f"{place} is an engine, which needs ragbench/extras/engines: install ragbench[all]")
-    return found if found is not None and found.is_engine(place) else None
+    find_engine = plugins.hook("engines")
+    if find_engine is None and is_remote(str(location)):
+        raise ConfigError(f"{location} is an engine, which needs ragbench/extras/engines: install ragbench[all]")
+    return find_engine if find_engine is not None and find_engine.is_engine(location) else None

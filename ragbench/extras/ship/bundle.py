@@ -101,24 +101,24 @@ class Golden:
         """Raise TypeError or ValueError for values of other types, which a file may contain."""
         query = self.query
         texts = (query.qid, query.text, query.hypothesis or "", query.kind or "", *query.salient_terms, *self.ids)
-        whole = all(isinstance(each, str) for each in (*texts, *self.outputs, *self.outputs.values()))
-        numbers = all(isinstance(each, (int, float)) for each in self.scores)
-        if not whole or not numbers or (self.scores and len(self.ids) != len(self.scores)):
+        valid = all(isinstance(value, str) for value in (*texts, *self.outputs, *self.outputs.values()))
+        numbers = all(isinstance(score, (int, float)) for score in self.scores)
+        if not valid or not numbers or (self.scores and len(self.ids) != len(self.scores)):
             raise TypeError("not a golden query")
         self.arrays()
 
     def arrays(self) -> dict[bytes, bytes]:
         """The outputs as bytes of float32. Raises ValueError for text that is not such bytes."""
-        found = {bytes.fromhex(key): base64.b64decode(value) for key, value in self.outputs.items()}
-        if any(len(value) % 4 or not value for value in found.values()):
+        outputs = {bytes.fromhex(key): base64.b64decode(value) for key, value in self.outputs.items()}
+        if any(len(value) % 4 or not value for value in outputs.values()):
             raise ValueError("a model output is not an array of float32")
-        return found
+        return outputs
 
 
 def write(
     measured: MeasuredArm,
     benchmark: Benchmark,
-    out: Path,
+    folder: Path,
     *,
     evidence: Evidence,
     caution: str | None = None,
@@ -127,14 +127,14 @@ def write(
     progress: Progress | None = None,
     say: Say = print,
 ) -> Path:
-    """Write the bundle of an arm into the new folder `out`.
+    """Write the bundle of an arm into the new folder `folder`.
 
     `caution` is a sentence about an unproven gain. Documents are served whole, even if passages were masked for the
-    measurement. Raises BundleError when `out` exists, ResultsError when the documents, judgments or rankings are no
+    measurement. Raises BundleError when `folder` exists, ResultsError when the documents, judgments or rankings are no
     longer those of the run.
     """
-    if out.exists():
-        raise BundleError(f"{out} exists already: name a new folder with --out, or delete it first")
+    if folder.exists():
+        raise BundleError(f"{folder} exists already: name a new folder with --out, or delete it first")
     expected = measured.results.record["benchmark"]["digest"]
     if benchmark.digest != expected:
         raise ResultsError(
@@ -154,8 +154,8 @@ def write(
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)
     report("writing the bundle")
-    draft = draft_of(out)
-    remove_abandoned(out.parent)
+    draft = draft_of(folder)
+    remove_abandoned(folder.parent)
     try:
         draft.mkdir(parents=True)
         texts = {
@@ -169,10 +169,10 @@ def write(
         (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
         digests = {name: text_digest(text) for name, text in texts.items()}
         for artefact in arm.index.artefacts() if include_index else ():
-            place = Path(INDEX, artefact.kind, artefact.fingerprint)
-            shutil.copytree(artefact.folder, draft / place, ignore=shutil.ignore_patterns("write.lock"))
+            target = Path(INDEX, artefact.kind, artefact.fingerprint)
+            shutil.copytree(artefact.folder, draft / target, ignore=shutil.ignore_patterns("write.lock"))
             # A manifest has the digests of its artefact's files: with it, whoever signs the record signs all of them.
-            digests[(place / MANIFEST).as_posix()] = sha256(draft / place / MANIFEST)
+            digests[(target / MANIFEST).as_posix()] = sha256(draft / target / MANIFEST)
         if self_contained:
             cautions += _carry(draft / locations.CARRIED, models)
         record = {
@@ -194,14 +194,14 @@ def write(
             "files": digests,
         }
         write_sealed(draft / RECORD, record)
-        publish_folder(draft, out)
+        publish_folder(draft, folder)
     except OSError as error:
         raise BundleError(
-            f"cannot write the bundle {out} ({why_unreadable(error)}): name another folder with --out"
+            f"cannot write the bundle {folder} ({why_unreadable(error)}): name another folder with --out"
         ) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return out
+    return folder
 
 
 def _readme(
@@ -209,13 +209,13 @@ def _readme(
 ) -> str:
     record = measured.results.record
     quality = measured.quality.get(PRIMARY)
-    said = f"{PRIMARY} {quality:.3f} on " if quality is not None else ""
+    quality_text = f"{PRIMARY} {quality:.3f} on " if quality is not None else ""
     lines = [
         f"# {measured.name}",
         "",
-        f"A search measured by ragbench: {said}{record['topics']} topics of '{record['benchmark']['name']}', split "
-        f"{record['split']}. {evidence.sentence}",
-        *([""] + [f"- {each}" for each in cautions] if cautions else []),
+        f"A search measured by ragbench: {quality_text}{record['topics']} topics of '{record['benchmark']['name']}', "
+        f"split {record['split']}. {evidence.sentence}",
+        *([""] + [f"- {caution}" for caution in cautions] if cautions else []),
         "",
         "```",
         "ragbench verify .          does it answer here as measured?",
@@ -223,25 +223,25 @@ def _readme(
         "ragbench refresh . --corpus FOLDER    take in changed documents",
         "```",
         "",
-        *(f"- {each['kind']} {each['name']}, licence {each['licence'] or 'unknown'}" for each in models),
+        *(f"- {model['kind']} {model['name']}, licence {model['licence'] or 'unknown'}" for model in models),
         *([""] if models else []),
         'In Python: `ragbench.load(".").search("...")`. All facts: bundle.json; the configuration: config.yaml.',
     ]
     return "\n".join(lines) + "\n"
 
 
-def _carry(place: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
+def _carry(folder: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
     """Copy the weights of bundled models; a sentence for each model that stays outside."""
     missing = []
     for entry in models:
         model = bundled.find(bundled.DRAFT_SOURCE if entry["name"] == bundled.DRAFT else str(entry["name"]))
-        found = model.locate() if model is not None and model.backend == "onnx" else None
-        if model is None or found is None:
+        model_folder = model.locate() if model is not None and model.backend == "onnx" else None
+        if model is None or model_folder is None:
             missing.append(f"the {entry['kind']} {entry['name']} is not carried: it must be there where this is served")
             continue
-        for name in found.weights:  # which compares their digests
-            (place / model.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(found.root / name, place / model.folder / name)
+        for name in model_folder.weights:  # which compares their digests
+            (folder / model.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(model_folder.root / name, folder / model.folder / name)
     return missing
 
 
@@ -270,10 +270,10 @@ def check_files(folder: Path, record: Mapping[str, Any]) -> None:
     """Raise BundleError unless the files that every use of the bundle reads are as they were written."""
     for name in SEALED:
         try:
-            same = sha256(folder / name) == record["files"].get(name)
+            matches = sha256(folder / name) == record["files"].get(name)
         except OSError:
-            same = False
-        if not same:
+            matches = False
+        if not matches:
             raise BundleError(f"{folder / name} is missing or has changed since the export: export the bundle again")
 
 
@@ -354,9 +354,9 @@ def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[Query
     run = measured.results.run(measured.name)
     qids = [topic.qid for topic in benchmark.select(str(measured.results.record["split"]))]
     states = arm.pipeline([topics[qid].query() for qid in qids], arm.index)
-    found = document_run(states, arm.index.chunks)
+    measured_run = document_run(states, arm.index.chunks)
     for qid in [] if _cautions(arm.pipeline) else qids:
-        if [docno for docno, _ in found[qid]] != [docno for docno, _ in run.get(qid, [])]:
+        if [docno for docno, _ in measured_run[qid]] != [docno for docno, _ in run.get(qid, [])]:
             raise ResultsError(
                 f"query {qid} has another ranking than in the run {measured.results.folder}: a model, a package or the "
                 "code has changed since, so run the experiment again and export that"
@@ -368,31 +368,31 @@ def replay(pipeline: Pipeline, index: Index, golden: Iterable[Golden]) -> Iterat
     """Answer golden queries again; what their outputs lack is computed on this machine."""
     outputs: dict[bytes, bytes] = {}
     recording = index.with_models(index.models.recording(outputs))
-    for each in golden:
+    for query in golden:
         outputs.clear()
-        outputs.update(each.arrays())
-        (state,) = pipeline([each.query], recording)
+        outputs.update(query.arrays())
+        (state,) = pipeline([query.query], recording)
         ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
-        kept = {key.hex(): base64.b64encode(value).decode() for key, value in outputs.items()}
-        yield Golden(each.query, tuple(ids), tuple(scores), kept)
+        recorded = {key.hex(): base64.b64encode(value).decode() for key, value in outputs.items()}
+        yield Golden(query.query, tuple(ids), tuple(scores), recorded)
 
 
 def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState]) -> str:
     """The golden queries of answered ones, computed on this machine, a line of JSON each."""
     lines = []
-    for each in replay(pipeline, index, steps("answering golden queries", [Golden(state.query) for state in states])):
-        query = each.query
+    for golden in replay(pipeline, index, steps("answering golden queries", [Golden(state.query) for state in states])):
+        query = golden.query
         row: dict[str, Any] = {"qid": query.qid, "text": query.text, "hypothesis": query.hypothesis, "kind": query.kind}
         if query.salient_terms:
             row["salient_terms"] = query.salient_terms
-        row |= {"ids": each.ids, "scores": each.scores, "outputs": each.outputs}
+        row |= {"ids": golden.ids, "scores": golden.scores, "outputs": golden.outputs}
         lines.append(json.dumps(row, ensure_ascii=True) + "\n")
     return "".join(lines)
 
 
 def _about(measured: MeasuredArm) -> dict[str, Any]:
     record = measured.results.record
-    overrides = [each for each in measured.settings.overrides if section_of(each) not in _PLACES]
+    overrides = [override for override in measured.settings.overrides if section_of(override) not in _PLACES]
     return {"split": record["split"], "topics": record["topics"], "overrides": overrides}
 
 
@@ -425,16 +425,16 @@ def _adapter_in(spec: Any) -> dict[str, str]:
 
 def _cautions(pipeline: Pipeline) -> list[str]:
     """A sentence for every stage that makes rankings depend on more than the bundle."""
-    found = []
+    cautions = []
     for name, stage in pipeline:
         if isinstance(stage, BoostRecent) and stage.now is None:
-            found.append(
+            cautions.append(
                 f"{name} counts ages from the clock, so rankings change with time: set {name}.now to check them"
             )
         remote = [spec.name for spec in getattr(stage, "models", ()) if is_endpoint(getattr(spec, "name", ""))]
         if server := getattr(stage, "endpoint", None) or next(iter(remote), None):
-            found.append(f"{name} asks the server {server}, which is not part of the bundle")
-    return found
+            cautions.append(f"{name} asks the server {server}, which is not part of the bundle")
+    return cautions
 
 
 def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -480,7 +480,7 @@ class BundleFormat:
 
     def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
         """Write the bundle."""
-        out = write(
+        bundle_folder = write(
             arm,
             arm.benchmark,
             request.place(arm, ".bundle"),
@@ -491,8 +491,8 @@ class BundleFormat:
             progress=context.progress,
             say=context.say,
         )
-        cautions = [str(sentence) for sentence in read_record(out)["cautions"] if sentence != context.caution]
-        return Written(out, request.format, arm.name, context.evidence, context.caution, tuple(cautions))
+        cautions = [str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != context.caution]
+        return Written(bundle_folder, request.format, arm.name, context.evidence, context.caution, tuple(cautions))
 
 
 EXPORT = BundleFormat()

@@ -63,13 +63,13 @@ def _sections(table: ChunkTable, row: int, length: int) -> tuple[Section, ...]:
     """The sections of a document; above a section are the nearest earlier headings of each lower level."""
     columns = ("levels", "anchors", "headings", "section_starts")
     levels, anchors, headings, starts = (table.document_value(name, row) for name in columns)
-    found = []
+    sections = []
     above: list[tuple[int, str]] = []
     for number, (level, anchor, heading) in enumerate(zip(levels, anchors, headings, strict=True)):
-        above = [each for each in above if each[0] < level]
+        above = [section for section in above if section[0] < level]
         if level:
             above.append((level, heading))
         end = starts[number + 1] if number + 1 < len(starts) else length
         path = tuple(text for _, text in above)
-        found.append(Section(number, level, path, anchor, starts[number], end))
-    return tuple(found)
+        sections.append(Section(number, level, path, anchor, starts[number], end))
+    return tuple(sections)

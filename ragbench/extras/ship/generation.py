@@ -92,15 +92,15 @@ def earlier(folder: Path, record: Mapping[str, Any], number: int) -> Generation:
     if number == 0:
         return at_export(folder, record)
     try:
-        found = _read(folder / PREVIOUS.format(number))
+        generation = _read(folder / PREVIOUS.format(number))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        found = None
-    if found is None or found.number != number:
+        generation = None
+    if generation is None or generation.number != number:
         raise BundleError(
             f"{folder} does not have generation {number}: put back a copy of the bundle, or go back to what was "
             "exported with --to 0"
         )
-    return found
+    return generation
 
 
 def kept(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
@@ -114,11 +114,11 @@ def _read(path: Path) -> Generation:
     row = read_sealed(path)
     row.pop(SEAL, None)
     golden = tuple(
-        Golden(Query(**each["query"]), tuple(each["ids"]), tuple(each["scores"]), each.get("outputs", {}))
-        for each in row.pop("golden")
+        Golden(Query(**row["query"]), tuple(row["ids"]), tuple(row["scores"]), row.get("outputs", {}))
+        for row in row.pop("golden")
     )
     drift = row.pop("drift")
-    changes = tuple(Change(**each) for each in drift.pop("changes"))
+    changes = tuple(Change(**change) for change in drift.pop("changes"))
     kept = tuple(row.pop("kept"))
     return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
 

@@ -15,9 +15,9 @@ def licence_of(name: str, kind: Kind) -> str | None:
     """The licence of a model, None where it is not known: endpoints, functions, folders without a model card."""
     if name == bundled.DRAFT:
         name = bundled.DRAFT_SOURCE
-    known = bundled.find(name)
-    if known is not None:
-        return known.licence
+    model = bundled.find(name)
+    if model is not None:
+        return model.licence
     function = extensions.find("encoder" if kind == "encoder" else "reranker", name)
     if is_endpoint(name) or function is not None:
         return None
@@ -28,8 +28,8 @@ def _card(path: Path) -> str | None:
     """The `license` in the frontmatter of a model's README, the model card of the hub."""
     try:
         _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
-        found = read_yaml(head)
+        front_matter = read_yaml(head)
     except (OSError, ValueError):
         return None
-    licence = found.get("license") if isinstance(found, dict) else None
+    licence = front_matter.get("license") if isinstance(front_matter, dict) else None
     return licence if isinstance(licence, str) else None

@@ -52,9 +52,9 @@ class SealedStore(ArtefactStore):
         """The artefact of a kind shaped by `inputs`; IndexError_ when it is missing or damaged."""
         fingerprint = short_digest([kind, inputs])
         folder = self.root / kind / fingerprint
-        found = self._open(kind, fingerprint, folder, quietly=True)
-        if found is not None:
-            return found
+        artefact = self._open(kind, fingerprint, folder, quietly=True)
+        if artefact is not None:
+            return artefact
         if folder.exists():
             raise IndexError_(f"the {kind} artefact in {folder} is damaged: export the bundle again")
         raise IndexError_(
@@ -132,7 +132,7 @@ class LoadedBundle:
             raise ConfigError("the query is empty: pass a query")
         if not isinstance(top_n, Integral):
             raise ConfigError(f"top_n must be a whole number of at least 1, got {shown(top_n)}")
-        wanted = build(SearchOptions, more, "options") if options is None else options
+        search_options = build(SearchOptions, more, "options") if options is None else options
         conditions = self._filters(filters)
         with bundle.reading(self.folder):
             return answer(
@@ -141,7 +141,7 @@ class LoadedBundle:
                 self.index,
                 top_n,
                 filters=conditions,
-                options=wanted,
+                options=search_options,
                 explain=explain,
                 deadline=deadline,
             )
@@ -155,9 +155,9 @@ class LoadedBundle:
         self, prefix: str = "", *, filters: Mapping[str, Any] | FilterDocuments | None = None
     ) -> list[ListedDocument]:
         """The documents whose ids begin with `prefix` and that meet the filters, sorted by id."""
-        wanted = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
+        filter_stage = build(FilterDocuments, filters, "filters") if isinstance(filters, Mapping) else filters
         with bundle.reading(self.folder):
-            rows = documents.rows_of_documents(self.index, prefix, wanted.conditions if wanted else None)
+            rows = documents.rows_of_documents(self.index, prefix, filter_stage.conditions if filter_stage else None)
             return [documents.listed_document(self.index, row) for row in rows]
 
     def golden(self) -> Sequence[bundle.Golden]:
@@ -177,45 +177,45 @@ class LoadedBundle:
 
 
 def load_folder(
-    place: Path,
+    folder: Path,
     corpus: str | Path | None,
     threads: int | None,
     models: Models | None,
 ) -> LoadedBundle:
     """Open the folder of a bundle, its index and its models, as `ragbench.extras.ship.opening.load` says."""
-    record = bundle.read_record(place)
-    settings = settings_of(place, record)
-    serves = generations.current(place, record)
+    record = bundle.read_record(folder)
+    settings = settings_of(folder, record)
+    serves = generations.current(folder, record)
     sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
     if corpus is not None or not sealed:
         benchmark = documents_of(settings, corpus)
         if benchmark.collection != serves.collection:
             raise BundleError(
-                f"the documents are not those that {place} serves: restore them, or run ragbench refresh {place}"
+                f"the documents are not those that {folder} serves: restore them, or run ragbench refresh {folder}"
             )
     index = Index(
         settings.index,
         serves.collection,
         _no_documents if benchmark is None else lambda: benchmark.documents,
-        SealedStore(place / bundle.INDEX) if sealed else ArtefactStore(place / bundle.INDEX),
+        SealedStore(folder / bundle.INDEX) if sealed else ArtefactStore(folder / bundle.INDEX),
         models or Models(cache=None, threads=threads),
         sharding=settings.sharding,
         times=lambda: serves.modified,
     )
-    with bundle.reading(place):
+    with bundle.reading(folder):
         index.chunks.check()
     try:
         for time in index.modified.tolist():
             datetime.datetime.fromtimestamp(time, datetime.UTC)
     except (KeyError, ValueError, TypeError, OverflowError, OSError) as error:
         reason = "unexpected structure" if isinstance(error, OSError) else why_unreadable(error)
-        raise BundleError(f"{place / bundle.MODIFIED} cannot be read ({reason}): export the bundle again") from None
-    with bundle.reading(place):
+        raise BundleError(f"{folder / bundle.MODIFIED} cannot be read ({reason}): export the bundle again") from None
+    with bundle.reading(folder):
         index.prepare(settings.pipeline.needs | {"facets"})
     for spec in bundle.cross_encoders(settings.pipeline):
         index.cross_encoder(spec)
-    return LoadedBundle(place, record, settings, index, serves)
+    return LoadedBundle(folder, record, settings, index, serves)
 
 
 def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:
@@ -228,14 +228,14 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
     return load_benchmark(data, topics=False)
 
 
-def settings_of(place: Path, record: Mapping[str, Any]) -> Settings:
+def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
     """The configuration of a bundle, checked.
 
     Without `--trust` (`ragbench.boundary.capabilities.trust`) it may only use classes of ragbench and of installed
     extensions, start nothing and send nothing. Raises BundleError.
     """
-    locations.look_also_in(place)
-    path = place / bundle.CONFIG
+    locations.look_also_in(folder)
+    path = folder / bundle.CONFIG
     trusted = trusting()
     try:
         config = read_yaml_file(path, aliases=True)

@@ -41,19 +41,19 @@ def load(
     if (opened := engines(folder)) is not None:
         if corpus is not None:
             raise ConfigError(f"{folder} is an engine, which has no corpus: omit corpus")
-        found: LoadedBundle = opened.load(folder, threads=threads, models=models)
-        return found
-    place = Path(folder).expanduser()
+        loaded: LoadedBundle = opened.load(folder, threads=threads, models=models)
+        return loaded
+    path = Path(folder).expanduser()
 
     def attempt() -> LoadedBundle:
-        bundle.check_files(place, bundle.read_record(place))
-        return load_folder(place, corpus, threads, models)
+        bundle.check_files(path, bundle.read_record(path))
+        return load_folder(path, corpus, threads, models)
 
     for _ in range(_TRIES - 1):
-        before = generation.state(place)
+        state_before = generation.state(path)
         try:
             return attempt()
         except (BundleError, IndexError_):
-            if generation.state(place) == before:
+            if generation.state(path) == state_before:
                 raise  # else a refresh has replaced what was being opened
     return attempt()

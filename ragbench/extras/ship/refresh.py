@@ -103,47 +103,49 @@ class Refresher:
         """
         from filelock import FileLock
 
-        place = self.folder / CACHE
-        place.mkdir(exist_ok=True)
-        with FileLock(place / "refresh.lock"):
+        cache = self.folder / CACHE
+        cache.mkdir(exist_ok=True)
+        with FileLock(cache / "refresh.lock"):
             return self._refresh(allow_shrink)
 
     def _refresh(self, allow_shrink: bool) -> Refreshed:
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
-        before = generations.current(self.folder, self._record)
-        last = self._index(before, SealedStore(self.folder / bundle.INDEX))
+        previous = generations.current(self.folder, self._record)
+        last = self._index(previous, SealedStore(self.folder / bundle.INDEX))
         with bundle.reading(self.folder):
             last.chunks.check()
-            digests = before.digests or digests_of(last.chunks)
-        documents, kept = self._documents(last, digests)
+            digests = previous.digests or digests_of(last.chunks)
+        documents, kept_files = self._documents(last, digests)
         if not allow_shrink and 2 * len(documents) < len(digests):
             raise CorpusError(
                 f"{self.corpus} has {counted(len(documents), 'document')} and {len(digests)} are served, so the bundle "
                 "does not change: restore the folder, or add --allow-shrink"
             )
-        found = Refreshed(before, *differences(digests, {document.docno: document.digest for document in documents}))
-        if not found.anything and kept == before.kept:
+        refreshed = Refreshed(
+            previous, *differences(digests, {document.docno: document.digest for document in documents})
+        )
+        if not refreshed.anything and kept_files == previous.kept:
             last.close()
             with suppress(BundleError):  # nothing is deleted beside a generation that cannot be read
-                self._prune(before, *generations.kept(self.folder, self._record))
-            return found
+                self._prune(previous, *generations.kept(self.folder, self._record))
+            return refreshed
         self._keep_vectors(last)
         self._report_numerics(last)
-        generation = self._build(before, documents, kept)
+        generation = self._build(previous, documents, kept_files)
         if files.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
-        self._publish(before, generation)
+        self._publish(previous, generation)
         last.close()
-        return Refreshed(generation, found.added, found.changed, found.deleted)
+        return Refreshed(generation, refreshed.added, refreshed.changed, refreshed.deleted)
 
-    def _publish(self, before: Generation, generation: Generation, *kept: Generation) -> None:
-        """Make a generation answer; the one before it and `kept` are kept, all others are deleted."""
-        previous = self.folder / generations.PREVIOUS.format(before.number)
-        files.write_text(previous, generations.text_of(before))
+    def _publish(self, replaced: Generation, generation: Generation, *generations_kept: Generation) -> None:
+        """Make a generation answer; the one before it and `generations_kept` are kept, all others are deleted."""
+        previous = self.folder / generations.PREVIOUS.format(replaced.number)
+        files.write_text(previous, generations.text_of(replaced))
         generations.publish(self.folder, generations.text_of(generation))
-        self._prune(before, generation, *kept)
+        self._prune(replaced, generation, *generations_kept)
 
     def rollback(self, to: int | None = None) -> Refreshed:
         """Serve an earlier generation again, as a new generation with a higher number.
@@ -155,23 +157,25 @@ class Refresher:
 
         (self.folder / CACHE).mkdir(exist_ok=True)
         with FileLock(self.folder / CACHE / "refresh.lock"):
-            now = generations.current(self.folder, self._record)
-            if to == now.number:
-                return Refreshed(now)
-            earlier = generations.earlier(self.folder, self._record, now.number - 1 if to is None else to)
-            if to is not None and (earlier.collection, earlier.artefacts) == (now.collection, now.artefacts):
-                return Refreshed(now)
+            current = generations.current(self.folder, self._record)
+            if to == current.number:
+                return Refreshed(current)
+            earlier = generations.earlier(self.folder, self._record, current.number - 1 if to is None else to)
+            if to is not None and (earlier.collection, earlier.artefacts) == (current.collection, current.artefacts):
+                return Refreshed(current)
             index = self._index(earlier, SealedStore(self.folder / bundle.INDEX))
             index.prepare(bundle.needs(self._settings.pipeline))
             artefacts = index.artefacts()
-            for each in artefacts:
-                if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
-                    raise BundleError(f"{each.folder} is damaged ({reason}): the bundle stays as it is")
-            then = earlier.digests or digests_of(index.chunks)
-            made = replace(earlier, number=now.number + 1, made=_now(), digests=then)
-            self._publish(now, made, earlier)
+            for artefact in artefacts:
+                if reason := damage_of(
+                    artefact.manifest, artefact.kind, artefact.fingerprint, artefact.folder, in_full=True
+                ):
+                    raise BundleError(f"{artefact.folder} is damaged ({reason}): the bundle stays as it is")
+            earlier_digests = earlier.digests or digests_of(index.chunks)
+            restored = replace(earlier, number=current.number + 1, made=_now(), digests=earlier_digests)
+            self._publish(current, restored, earlier)
             index.close()
-            return Refreshed(made, *differences(now.digests, then))
+            return Refreshed(restored, *differences(current.digests, earlier_digests))
 
     def _open(self) -> None:
         identity = files.file_version(self.folder / bundle.RECORD)
@@ -194,34 +198,34 @@ class Refresher:
         documents = {document.docno: document for document in vault.documents}
         current = {(document.path, document.digest) for document in vault.documents}
         self._read = {key: read for key, read in self._read.items() if key in current}
-        kept = []
+        kept_files = []
         for warning in vault.warnings:
             docno = docno_of(warning.path)
-            now = documents.get(docno)
-            if warning.name not in UNUSABLE or docno not in digests or (now and now.digest == digests[docno]):
+            document = documents.get(docno)
+            if warning.name not in UNUSABLE or docno not in digests or (document and document.digest == digests[docno]):
                 continue
             documents[docno] = _before(last, docno, digests[docno])
-            kept.append(f"{warning}")
-        if not kept:
+            kept_files.append(f"{warning}")
+        if not kept_files:
             return vault.documents, ()
         dialect: Dialect = self._data.get("dialect") or "auto"
         resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
-        return resolved, tuple(kept)
+        return resolved, tuple(kept_files)
 
-    def _build(self, before: Generation, documents: Sequence[Document], kept: tuple[str, ...]) -> Generation:
+    def _build(self, previous: Generation, documents: Sequence[Document], kept_files: tuple[str, ...]) -> Generation:
         """Build the index of the documents and replay the golden queries in it."""
         modified = {document.docno: document.modified for document in documents}
-        made = Generation(
-            number=before.number + 1,
+        built = Generation(
+            number=previous.number + 1,
             made=_now(),
             collection=collection_digest(documents),
             artefacts={},
             digests={document.docno: document.digest for document in documents},
             modified=modified,
             golden=(),
-            kept=kept,
+            kept=kept_files,
         )
-        index = self._index(made, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
+        index = self._index(built, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
         self._ready(index)
@@ -230,7 +234,7 @@ class Refresher:
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         generation = Generation(
-            **{**vars(made), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
+            **{**vars(built), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
         )
         index.close()
         return generation
@@ -275,21 +279,21 @@ class Refresher:
     def _report_numerics(self, index: Index) -> None:
         """Report models that round differently here than where the bundle was exported."""
         for need, entry in zip(self._settings.pipeline.encoders, self._record["models"], strict=False):
-            here = getattr(index.part(need), "numerics", "")
-            if (there := entry.get("numerics", here)) != here:
+            local = getattr(index.part(need), "numerics", "")
+            if (recorded := entry.get("numerics", local)) != local:
                 self._say(
-                    f"{entry['name']} rounds differently here ({here}) than where the bundle was exported ({there}): "
+                    f"{entry['name']} rounds differently here ({local}) than at the export ({recorded}): "
                     "the vectors of changed documents differ a little from those of others"
                 )
 
-    def _prune(self, *kept: Generation) -> None:
+    def _prune(self, *generations_kept: Generation) -> None:
         """Delete artefacts and earlier generations that neither the generations nor the measurement name."""
-        names = [self._record["artefacts"], *(each.artefacts for each in kept)]
-        stays = {fingerprint for each in names for fingerprint in each.values()}
+        names = [self._record["artefacts"], *(generation.artefacts for generation in generations_kept)]
+        stays = {fingerprint for digest in names for fingerprint in digest.values()}
         for artefact in (self.folder / bundle.INDEX).glob("*/*"):
             if artefact.name not in stays:  # also what a killed refresh left
                 shutil.rmtree(artefact, ignore_errors=True)
-        names_kept = {Path(generations.PREVIOUS.format(each.number)).name for each in kept}
+        names_kept = {Path(generations.PREVIOUS.format(generation.number)).name for generation in generations_kept}
         for earlier in (self.folder / CACHE).glob("previous*.json"):
             if earlier.name not in names_kept:
                 earlier.unlink()
@@ -300,18 +304,18 @@ def _now() -> str:
 
 
 def differences(
-    before: Mapping[str, str], now: Mapping[str, str]
+    old: Mapping[str, str], new: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the docnos that are added, changed and deleted, by the digests of their files."""
-    changed = (docno for docno in now.keys() & before.keys() if now[docno] != before[docno])
-    return tuple(sorted(now.keys() - before.keys())), tuple(sorted(changed)), tuple(sorted(before.keys() - now.keys()))
+    changed = (docno for docno in new.keys() & old.keys() if new[docno] != old[docno])
+    return tuple(sorted(new.keys() - old.keys())), tuple(sorted(changed)), tuple(sorted(old.keys() - new.keys()))
 
 
-def _corpus(given: Path | None, data: Mapping[str, Any]) -> Path:
-    place = given or (Path(data["corpus"]) if data.get("corpus") else None)
-    if place is None:
+def _corpus(corpus: Path | None, data: Mapping[str, Any]) -> Path:
+    corpus_path = corpus or (Path(data["corpus"]) if data.get("corpus") else None)
+    if corpus_path is None:
         raise BundleError("the bundle does not record where its documents are: specify the folder with --corpus")
-    return place.expanduser()
+    return corpus_path.expanduser()
 
 
 def digests_of(table: ChunkTable) -> dict[str, str]:
@@ -347,28 +351,30 @@ def _contents(table: ChunkTable) -> Counter[tuple[str, int]]:
     return Counter((docnos[document], content) for document, content in pairs)
 
 
-def _share_changed(measured: ChunkTable, now: ChunkTable) -> float:
-    common = (_contents(measured) & _contents(now)).total()
-    return 1 - common / max(len(measured), len(now), 1)
+def _share_changed(measured: ChunkTable, current: ChunkTable) -> float:
+    common = (_contents(measured) & _contents(current)).total()
+    return 1 - common / max(len(measured), len(current), 1)
 
 
 def _agreement(
-    measured: Sequence[Golden], now: Sequence[Golden], before: ChunkTable, after: ChunkTable
+    measured: Sequence[Golden], replayed: Sequence[Golden], old_table: ChunkTable, new_table: ChunkTable
 ) -> tuple[float, tuple[Change, ...]]:
     """The mean agreement of the golden queries, and the changed ones with the reason for every lost hit."""
-    digests, present = digests_of(before), digests_of(after)
+    digests, present = digests_of(old_table), digests_of(new_table)
     changes, shares = [], []
-    for then, found in zip(measured, now, strict=True):
-        had, has = ({name.rpartition("#")[0]: name for name in reversed(each.ids[:_TOP])} for each in (then, found))
+    for golden, now_golden in zip(measured, replayed, strict=True):
+        had, has = (
+            {name.rpartition("#")[0]: name for name in reversed(answer.ids[:_TOP])} for answer in (golden, now_golden)
+        )
         share = len(had.keys() & has.keys()) / len(had) if had else float(not has)
         shares.append(share)
-        if then.ids[:_TOP] != found.ids[:_TOP]:
+        if golden.ids[:_TOP] != now_golden.ids[:_TOP]:
             lost = {had[docno]: _fate(docno, digests, present) for docno in had if docno not in has}
-            changes.append(Change(then.query.text, round(share, 4), lost))
+            changes.append(Change(golden.query.text, round(share, 4), lost))
     return (round(sum(shares) / len(shares), 6) if shares else 1.0), tuple(changes)
 
 
-def _fate(docno: str, before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    if docno not in now:
+def _fate(docno: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    if docno not in new:
         return "deleted"
-    return "outranked" if before.get(docno) == now[docno] else "changed"
+    return "outranked" if old.get(docno) == new[docno] else "changed"

@@ -115,12 +115,12 @@ def same_ranking(expected: Golden, ids: Sequence[str], scores: Sequence[float]) 
     """What differs in a ranking, None if nothing does; hits with equal scores may have any order."""
     if len(ids) != len(expected.ids):
         return f"{len(ids)} hits instead of {len(expected.ids)}"
-    then = dict(zip(expected.ids, expected.scores, strict=True))
-    for rank, (name, score, before, score_before) in enumerate(
+    expected_scores = dict(zip(expected.ids, expected.scores, strict=True))
+    for rank, (name, score, expected_id, score_before) in enumerate(
         zip(ids, scores, expected.ids, expected.scores, strict=True), start=1
     ):
-        if name != before and not (name in then and _close(then[name], score_before)):
-            return f"rank {rank} is {name} instead of {before}"
+        if name != expected_id and not (name in expected_scores and _close(expected_scores[name], score_before)):
+            return f"rank {rank} is {name} instead of {expected_id}"
         if not _close(score, score_before):
             return f"rank {rank} has the score {score:.6g} instead of {score_before:.6g}"
     return None
@@ -150,10 +150,10 @@ def _files(folder: Path, record: Mapping[str, Any]) -> Check:
     changed = []
     for name, digest in record["files"].items():
         try:
-            found = files.sha256(folder / name)
+            current = files.sha256(folder / name)
         except OSError:
-            found = ""
-        if found != digest:
+            current = ""
+        if current != digest:
             changed.append(name)
     if changed:
         return Check("files", "fails", f"{', '.join(changed)} changed after the export")
@@ -170,16 +170,16 @@ def _model(entry: Mapping[str, Any]) -> Check:
             else load_cross_encoder(CrossEncoderSpec(**entry["spec"]))
         )
         weights, digest = dict(model.weights), model.digest
-        here = getattr(model, "numerics", "")
-        there = entry.get("numerics", here)  # bundles of earlier versions lack it
+        local = getattr(model, "numerics", "")
+        recorded = entry.get("numerics", local)  # bundles of earlier versions lack it
     except (ModelError, ConfigError) as error:
         return Check(part, "fails", str(error))
     if weights != entry["weights"]:
         return Check(part, "fails", "its weights differ from the measured ones")
     if digest != entry["digest"]:
         return Check(part, "fails", "its weights are the same, but its settings or the library that runs it differ")
-    other = f"; its numerics were {there} at the export and are {here} here" if there != here else ""
-    return Check(part, "passes", f"digest {digest[:12]}{other}")
+    numerics_note = f"; its numerics were {recorded} at the export and are {local} here" if recorded != local else ""
+    return Check(part, "passes", f"digest {digest[:12]}{numerics_note}")
 
 
 def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Check:
@@ -195,14 +195,9 @@ def _corpus(folder: Path, record: Mapping[str, Any], corpus: Path | None) -> Che
         return Check("documents", "fails", str(error))
     serves = generation.current(folder, record)
     if benchmark.collection != serves.collection:
-        before = len(serves.modified)
-        return Check(
-            "documents",
-            "fails",
-            f"they have changed since the export ({len(benchmark.documents)} now, {before} then): run and export again"
-            if not serves.number
-            else f"they have changed since the refresh ({len(benchmark.documents)} now, {before} then): refresh again",
-        )
+        event, remedy = ("refresh", "refresh again") if serves.number else ("export", "run and export again")
+        counts = f"{len(benchmark.documents)} now, {len(serves.modified)} then"
+        return Check("documents", "fails", f"they have changed since the {event} ({counts}): {remedy}")
     origin = f"of generation {serves.number}{_since(folder, record, serves)}" if serves.number else "unchanged"
     return Check("documents", "passes", f"{len(benchmark.documents)} documents, {origin}")
 
@@ -218,14 +213,14 @@ def _since(folder: Path, record: Mapping[str, Any], serves: Generation) -> str:
 
 def _index(loaded: LoadedBundle) -> Check:
     expected = loaded.serves.artefacts
-    found = loaded.index.fingerprints(expected)
-    other = sorted(name for name, fingerprint in expected.items() if found[name] != fingerprint)
-    if other:
-        return Check("index", "fails", f"this version would build {', '.join(other)} differently")
+    fingerprints = loaded.index.fingerprints(expected)
+    differing = sorted(name for name, fingerprint in expected.items() if fingerprints[name] != fingerprint)
+    if differing:
+        return Check("index", "fails", f"this version would build {', '.join(differing)} differently")
     artefacts = loaded.index.artefacts()
-    for each in artefacts:
-        if reason := damage_of(each.manifest, each.kind, each.fingerprint, each.folder, in_full=True):
-            return Check("index", "fails", f"{each.kind} {each.fingerprint} is damaged: {reason}")
+    for artefact in artefacts:
+        if reason := damage_of(artefact.manifest, artefact.kind, artefact.fingerprint, artefact.folder, in_full=True):
+            return Check("index", "fails", f"{artefact.kind} {artefact.fingerprint} is damaged: {reason}")
     return Check("index", "passes", f"{len(artefacts)} artefacts match their digests")
 
 
@@ -235,28 +230,33 @@ def rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress 
     A query whose ranking differs is answered again with the recorded outputs of the models: if it has the same ranking
     then, only numerics differ, within `NUMERICS`.
     """
-    asked = steps("replaying queries", [Golden(each.query) for each in golden], progress)
-    here = list(bundle.replay(loaded.pipeline, loaded.index, asked))
-    other = [each for each, now in zip(golden, here, strict=True) if same_ranking(each, now.ids, now.scores)]
-    vectors, scores = _numerics(golden, here)
-    said = f"vectors differ by up to {vectors:.2g} (1 - cosine), scores of a cross-encoder by {scores:.2g}"
-    if other and not (vectors <= NUMERICS["vectors"] and scores <= NUMERICS["scores"]):
-        return Check("rankings", "fails", f"the models return other values than at the export: {said}")
-    again = bundle.replay(loaded.pipeline, loaded.index, other)
-    found = {each.query.qid: same_ranking(each, now.ids, now.scores) for each, now in zip(other, again, strict=True)}
-    if differing := [f"{qid}: {difference}" for qid, difference in found.items() if difference]:
-        shown = "; ".join(differing[:3])
-        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries return other results ({shown})")
-    said = f", {len(other)} of them only with the recorded model outputs: {said}" if other else ""
-    return Check("rankings", "passes", f"{len(golden)} golden queries return the same results{said}")
+    queries = steps("replaying queries", [Golden(query.query) for query in golden], progress)
+    replayed = list(bundle.replay(loaded.pipeline, loaded.index, queries))
+    failed = [
+        query for query, answer in zip(golden, replayed, strict=True) if same_ranking(query, answer.ids, answer.scores)
+    ]
+    vectors, scores = _numerics(golden, replayed)
+    note = f"vectors differ by up to {vectors:.2g} (1 - cosine), scores of a cross-encoder by {scores:.2g}"
+    if failed and not (vectors <= NUMERICS["vectors"] and scores <= NUMERICS["scores"]):
+        return Check("rankings", "fails", f"the models return other values than at the export: {note}")
+    with_outputs = bundle.replay(loaded.pipeline, loaded.index, failed)
+    differences = {
+        query.query.qid: same_ranking(query, answer.ids, answer.scores)
+        for query, answer in zip(failed, with_outputs, strict=True)
+    }
+    if differing := [f"{qid}: {difference}" for qid, difference in differences.items() if difference]:
+        listed = "; ".join(differing[:3])
+        return Check("rankings", "fails", f"{len(differing)} of {len(golden)} queries return other results ({listed})")
+    note = f", {len(failed)} of them only with the recorded model outputs: {note}" if failed else ""
+    return Check("rankings", "passes", f"{len(golden)} golden queries return the same results{note}")
 
 
-def _numerics(then: Sequence[Golden], now: Sequence[Golden]) -> tuple[float, float]:
+def _numerics(recorded: Sequence[Golden], replayed: Sequence[Golden]) -> tuple[float, float]:
     """How far model outputs differ at most from those recorded: 1 - cosine of vectors, difference of scores."""
     vectors, scores = [0.0], [0.0]
-    for each, other in zip(then, now, strict=True):
-        computed = other.arrays()
-        for key, value in each.arrays().items():
+    for old, new in zip(recorded, replayed, strict=True):
+        computed = new.arrays()
+        for key, value in old.arrays().items():
             if len(value) != len(computed.get(key, value)):
                 return float("inf"), float("inf")
             a, b = (np.frombuffer(raw, "<f4").astype(float) for raw in (value, computed.get(key, value)))
@@ -279,39 +279,42 @@ def _drift(loaded: LoadedBundle) -> Check:
 
 
 def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, progress: Progress | None) -> Check:
-    then = loaded.record["latency_ms"]
-    if then is None:
+    recorded = loaded.record["latency_ms"]
+    if recorded is None:
         return Check("latency", "not checked", "the run did not measure time")
     arm = Arm(loaded.name, loaded.pipeline, loaded.index)
     spec = replace(loaded.settings.latency, enabled=True, cold_start=False)
-    limit = then["p95"] * (1 + tolerance)
+    limit = recorded["p95"] * (1 + tolerance)
     for _ in range(_TIMINGS):
         with Watch() as watch:
-            timing = measure([arm], [each.query for each in golden], spec, progress, again=False)[loaded.name]
+            timing = measure([arm], [query.query for query in golden], spec, progress, again=False)[loaded.name]
         samples = timing.samples()
-        now = summary(samples)
+        measured = summary(samples)
         # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.
         low = p95_at_least(Samples(samples.qids, samples.ms - timing.waited_ms))
         if low <= limit:
             break
-    said = f"p95 {now['p95']:.1f} ms (lower bound {low:.1f}), {then['p95']:.1f} ms at the export, limit {limit:.1f} ms"
+    bound = f"lower bound {low:.1f}"
+    text = f"p95 {measured['p95']:.1f} ms ({bound}), {recorded['p95']:.1f} ms at the export, limit {limit:.1f} ms"
     if low <= limit:
-        return Check("latency", "passes", said)
+        return Check("latency", "passes", text)
     busy = watch.record()["busy"]
-    return Check("latency", "fails", f"{said}; {busy}: verify again on a quiet machine" if busy else said)
+    return Check("latency", "fails", f"{text}; {busy}: verify again on a quiet machine" if busy else text)
 
 
 def _environment(record: Mapping[str, Any]) -> Check:
-    then, now = record["environment"]["export"], environment.describe()
-    other = [
-        f"{name} {then['packages'].get(name, 'not there')} -> {version}"
-        for name, version in now["packages"].items()
-        if then["packages"].get(name) != version
+    recorded, current = record["environment"]["export"], environment.describe()
+    changed = [
+        f"{name} {recorded['packages'].get(name, 'not there')} -> {version}"
+        for name, version in current["packages"].items()
+        if recorded["packages"].get(name) != version
     ]
-    if then["processor"] != now["processor"]:
-        other.append("another CPU")
+    if recorded["processor"] != current["processor"]:
+        changed.append("another CPU")
     return Check(
-        "environment", "passes", f"differs ({', '.join(other)})" if other else "same packages and CPU as at the export"
+        "environment",
+        "passes",
+        f"differs ({', '.join(changed)})" if changed else "same packages and CPU as at the export",
     )
 
 

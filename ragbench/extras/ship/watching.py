@@ -21,7 +21,7 @@ def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[N
     """
     from watchfiles import watch
 
-    seen, begun = None, False
+    last_version, begun = None, False
     for burst in watch(
         folder,
         watch_filter=None,
@@ -32,7 +32,7 @@ def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[N
         yield_on_timeout=True,
         raise_interrupt=True,
     ):
-        now = files.file_version(beside)
-        if burst or not begun or (now is not None and now != seen):
-            seen, begun = now or seen, True
+        version = files.file_version(beside)
+        if burst or not begun or (version is not None and version != last_version):
+            last_version, begun = version or last_version, True
             yield

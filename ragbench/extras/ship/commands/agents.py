@@ -66,8 +66,8 @@ def main(arguments: argparse.Namespace) -> int:
             "synthetic queries occur in the documents, where grep would find them: add topics=given data.queries=FILE"
         )
     benchmark = load(settings[0].config["data"])
-    given = any(word.startswith("split=") for word in arguments.overrides)
-    split = settings[0].split if given or not has_halves(benchmark.topics) else TRAIN
+    split_given = any(override.startswith("split=") for override in arguments.overrides)
+    split = settings[0].split if split_given or not has_halves(benchmark.topics) else TRAIN
     vault = Vault.of(benchmark)
     topics = [topic for topic in benchmark.select(split) if vault.relevant(benchmark, topic.qid)]
     if not topics:
@@ -78,30 +78,30 @@ def main(arguments: argparse.Namespace) -> int:
     parts = [vault.relevant(benchmark, topic.qid) for topic in topics]
 
     def costs(calls: Sequence[Iterator[Call]]) -> list[Cost]:
-        return [cost(each, part, arguments.max_calls) for each, part in zip(calls, parts, strict=True)]
+        return [cost(call, part, arguments.max_calls) for call, part in zip(calls, parts, strict=True)]
 
-    found = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
+    costs_by_policy = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
     with console.progress(arguments.quiet or arguments.json) as progress:
         arms = ArmBuilder.of(settings[0], benchmark, progress, console.say).arms(settings)
         final = {outcome.arm: outcome.final for outcome in execute(arms, queries, progress)}
         for arm in arms:
             arm.index.prepare({"facets"})
-            shown = [hits(state, arm.index, DEPTH) for state in final[arm.name]]
+            hits_by_query = [hits(state, arm.index, DEPTH) for state in final[arm.name]]
             for policy in (READ, FOLLOW):
-                found[policy, arm.name] = costs(
+                costs_by_policy[policy, arm.name] = costs(
                     [
-                        vault.search_and_read(query.text, each, arguments.max_tokens, policy == FOLLOW)
-                        for query, each in zip(queries, shown, strict=True)
+                        vault.search_and_read(query.text, ranking, arguments.max_tokens, policy == FOLLOW)
+                        for query, ranking in zip(queries, hits_by_query, strict=True)
                     ]
                 )
-    rows = table(found)
+    rows = table(costs_by_policy)
     if arguments.json:
-        each = [
+        frame_rows = [
             {"policy": policy, "arm": arm, "qid": query.qid, **one._asdict()}
-            for (policy, arm), values in found.items()
+            for (policy, arm), values in costs_by_policy.items()
             for query, one in zip(queries, values, strict=True)
         ]
-        console.print_json({"benchmark": benchmark.name, "split": split, "policies": rows, "queries": each})
+        console.print_json({"benchmark": benchmark.name, "split": split, "policies": rows, "queries": frame_rows})
         return 0
     import pandas as pd
 
@@ -122,15 +122,15 @@ class Cost(NamedTuple):
 
 def cost(calls: Iterator[Call], relevant: Mapping[tuple[str, int, int], int], max_calls: int) -> Cost:
     """The cost of calls until at least half of a section of `relevant` (docno, start, end) was shown."""
-    seen = {section: bytearray(section[2] - section[1]) for section in relevant}
+    covered = {section: bytearray(section[2] - section[1]) for section in relevant}
     tokens = number = 0
-    for number, (size, shown) in zip(range(1, max_calls + 1), calls, strict=False):
+    for number, (size, passages) in zip(range(1, max_calls + 1), calls, strict=False):
         tokens += size
-        for docno, start, end in shown:
-            for (name, first, last), read in seen.items():
+        for docno, start, end in passages:
+            for (name, first, last), read in covered.items():
                 if name == docno and (length := min(end, last) - max(start, first)) > 0:
                     read[max(0, start - first) : max(0, start - first) + length] = b"\1" * length
-        if any(2 * sum(read) >= len(read) for read in seen.values()):
+        if any(2 * sum(read) >= len(read) for read in covered.values()):
             return Cost(True, tokens, number)
     return Cost(False, tokens, number)
 
@@ -153,19 +153,19 @@ class Vault:
 
         from ragbench.corpus.sections import section_id
 
-        word = re.compile(r"[^\W_]+")
+        token_pattern = re.compile(r"[^\W_]+")
         lines: dict[str, dict[tuple[str, int, int], None]] = defaultdict(dict)
         for document in benchmark.documents:
             start = 0
             for line in document.text.splitlines(keepends=True):
-                for one in set(word.findall(line.lower())):
+                for one in set(token_pattern.findall(line.lower())):
                     lines[one][document.docno, start, start + len(line)] = None
                 start += len(line)
         return Vault(
             {document.docno: document.text for document in benchmark.documents},
             {document.docno: document.path for document in benchmark.documents},
             {d.docno: list(dict.fromkeys(link.target for link in d.links if link.target)) for d in benchmark.documents},
-            {one: list(found) for one, found in lines.items()},
+            {one: list(rows_of_term) for one, rows_of_term in lines.items()},
             {section_id(d, part): (d.docno, part.start, part.end) for d in benchmark.documents for part in d.sections},
         )
 
@@ -190,14 +190,14 @@ class Vault:
                     words[line[0]].add(stem)
                     matches[line[0]].add(line)
         order = sorted(matches, key=lambda docno: (-len(words[docno]), -len(matches[docno]), docno))
-        spent, shown = 0, []
+        spent, lines_read = 0, []
         for docno, start, end in (line for name in order for line in sorted(matches[name])):
             spent += count_tokens(f"{self.paths[docno]}:1:") + count_tokens(self.texts[docno][start:end])
             if spent > max_tokens:
                 spent = max_tokens
                 break
-            shown.append((docno, start, end))
-        yield spent, shown
+            lines_read.append((docno, start, end))
+        yield spent, lines_read
         for docno in order:
             yield from self._pages(docno, max_tokens)
 
@@ -205,10 +205,10 @@ class Vault:
         """One search, then its documents from the top, each with `follow` before those that it links to."""
         from ragbench.search.engine.context import context
 
-        found = context(query, hits, max_tokens)
-        yield found.tokens, [(passage.docno, passage.start, passage.end) for passage in found.passages]
+        excerpt = context(query, hits, max_tokens)
+        yield excerpt.tokens, [(passage.docno, passage.start, passage.end) for passage in excerpt.passages]
         order: dict[str, None] = {}
-        for passage in found.passages:
+        for passage in excerpt.passages:
             order.update(dict.fromkeys([passage.docno, *(self.links.get(passage.docno, ()) if follow else ())]))
         for docno in order:
             yield from self._pages(docno, max_tokens)
@@ -231,11 +231,11 @@ class Vault:
         yield spent, [(docno, start, end)]
 
 
-def table(found: Mapping[tuple[str, str], Sequence[Cost]]) -> list[dict[str, object]]:
+def table(costs_by_policy: Mapping[tuple[str, str], Sequence[Cost]]) -> list[dict[str, object]]:
     """A row for each policy and arm: the share with success, mean tokens and calls, and the tokens saved."""
     import numpy as np
 
-    values = {key: np.array(costs, dtype=np.float64) for key, costs in found.items()}
+    values = {key: np.array(costs, dtype=np.float64) for key, costs in costs_by_policy.items()}
     first = next((arm for _, arm in values if arm), "")
     several = len({arm for _, arm in values}) > 2
     rows: list[dict[str, object]] = []

@@ -47,17 +47,17 @@ def main(arguments: argparse.Namespace) -> int:
         opened = engines(arguments.bundle)
         kind: type[Refresher] = Refresher if opened is None else opened.refresher()
         refresher = kind(arguments.bundle, arguments.corpus, **more)
-        found = refresher.refresh(arguments.allow_shrink)
-        tell(found, arguments.json)
-    if found.anything and not arguments.json and not arguments.watch:
+        refreshed = refresher.refresh(arguments.allow_shrink)
+        tell(refreshed, arguments.json)
+    if refreshed.anything and not arguments.json and not arguments.watch:
         print("a server that runs loads it on the signal SIGHUP, or by itself with serve --watch")
         console.next_command(shlex.join(["verify", str(arguments.bundle)]))
     if arguments.watch:
-        _follow(refresher, found, arguments)
+        _follow(refresher, refreshed, arguments)
     return 0
 
 
-def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespace) -> None:
+def _follow(refresher: Refresher, refreshed: Refreshed, arguments: argparse.Namespace) -> None:
     """Refresh whenever a file changes or another bundle replaces this one, until Ctrl-C."""
     import gc
 
@@ -67,34 +67,42 @@ def _follow(refresher: Refresher, found: Refreshed, arguments: argparse.Namespac
     gc.disable()  # it takes a fifth of the time of a refresh: garbage is collected after it
     try:
         for _ in changes(refresher.corpus, refresher.folder / RECORD):
-            before = found.generation
+            previous = refreshed.generation
             try:
-                found = refresher.refresh(arguments.allow_shrink)
+                refreshed = refresher.refresh(arguments.allow_shrink)
             except (RagbenchError, OSError) as error:  # the folder may have been exchanged meanwhile
                 console.say(f"ragbench: the bundle stays as it is ({error})")
             else:
-                if found.generation != before:
-                    tell(found, arguments.json)
+                if refreshed.generation != previous:
+                    tell(refreshed, arguments.json)
             gc.collect()
     finally:
         gc.enable()
 
 
-def tell(found: Refreshed, as_json: bool) -> None:
+def tell(refreshed: Refreshed, as_json: bool) -> None:
     """Print what answers now."""
-    served, drift = found.generation, found.generation.drift
+    served, drift = refreshed.generation, refreshed.generation.drift
     for sentence in served.kept:
         console.say(f"kept as it was: {sentence}")
     if as_json:
-        files = {"added": found.added, "changed": found.changed, "deleted": found.deleted, "kept": served.kept}
-        lost = [{"query": each.query, "agreement": each.agreement, "lost": dict(each.lost)} for each in drift.changes]
+        files = {
+            "added": refreshed.added,
+            "changed": refreshed.changed,
+            "deleted": refreshed.deleted,
+            "kept": served.kept,
+        }
+        lost = [
+            {"query": change.query, "agreement": change.agreement, "lost": dict(change.lost)}
+            for change in drift.changes
+        ]
         moved = {"chunks_changed": drift.chunks_changed, "agreement": drift.agreement, "changes": lost}
         console.print_json({"generation": served.number, "documents": len(served.modified), **files, "drift": moved})
         return
-    if not found.anything:
+    if not refreshed.anything:
         print(f"nothing has changed; generation {served.number} stays in service", flush=True)
         return
-    counts = f"{len(found.added)} added, {len(found.changed)} changed, {len(found.deleted)} deleted"
+    counts = f"{len(refreshed.added)} added, {len(refreshed.changed)} changed, {len(refreshed.deleted)} deleted"
     print(
         f"generation {served.number} is in service: {counts}; {drift.chunks_changed:.1%} of the chunks differ from the "
         f"measured ones, golden queries keep {drift.agreement:.1%} of their top results",

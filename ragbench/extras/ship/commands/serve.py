@@ -151,13 +151,13 @@ def main(arguments: argparse.Namespace) -> int:
         if not local and tokens is None:
             raise ConfigError(f"--host {arguments.host} lets other machines search: add --token-file FILE")
         service, stop = start(arguments, limits)
-        about = service.health()
+        health = service.health()
 
         def ready() -> None:
             if not local:
                 _say(arguments)("warning: tokens are sent unencrypted: put a proxy with TLS in front")
-            what = f"{about.bundle} ({counted(about.documents, 'document')})"
-            print(f"ragbench serves {what} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
+            label = f"{health.bundle} ({counted(health.documents, 'document')})"
+            print(f"ragbench serves {label} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
 
         def leaving() -> None:
             service.leaving = True
@@ -214,8 +214,8 @@ def _place(arguments: argparse.Namespace) -> Path | str:
     engine = getattr(arguments, "engine", None)
     if (arguments.bundle is None) == (engine is None):
         raise ConfigError("name what to serve: a bundle, a file of ragbench export, or --engine ADDRESS")
-    found = address.place(engine or arguments.bundle)
-    return found if isinstance(found, str) else found.expanduser()
+    location = address.place(engine or arguments.bundle)
+    return location if isinstance(location, str) else location.expanduser()
 
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
@@ -229,11 +229,11 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     folder = _place(arguments)
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
-    seen, say = signature(folder), _say(arguments)
+    current_signature, say = signature(folder), _say(arguments)
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     mode = os.environ.get("SEARCH_MODE")
     service = SearchService(folder, limits, arguments.threads, mode, log)
-    reloader = Reloader(service, say, seen, _POLL_SECONDS if arguments.watch else None)
+    reloader = Reloader(service, say, current_signature, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
     follower = Follower(folder, corpus.expanduser(), say) if corpus is not None else None

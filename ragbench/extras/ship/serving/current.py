@@ -69,8 +69,8 @@ class CurrentBundle:
     def replace(self, successor: OpenBundle) -> None:
         """Make `successor` answer from now on; searches under way end in the earlier bundle."""
         with self._lock:
-            before, self._opened = self._opened, successor
-        self._retire(before)
+            previous, self._opened = self._opened, successor
+        self._retire(previous)
 
     def close(self) -> None:
         """Close the bundle as soon as nothing uses it."""

@@ -123,8 +123,8 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
         docno: Annotated[str, Path(min_length=1, max_length=2000)], lines: Annotated[Lines, Query()], asking: Request
     ) -> Response:
         """A document, or some lines of its file."""
-        wanted = DocumentRequest(docno=docno, **lines.model_dump())
-        return _json(await service.get_document(wanted, session_of(asking)))
+        request = DocumentRequest(docno=docno, **lines.model_dump())
+        return _json(await service.get_document(request, session_of(asking)))
 
     @app.get("/", response_model=Welcome)
     async def welcome(asking: Request) -> Response:
@@ -150,8 +150,8 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
     @app.get("/health", response_model=Health, responses={503: {"model": Health, "description": "Searches fail."}})
     async def health() -> Response:
         """What is being searched, and how; 503 while golden queries fail."""
-        answer = _json(found := service.health())
-        answer.status_code = 200 if found.status == "ok" else 503
+        answer = _json(status := service.health())
+        answer.status_code = 200 if status.status == "ok" else 503
         return answer
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
@@ -169,7 +169,9 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         service.metrics.searches.labels("refused").inc()
-        errors = [{**each, "loc": each["loc"][1:]} for each in error.errors()]  # the first part is body, query or path
+        errors = [
+            {**detail, "loc": detail["loc"][1:]} for detail in error.errors()
+        ]  # the first part is body, query or path
         return problem(422, first_sentence(errors))
 
     @app.exception_handler(HTTPException)

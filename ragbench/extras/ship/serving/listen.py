@@ -113,9 +113,9 @@ def run(
         timeout_graceful_shutdown=max(1, round(limits.time_limit)),
     )
     # uvicorn raises the signal that stopped it again when it is done; this must not end the process.
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         _Announcing(config, ready, leaving, limits).run(sockets=[bound])
     finally:
-        for number, previous in before.items():
+        for number, previous in handlers.items():
             signal.signal(number, previous)

@@ -68,8 +68,8 @@ def _tools(service: SearchService) -> list[_Tool]:
 
     def text(name: str, description: str, model: type[BaseModel], call: Callable[[Any, str], Awaitable[str]]) -> _Tool:
         async def answer(arguments: dict[str, Any], session: str) -> types.CallToolResult:
-            found = await call(model.model_validate(arguments), session)
-            return types.CallToolResult(content=[types.TextContent(type="text", text=found)])
+            result = await call(model.model_validate(arguments), session)
+            return types.CallToolResult(content=[types.TextContent(type="text", text=result)])
 
         return _Tool(name, description, model, answer)
 
@@ -101,7 +101,7 @@ def _tools(service: SearchService) -> list[_Tool]:
             tools.HypothesisTool,
         ),
         earlier("get_document", DocumentRequest, service.get_document),
-        earlier("list_documents", ListRequest, lambda wanted, _: service.list_documents(wanted)),
+        earlier("list_documents", ListRequest, lambda request, _: service.list_documents(request)),
         earlier("health", Nothing, lambda _, __: _at_once(service.health())),
     ]
 
@@ -132,16 +132,19 @@ def create_server(service: SearchService) -> Server[Any]:
             return _error_result("the request failed; see the log of the service")
 
     async def list_resources(_: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        after = params.cursor or "" if params else ""
-        page = await _refusing(service.list_documents(ListRequest.model_validate({"after": after, "limit": _PAGE})))
+        cursor = params.cursor or "" if params else ""
+        page = await _refusing(service.list_documents(ListRequest.model_validate({"after": cursor, "limit": _PAGE})))
         metrics = types.Resource(
             uri=METRICS, name="metrics", description="Counters and times for Prometheus.", mime_type="text/plain"
         )
         documents = [
             types.Resource(
-                uri=f"{DOCUMENTS}{quote(each.path)}", name=each.path, title=each.title, mime_type="text/markdown"
+                uri=f"{DOCUMENTS}{quote(document.path)}",
+                name=document.path,
+                title=document.title,
+                mime_type="text/markdown",
             )
-            for each in page.documents
+            for document in page.documents
         ]
         return types.ListResourcesResult(
             resources=[*documents, *([] if page.next else [metrics])], next_cursor=page.next
@@ -152,10 +155,10 @@ def create_server(service: SearchService) -> Server[Any]:
         if uri == METRICS:
             text, mime_type = service.metrics.text().decode(), "text/plain"
         elif uri.startswith(DOCUMENTS):
-            wanted = DocumentRequest.model_validate(
+            request = DocumentRequest.model_validate(
                 {"docno": docno_of(unquote(uri.removeprefix(DOCUMENTS)))[:2000] or " "}
             )
-            text = (await _refusing(service.get_document(wanted, session_name(context.request)))).document.text
+            text = (await _refusing(service.get_document(request, session_name(context.request)))).document.text
         else:
             raise MCPError(types.INVALID_PARAMS, f"no such resource: addresses begin with {DOCUMENTS}")
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text=text, mime_type=mime_type)])

@@ -55,9 +55,9 @@ class SearchFilters(Message):
 
     def stage(self) -> FilterDocuments | None:
         """The filters as a stage, None when no condition is set. Raises ConfigError for bad values."""
-        given = {name: getattr(self, name) for name in SearchFilters.model_fields}
-        given = {name: value for name, value in given.items() if value not in (None, [])}
-        return build(FilterDocuments, given, "filters") if given else None
+        values = {name: getattr(self, name) for name in SearchFilters.model_fields}
+        values = {name: value for name, value in values.items() if value not in (None, [])}
+        return build(FilterDocuments, values, "filters") if values else None
 
 
 class SearchRequest(Message):
@@ -97,7 +97,7 @@ class SearchRequest(Message):
 
     def options(self) -> SearchOptions:
         """The options of the search. Raises ConfigError for bad values."""
-        names = [each.name for each in dataclasses.fields(SearchOptions)]
+        names = [field.name for field in dataclasses.fields(SearchOptions)]
         return build(SearchOptions, {name: getattr(self, name) for name in names}, "")
 
 
@@ -218,6 +218,6 @@ def first_sentence(errors: Sequence[Any]) -> str:
     first = errors[0]
     if first["type"] == "json_invalid":
         return "the request is not valid JSON"
-    where = ".".join(map(str, first["loc"]))
-    what = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
-    return f"{where or 'the request'}: {what[0].lower()}{what[1:]}"
+    location = ".".join(map(str, first["loc"]))
+    problem = "must be an object" if first["type"] in ("model_type", "model_attributes_type") else str(first["msg"])
+    return f"{location or 'the request'}: {problem[0].lower()}{problem[1:]}"

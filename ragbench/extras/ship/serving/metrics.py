@@ -37,8 +37,8 @@ class Metrics:
         self.reloads = Counter(
             "ragbench_reloads", "Attempts to load the bundle again.", ["outcome"], registry=self._registry
         )
-        shown = ((self.searches, OUTCOMES), (self.used, ("hits", "filters")), (self.reloads, ("done", "failed")))
-        for counter, outcomes in shown:
+        label_values = ((self.searches, OUTCOMES), (self.used, ("hits", "filters")), (self.reloads, ("done", "failed")))
+        for counter, outcomes in label_values:
             for outcome in outcomes:
                 counter.labels(outcome)  # shown as 0 before it happens
         self.search_seconds = Histogram(

@@ -55,19 +55,19 @@ class RequestObserver:
             return
         status, started = 500, time.time_ns()
 
-        async def seen(message: Message) -> None:
+        async def ended(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, seen)
+            await self._app(scope, receive, ended)
         finally:
             state, route = scope.get("state", {}), getattr(scope.get("route"), "path", "")
             headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
-            known = (state.get("caller", ""), headers, state.get("stage_ms", {}))
-            request = EndedRequest(scope["method"], scope["path"], route, status, started, time.time_ns(), *known)
+            details = (state.get("caller", ""), headers, state.get("stage_ms", {}))
+            request = EndedRequest(scope["method"], scope["path"], route, status, started, time.time_ns(), *details)
             for sink in self._sinks:
                 sink(request)
 
@@ -100,16 +100,22 @@ def json_log() -> Sink:
     ours.setLevel(logging.INFO)
     logging.captureWarnings(True)
     sys.excepthook = lambda kind, error, trace: ours.critical("ended by an error", exc_info=(kind, error, trace))
-    threading.excepthook = lambda each: ours.critical("a thread was ended by an error", exc_info=each.exc_value)
+    threading.excepthook = lambda event: ours.critical("a thread was ended by an error", exc_info=event.exc_value)
     log = structlog.wrap_logger(
         logging.getLogger("ragbench.requests"),
         processors=[*stamped, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
     )
 
-    def tell(seen: EndedRequest) -> None:
-        ms = round((seen.ended - seen.started) / 1e6, 3)
-        stages = {"stage_ms": dict(seen.stage_ms)} if seen.stage_ms else {}
-        named = {"method": seen.method, "path": seen.path, "status": seen.status, "ms": ms, "caller": seen.caller}
+    def tell(request: EndedRequest) -> None:
+        ms = round((request.ended - request.started) / 1e6, 3)
+        stages = {"stage_ms": dict(request.stage_ms)} if request.stage_ms else {}
+        named = {
+            "method": request.method,
+            "path": request.path,
+            "status": request.status,
+            "ms": ms,
+            "caller": request.caller,
+        }
         log.info("request", **named, **stages)
 
     return tell
@@ -135,21 +141,21 @@ def traces(processor: SpanProcessor | None = None) -> tuple[Sink, Callable[[], N
     provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
     tracer, propagator = provider.get_tracer("ragbench"), TraceContextTextMapPropagator()
 
-    def tell(seen: EndedRequest) -> None:
+    def tell(request: EndedRequest) -> None:
         attributes: dict[str, str | int | float] = {
-            "http.request.method": seen.method,
-            "http.route": seen.route,
-            "http.response.status_code": seen.status,
-            "enduser.id": seen.caller,
-            **{f"ragbench.stage_ms.{name}": ms for name, ms in seen.stage_ms.items()},
+            "http.request.method": request.method,
+            "http.route": request.route,
+            "http.response.status_code": request.status,
+            "enduser.id": request.caller,
+            **{f"ragbench.stage_ms.{name}": ms for name, ms in request.stage_ms.items()},
         }
         span = tracer.start_span(
-            f"{seen.method} {seen.route}".strip(),
-            context=propagator.extract(seen.headers),
+            f"{request.method} {request.route}".strip(),
+            context=propagator.extract(request.headers),
             kind=SpanKind.SERVER,
             attributes=attributes,
-            start_time=seen.started,
+            start_time=request.started,
         )
-        span.end(end_time=seen.ended)
+        span.end(end_time=request.ended)
 
     return tell, provider.shutdown

@@ -23,14 +23,14 @@ class Reloader:
     look, so that a bundle that is still being copied is not; a new generation of the bundle is loaded at once.
     """
 
-    def __init__(self, service: SearchService, say: Say, seen: Signature, poll_seconds: float | None = None) -> None:
+    def __init__(self, service: SearchService, say: Say, version: Signature, poll_seconds: float | None = None) -> None:
         self._service = service
         self._say = say
         self._poll_seconds = poll_seconds
         self._wake = threading.Event()
         self._asked = self._stopped = False
         self._thread = threading.Thread(target=self._run, name="reload", daemon=True)
-        self._seen = seen or self._signature()
+        self._seen = version or self._signature()
         self._thread.start()
 
     def ask(self) -> None:
@@ -56,13 +56,15 @@ class Reloader:
                 self._seen = self._signature()
                 self._reload()
             elif self._poll_seconds is not None:
-                now = self._signature()
-                if not now or (_record(now) == _record(self._seen) and _published(now) == _published(self._seen)):
+                current = self._signature()
+                if not current or (
+                    _record(current) == _record(self._seen) and _published(current) == _published(self._seen)
+                ):
                     changed = None  # the same, or missing while one folder replaces another, or a refresh is at work
-                elif now != changed and _record(now) != _record(self._seen):
-                    changed = now
+                elif current != changed and _record(current) != _record(self._seen):
+                    changed = current
                 else:
-                    self._seen, changed = now, None
+                    self._seen, changed = current, None
                     self._reload()
         jvm.detach()
 
@@ -80,12 +82,12 @@ class Reloader:
             self._say(f"ragbench: the bundle was reloaded, version {version} answers now")
 
 
-def _record(seen: Signature) -> Signature:
-    return tuple(each for each in seen if each[0] == bundle.RECORD)
+def _record(files: Signature) -> Signature:
+    return tuple(entry for entry in files if entry[0] == bundle.RECORD)
 
 
-def _published(seen: Signature) -> Signature:
-    return tuple(each for each in seen if each[0] == generation.NAME)
+def _published(files: Signature) -> Signature:
+    return tuple(entry for entry in files if entry[0] == generation.NAME)
 
 
 def signature(folder: Path | str) -> Signature:
@@ -95,14 +97,14 @@ def signature(folder: Path | str) -> Signature:
     if folder.is_file():  # an engine in a file, which is all of it
         facts = folder.stat()
         return ((bundle.RECORD, facts.st_ino, facts.st_mtime_ns, facts.st_size),)
-    found = []
-    for place, _, names in os.walk(folder):  # skips folders that disappear, such as those of a refresh
+    entries = []
+    for directory, _, names in os.walk(folder):  # skips folders that disappear, such as those of a refresh
         for name in names:
-            path = Path(place, name)
+            path = Path(directory, name)
             try:
                 facts = path.stat()
             except OSError:  # it has disappeared
                 continue
             if name != "write.lock":
-                found.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))
-    return tuple(sorted(found))
+                entries.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))
+    return tuple(sorted(entries))

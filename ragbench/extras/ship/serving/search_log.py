@@ -64,8 +64,8 @@ class SearchLog:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         """Add a line; if it cannot be written, the search is answered all the same, and one message reports it."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = json.dumps({"time": now, **row}, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"time": timestamp, **row}, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
         try:
             self._add(f"{line}\n")
         except OSError as error:

@@ -99,9 +99,9 @@ class SearchService:
         finally:
             self.metrics.request_seconds.observe(time.monotonic() - started)
         self.metrics.searches.labels("answered").inc()
-        for what, there in (("hits", answer.hits), ("filters", answer.filters_applied)):
-            if there:
-                self.metrics.used.labels(what).inc()
+        for kind, present in (("hits", answer.hits), ("filters", answer.filters_applied)):
+            if present:
+                self.metrics.used.labels(kind).inc()
         if self._log is not None:
             self._log.log_search(session, request.query, (hit.docno for hit in answer.hits))
         return answer
@@ -206,10 +206,10 @@ class SearchService:
         if request.end_line < request.start_line:
             raise ConfigError(f"end_line must be at least start_line, got {request.start_line} and {request.end_line}")
         with self._current.lease() as opened:
-            found = opened.bundle.document(request.docno, (request.start_line, request.end_line))
-            if found is None:
+            document = opened.bundle.document(request.docno, (request.start_line, request.end_line))
+            if document is None:
                 raise Refused(404, "no such document: the list of documents has the ids there are")
-            return DocumentAnswer.model_construct(document=found, version=opened.version)
+            return DocumentAnswer.model_construct(document=document, version=opened.version)
 
     def _replay(self) -> None:
         """In a worker: run a golden query, unless the search sends queries to a server."""

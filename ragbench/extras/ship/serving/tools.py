@@ -87,10 +87,10 @@ def search_request(
 
     A call with the parameters of 0.1 next to `query` gets JSON, as in 0.1.
     """
-    given = {name: value for name, value in arguments.items() if name in tool.model_fields}
-    earlier = {name: value for name, value in arguments.items() if name not in given}
-    options = tool.model_validate(given).options
-    plain = {name: value for name, value in given.items() if name != "options"}
+    defaults = {name: value for name, value in arguments.items() if name in tool.model_fields}
+    earlier = {name: value for name, value in arguments.items() if name not in defaults}
+    options = tool.model_validate(defaults).options
+    plain = {name: value for name, value in defaults.items() if name != "options"}
     values = {"format": "json" if earlier else "markdown", **earlier, **options, **plain}
     if tool is HypothesisTool:
         values = {"query": values["hypothesis"], "top_n": min(5, service.limits.max_top)} | values
@@ -127,24 +127,26 @@ class AgentTools:
                 lines, heading = lines or f"{cited['first']}-{cited['last']}", request.heading
             document = await self._document(path, session)
         assert document is not None
-        whole = _Lines(document)
-        first, last = whole.first, whole.last
+        document_lines = _Lines(document)
+        first, last = document_lines.first, document_lines.last
         if heading:
-            first, last = whole.section(heading)
+            first, last = document_lines.section(heading)
         if lines:
-            first, last = (max(int(number), whole.first) for number in lines.split("-"))
-            if first > last or first > whole.last:
-                raise Refused(422, f"lines must be between {whole.first} and {whole.last}, got {lines}")
-        return whole.cut(first, min(last, whole.last), request.max_tokens)
+            first, last = (max(int(number), document_lines.first) for number in lines.split("-"))
+            if first > last or first > document_lines.last:
+                raise Refused(
+                    422, f"lines must be between {document_lines.first} and {document_lines.last}, got {lines}"
+                )
+        return document_lines.cut(first, min(last, document_lines.last), request.max_tokens)
 
     async def outline(self, request: OutlineTool, session: str) -> str:
         """Return the headings of a document with their lines, or the folders and documents of a folder."""
         document = await self._document(request.path, session, missing_ok=True) if request.path else None
         if document is not None:
-            whole = _Lines(document)
+            lines = _Lines(document)
             rows = [
                 f"{'  ' * max(0, section.level - 1)}{section.path[-1] if section.path else '(text before headings)'}"
-                f":{'-'.join(map(str, whole.of(section.start, section.end)))}"
+                f":{'-'.join(map(str, lines.of(section.start, section.end)))}"
                 for section in document.sections
             ]
             return _listed(f"{document.path} ({document.title})", rows, request.max_tokens)
@@ -174,12 +176,12 @@ class AgentTools:
         }
         query = " ".join([document.title, *(section.path[-1] for section in document.sections[1:6] if section.path)])
         limits = self._service.limits
-        asked = request_type(limits).model_validate(
+        search_values = request_type(limits).model_validate(
             {"query": query[: limits.max_query], "top_n": min(30, limits.max_top)}
         )
-        known = {document.docno, *groups["links to"], *groups["linked from"]}
-        found = dict.fromkeys(hit.docno for hit in (await self._service.search(asked, session)).hits)
-        groups["similar"] = dict.fromkeys([docno for docno in found if docno not in known][:_SIMILAR])
+        excluded = {document.docno, *groups["links to"], *groups["linked from"]}
+        related = dict.fromkeys(hit.docno for hit in (await self._service.search(search_values, session)).hits)
+        groups["similar"] = dict.fromkeys([docno for docno in related if docno not in excluded][:_SIMILAR])
         named = {listed.docno: f"{listed.path} ({listed.title})" for listed in await self._service.all_documents()}
         rows = [f"{kind}: {named[docno]}" for kind, docnos in groups.items() for docno in docnos if docno in named]
         return _listed(f"{document.path} ({document.title})", rows or ["no related documents"], request.max_tokens)
@@ -216,40 +218,40 @@ class _Lines:
 
     def section(self, heading: str) -> tuple[int, int]:
         """The lines under a heading, given by its text or anchor, with its subsections. Raises Refused."""
-        wanted, sections = heading.strip().lstrip("#").strip().lower(), self.document.sections
+        heading_key, sections = heading.strip().lstrip("#").strip().lower(), self.document.sections
         for number, section in enumerate(sections):
-            if wanted in (section.anchor.lower(), section.path[-1].lower() if section.path else ""):
-                ends = (other.start for other in sections[number + 1 :] if other.level <= section.level)
+            if heading_key in (section.anchor.lower(), section.path[-1].lower() if section.path else ""):
+                ends = (following.start for following in sections[number + 1 :] if following.level <= section.level)
                 return self.of(section.start, next(ends, len(self.document.text)))
         raise Refused(404, f"heading '{heading:.200}' does not exist in {self.document.path}: `outline` lists all")
 
     def cut(self, first: int, last: int, max_tokens: int) -> str:
         """The text of some lines below its citation, within a budget; where it goes on if it is cut."""
         text = "".join(self.lines[first - self.first : last - self.first + 1]).rstrip()
-        place = f"{self.document.path}:{{}}-{{}} of {self.last} ({self.document.title})\n"
-        if count_tokens(place.format(first, last)) + count_tokens(text) <= max_tokens:
-            return f"{place.format(first, last)}{text}"
-        room = max_tokens - count_tokens(place.format(first, last)) - 16
-        kept, spent, before = 0, 0, 0
+        header = f"{self.document.path}:{{}}-{{}} of {self.last} ({self.document.title})\n"
+        if count_tokens(header.format(first, last)) + count_tokens(text) <= max_tokens:
+            return f"{header.format(first, last)}{text}"
+        budget = max_tokens - count_tokens(header.format(first, last)) - 16
+        kept_until, spent, position = 0, 0, 0
         for _, end in pieces(text):
-            spent, before = spent + count_tokens(text[before:end]), end
-            if spent > room:
+            spent, position = spent + count_tokens(text[position:end]), end
+            if spent > budget:
                 break
-            kept = end
-        if not kept:
+            kept_until = end
+        if not kept_until:
             raise Refused(422, f"no sentence of lines {first}-{last} fits into {max_tokens} tokens: raise max_tokens")
-        end_line = first + text.count("\n", 0, kept)
-        return f"{place.format(first, end_line)}{text[:kept].rstrip()}\n(cut; continue with lines {end_line}-{last})"
+        final = first + text.count("\n", 0, kept_until)
+        return f"{header.format(first, final)}{text[:kept_until].rstrip()}\n(cut; continue with lines {final}-{last})"
 
 
 def _listed(head: str, rows: Iterable[str], max_tokens: int) -> str:
     """A heading and as many rows as fit into the budget; how many do not."""
-    rows, kept = list(rows), [head]
+    rows, lines = list(rows), [head]
     spent = count_tokens(head) + 12
     for row in rows:
         spent += count_tokens(row)
         if spent > max_tokens:
-            kept.append(f"({len(rows) - len(kept) + 1} more: raise max_tokens or narrow the path)")
+            lines.append(f"({len(rows) - len(lines) + 1} more: raise max_tokens or narrow the path)")
             break
-        kept.append(row)
-    return "\n".join(kept)
+        lines.append(row)
+    return "\n".join(lines)
