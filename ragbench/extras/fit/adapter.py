@@ -77,18 +77,20 @@ class Pairs:
         queries = encoder.encode_queries([topic.text for topic in topics]).astype(np.float64)
         rows: list[tuple[int, Values, Values, int, frozenset[int]]] = []
         numbers = index.chunks.document_number
-        for place, topic in enumerate(topics):
+        for number, topic in enumerate(topics):
             graded = {numbers[d]: g for d, g in benchmark.document_qrels.get(topic.qid, {}).items() if d in numbers}
             best = [row for row, grade in graded.items() if grade > 0 and grade == max(graded.values())]
-            own = np.isin(owner, best).nonzero()[0]
-            if len(own):
-                nearest = own[int(np.argmax(vectors[own] @ queries[place]))]
+            answer_rows = np.isin(owner, best).nonzero()[0]
+            if len(answer_rows):
+                nearest = answer_rows[int(np.argmax(vectors[answer_rows] @ queries[number]))]
                 right = frozenset(row for row, grade in graded.items() if grade > 0)
-                rows.append((place, queries[place], vectors[nearest], int(owner[nearest]), right))
+                rows.append((number, queries[number], vectors[nearest], int(owner[nearest]), right))
         if not rows:
             raise BenchmarkError("no relevant document of the topics has text: nothing can be learned from them")
-        places, asked, answer, documents, answers = zip(*rows, strict=True)
-        return Pairs(encoder.digest, np.array(places), np.array(asked), np.array(answer), np.array(documents), answers)
+        places, question_vectors, answer, documents, answers = zip(*rows, strict=True)
+        return Pairs(
+            encoder.digest, np.array(places), np.array(question_vectors), np.array(answer), np.array(documents), answers
+        )
 
 
 def grow(pairs: Pairs, topics: Numbers, spec: AdapterSpec) -> Adapter:
@@ -103,7 +105,7 @@ def _grown(pairs: Pairs, used: Numbers, spec: AdapterSpec) -> Adapter:
     drawn = np.random.default_rng(spec.seed)
     dim = pairs.query.shape[1]
     maps = [drawn.standard_normal((spec.rank, dim)) / np.sqrt(dim), np.zeros((dim, spec.rank))]
-    first, second, step = [0 * each for each in maps], [0 * each for each in maps], 0
+    first, second, step = [0 * matrix for matrix in maps], [0 * matrix for matrix in maps], 0
     for _ in range(spec.epochs):
         order = drawn.permutation(used)
         for start in range(0, len(order), spec.batch):
@@ -114,7 +116,7 @@ def _grown(pairs: Pairs, used: Numbers, spec: AdapterSpec) -> Adapter:
                 second[number] = 0.999 * second[number] + 0.001 * slope**2
                 size = np.sqrt(second[number] / (1 - 0.999**step)) + 1e-8
                 maps[number] = maps[number] - spec.rate * first[number] / (1 - 0.9**step) / size
-    down, up = (each.astype(np.float32) for each in maps)
+    down, up = (matrix.astype(np.float32) for matrix in maps)
     return Adapter(pairs.encoder, down, up)
 
 
@@ -126,7 +128,7 @@ def _slopes(pairs: Pairs, batch: Numbers, down: Values, up: Values, spec: Adapte
     length = np.sqrt((moved**2).sum(axis=1, keepdims=True))
     unit = moved / length
     scores = spec.temperature * unit @ answer.T
-    blocked = [[pairs.document[other] in pairs.answers[one] and one != other for other in batch] for one in batch]
+    blocked = [[pairs.document[row] in pairs.answers[one] and one != row for row in batch] for one in batch]
     scores[np.array(blocked)] = -np.inf  # other answers of the same topic
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
@@ -168,21 +170,23 @@ def learn(
     topics = judged(benchmark, "train")
     parts = folds(topics, spec)
     (plain,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
-    before = values(training.answers(plain, topics, progress), plain.index, benchmark)
+    values_before = values(training.answers(plain, topics, progress), plain.index, benchmark)
     pairs = Pairs.of(topics, benchmark, plain.index)
     everything = np.arange(len(topics))
     curve: dict[int, Values] = {}
     for share in _SHARES:
         held_out = np.zeros(len(topics))
         sizes: list[int] = []
-        for held in parts:
-            chosen = ranker.part_of(_groups(topics), np.setdiff1d(everything, held), share, spec.seed)
+        for fold in parts:
+            chosen = ranker.part_of(_groups(topics), np.setdiff1d(everything, fold), share, spec.seed)
             adapter, sizes = grow(pairs, chosen, spec), [*sizes, len(chosen)]
-            states = _answers(settings, benchmark, settings.pipeline, adapter, [topics[n] for n in held], progress, say)
-            held_out[held] = values(states, plain.index, benchmark)
+            states = _answers(settings, benchmark, settings.pipeline, adapter, [topics[n] for n in fold], progress, say)
+            held_out[fold] = values(states, plain.index, benchmark)
         curve[round(float(np.mean(sizes)))] = held_out
-    points = {0: float(before.mean())} | {size: float(each.mean()) for size, each in curve.items()}
-    return Learned(grow(pairs, everything, spec), topics, before, held_out, points)
+    points = {0: float(values_before.mean())} | {
+        size: float(values_of_size.mean()) for size, values_of_size in curve.items()
+    }
+    return Learned(grow(pairs, everything, spec), topics, values_before, held_out, points)
 
 
 _SHARES = (0.25, 0.5, 1.0)
@@ -212,12 +216,12 @@ def cross_fitted(
     """
     topics = judged(benchmark, "train")
     pairs = Pairs.of(topics, benchmark, arm.index)
-    found: dict[str, QueryState] = {}
-    for held in folds(topics, spec):
-        adapter = grow(pairs, np.setdiff1d(np.arange(len(topics)), held), spec)
-        states = _answers(settings, benchmark, arm.pipeline, adapter, [topics[n] for n in held], progress)
-        found |= {state.query.qid: state for state in states}
-    return [found[topic.qid] for topic in topics]
+    states_by_qid: dict[str, QueryState] = {}
+    for fold in folds(topics, spec):
+        adapter = grow(pairs, np.setdiff1d(np.arange(len(topics)), fold), spec)
+        states = _answers(settings, benchmark, arm.pipeline, adapter, [topics[n] for n in fold], progress)
+        states_by_qid |= {state.query.qid: state for state in states}
+    return [states_by_qid[topic.qid] for topic in topics]
 
 
 def judged(benchmark: Benchmark, split: str) -> tuple[Topic, ...]:
@@ -238,12 +242,12 @@ def folds(topics: Sequence[Topic], spec: AdapterSpec) -> list[Numbers]:
 
 def values(states: Iterable[QueryState], index: Index, benchmark: Benchmark) -> Values:
     """nDCG@10 of documents of every state, shape (n,)."""
-    docnos, found = index.chunks.docnos, []
+    docnos, per_query = index.chunks.docnos, []
     for state in states:
         grades = {docno: max(0, grade) for docno, grade in benchmark.document_qrels.get(state.query.qid, {}).items()}
         ranked = dict.fromkeys(index.chunks.document[fused(state).chunks].tolist())
-        found.append(ndcg([float(grades.get(docnos[row], 0)) for row in ranked], list(grades.values())))
-    return np.array(found)
+        per_query.append(ndcg([float(grades.get(docnos[row], 0)) for row in ranked], list(grades.values())))
+    return np.array(per_query)
 
 
 def _groups(topics: Sequence[Topic]) -> list[str]:
@@ -259,5 +263,5 @@ def _answers(
     progress: Progress | None = None,
     say: Callable[[str], None] = print,
 ) -> Sequence[QueryState]:
-    (whole,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings.with_values({KEY: adapter.text})])
-    return training.answers(Arm(whole.name, pipeline, whole.index), topics, progress)
+    (arm,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings.with_values({KEY: adapter.text})])
+    return training.answers(Arm(arm.name, pipeline, arm.index), topics, progress)

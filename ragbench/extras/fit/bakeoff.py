@@ -44,15 +44,15 @@ class Bakeoff:
     @property
     def table(self) -> pd.DataFrame:
         """A row for every encoder: nDCG@10, seconds to embed all passages, bytes of the index, times of a query."""
-        found = self.results.summary(())[["arm", "n", PRIMARY]].rename(columns={"arm": "encoder"})
-        found["index s"] = found["encoder"].map(self.index_seconds)
-        found["index MB"] = found["encoder"].map(self.results.record["index_bytes"]) / 1e6
+        frame = self.results.summary(())[["arm", "n", PRIMARY]].rename(columns={"arm": "encoder"})
+        frame["index s"] = frame["encoder"].map(self.index_seconds)
+        frame["index MB"] = frame["encoder"].map(self.results.record["index_bytes"]) / 1e6
         latency = self.results.latency
         for stage, name in (("dense", "encoder"), ("total", "query")):
             rows = latency[latency["stage"] == stage].set_index("arm")
             if len(rows):
-                found[f"{name} p95 ms"] = found["encoder"].map(rows["p95"])
-        return found.reset_index(drop=True)
+                frame[f"{name} p95 ms"] = frame["encoder"].map(rows["p95"])
+        return frame.reset_index(drop=True)
 
 
 def bakeoff(
@@ -82,9 +82,9 @@ def bakeoff(
     named = list(dict.fromkeys(encoders)) or bundled.names("encoder")
     if len(named) < 2:
         raise ConfigError(f"a bake-off needs two encoders, got {', '.join(named)}: name another one")
-    chosen = any(word.lstrip("+").startswith("exp=") for word in overrides)
-    words = [*([] if chosen else [_SEARCH]), *overrides]
-    settings = composition.arms({name: [f'index.encoder.name="{name}"'] for name in named}, words)
+    chosen = any(override.lstrip("+").startswith("exp=") for override in overrides)
+    arguments = [*([] if chosen else [_SEARCH]), *overrides]
+    settings = composition.arms({name: [f'index.encoder.name="{name}"'] for name in named}, arguments)
     experiment = Experiment(tuple(settings), benchmark)
     results = experiment.run(progress, say)
     arms = ArmBuilder.of(settings[0], experiment.benchmark, None, say).arms(settings)

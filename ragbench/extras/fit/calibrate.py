@@ -64,7 +64,7 @@ def sample(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark
         names = [
             table.section_ids[chunk] if by_section else (table.docno(chunk),) for chunk in fused(state).chunks[:depth]
         ]
-        relevant.append(np.array([not good.isdisjoint(each) for each in names], dtype=np.bool_))
+        relevant.append(np.array([not good.isdisjoint(documents) for documents in names], dtype=np.bool_))
         answerable.append(bool(good))
     groups = tuple(group_of.get(state.query.qid, state.query.qid) for state in states)
     return Sample(tuple(states), tuple(relevant), np.array(answerable, dtype=np.bool_), groups)
@@ -83,12 +83,12 @@ def fit(judged: Sample, best_of: str | None = None) -> CalibrateByCurve:
     if best_of is None:
         return CalibrateByCurve(x, y)
     best = np.array([best_score(state, best_of) for state in judged.states])
-    found = np.isfinite(best)
-    if not found.any():
+    finite = np.isfinite(best)
+    if not finite.any():
         raise BenchmarkError(
             f"source '{best_of}' found nothing for any query of the split: name another with --best-of"
         )
-    best_x, best_y = curve(best[found], judged.answerable[found])
+    best_x, best_y = curve(best[finite], judged.answerable[finite])
     return CalibrateByCurve(x, y, best_of, best_x, best_y)
 
 
@@ -116,10 +116,10 @@ Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
 def left_out(judged: Sample, fitted: Callable[[Sample], Calibration], folds: int = 5) -> tuple[QueryState, ...]:
     """Every query of the sample calibrated by what was fitted without it and its paraphrases."""
     calibrated: dict[int, QueryState] = {}
-    for learn, held in _folds(judged, folds):
+    for learn, test in _folds(judged, folds):
         calibration = fitted(judged.part(learn))
-        calibrated.update(zip(held.tolist(), calibration([judged.states[p] for p in held]), strict=True))
-    return tuple(calibrated[place] for place in range(len(judged.states)))
+        calibrated.update(zip(test.tolist(), calibration([judged.states[p] for p in test]), strict=True))
+    return tuple(calibrated[i] for i in range(len(judged.states)))
 
 
 def _folds(judged: Sample, folds: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -144,8 +144,8 @@ def threshold_losing(calibrated: Sample, loss: float) -> float:
 def thresholds_left_out(calibrated: Sample, loss: float, folds: int = 5) -> NDArray[np.float64]:
     """For every query the threshold that was fitted without it and its paraphrases."""
     thresholds = np.zeros(len(calibrated.states))
-    for learn, held in _folds(calibrated, folds):
-        thresholds[held] = threshold_losing(calibrated.part(learn), loss)
+    for learn, test in _folds(calibrated, folds):
+        thresholds[test] = threshold_losing(calibrated.part(learn), loss)
     return thresholds
 
 
@@ -159,8 +159,11 @@ def quality(calibrated: Sample, threshold: float | NDArray[np.float64]) -> Mappi
     answerable = calibrated.answerable
     scores = [_scores(state, flags) for state, flags in calibrated.pairs()]
     all_scores, all_relevant = np.concatenate(scores), np.concatenate(calibrated.relevant)
-    passed = [each >= least for each, least in zip(scores, np.broadcast_to(threshold, len(scores)), strict=True)]
-    silent = np.array([not each.any() for each in passed])
+    passed = [
+        query_scores >= least
+        for query_scores, least in zip(scores, np.broadcast_to(threshold, len(scores)), strict=True)
+    ]
+    silent = np.array([not query_passed.any() for query_passed in passed])
     return {
         "Brier": float(np.mean((all_scores - all_relevant) ** 2)) if len(all_relevant) else float("nan"),
         "silent without answer": _share(silent[~answerable]),

@@ -42,7 +42,7 @@ def gather(
 ) -> Evidence:
     """The evidence in topics of a benchmark; `pipeline` ends before `stage`, which says what the signs are."""
     topics = [topic for topic in benchmark.topics if topic.qid in qids]
-    fusion = next(place for place, (_, each) in enumerate(pipeline) if Fact.FUSED in each.provides)
+    fusion = next(position for position, (_, stage) in enumerate(pipeline) if Fact.FUSED in stage.provides)
     states: Sequence[QueryState] = start([Query(topic.qid, topic.text, topic.hypothesis) for topic in topics])
     for _, each in pipeline.stages[:fusion]:
         states = each(states, index)
@@ -50,10 +50,10 @@ def gather(
     missed = [_without(state, index, names) for state, names in zip(states, good, strict=True)]
     rows, kinds, groups = [], [], []
     for near, batch in ((False, states), (True, missed)):
-        after: Sequence[QueryState] = batch
+        states_after: Sequence[QueryState] = batch
         for _, each in pipeline.stages[fusion:]:
-            after = each(after, index)
-        for topic, state, names in zip(topics, after, good, strict=True):
+            states_after = each(states_after, index)
+        for topic, state, names in zip(topics, states_after, good, strict=True):
             kind = NO_ANSWER if not names else NEAR_MISS if near else ANSWERED
             if not len(fused(state)) or (near and not names) or (kind == ANSWERED and not _found(state, index, names)):
                 continue
@@ -96,15 +96,15 @@ def left_out(evidence: Evidence, folds: int = 5) -> NDArray[np.float64]:
     count = min(folds, len(set(evidence.group.tolist())))
     if count < 2:
         raise BenchmarkError("evidence can only be judged on topics of at least two groups")
-    found = np.zeros(len(evidence.kind))
-    for learn, held in GroupKFold(count).split(evidence.signs, groups=evidence.group):
-        found[held] = probabilities(fit(_part(evidence, learn)), _part(evidence, held))
-    return found
+    estimates = np.zeros(len(evidence.kind))
+    for learn, test in GroupKFold(count).split(evidence.signs, groups=evidence.group):
+        estimates[test] = probabilities(fit(_part(evidence, learn)), _part(evidence, test))
+    return estimates
 
 
-def silences(found: NDArray[np.float64], evidence: Evidence, threshold: float) -> Mapping[str, float]:
+def silences(estimates: NDArray[np.float64], evidence: Evidence, threshold: float) -> Mapping[str, float]:
     """The shares of answered searches below a threshold (false silence) and of others not below it (missed silence)."""
-    silent = found < threshold
+    silent = estimates < threshold
     shares = {"false silence": float(silent[evidence.kind == ANSWERED].mean())}
     for kind in (NEAR_MISS, NO_ANSWER):
         chosen = evidence.kind == kind
@@ -124,12 +124,12 @@ def _answers(benchmark: Benchmark, qid: str) -> set[str]:
 def _without(state: QueryState, index: Index, docnos: set[str]) -> QueryState:
     """The state as if some documents were not in the collection."""
     rows = [index.chunks.document_number[docno] for docno in docnos if docno in index.chunks.document_number]
-    gone = np.isin(index.chunks.document, rows)
-    kept = {
-        source: replace(ranking.keep(~gone[ranking.chunks]), query_vector=ranking.query_vector)
+    removed = np.isin(index.chunks.document, rows)
+    rankings = {
+        source: replace(ranking.keep(~removed[ranking.chunks]), query_vector=ranking.query_vector)
         for source, ranking in state.rankings.items()
     }
-    return replace(state, rankings=kept)
+    return replace(state, rankings=rankings)
 
 
 def _found(state: QueryState, index: Index, docnos: set[str]) -> bool:

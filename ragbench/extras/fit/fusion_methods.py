@@ -82,13 +82,13 @@ def compare(
     With `fitted` also the ways of ranx that have parameters or learn: this takes minutes instead of seconds.
     """
     qids = sorted(qid for fold in folds for qid in fold)
-    whole = {source: {qid: found.get(qid, {}) for qid in qids} for source, found in runs.items()}
+    scores_by_retriever = {source: {qid: run.get(qid, {}) for qid in qids} for source, run in runs.items()}
     ways = [*_ways_of_stage(configured), *(_ways_of_ranx(fitted) if has_ranx() else [])]
     compared = []
     for number, way in enumerate(ways, start=1):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=_RANX)  # numba warns once for each function that it compiles
-            fused = _fuse(whole, way, qrels, folds, configured)
+            fused = _fuse(scores_by_retriever, way, qrels, folds, configured)
         frame = evaluate({qid: _ordered(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
         rows = frame[frame["measure"] == PRIMARY]
         compared.append(replace(way, values=dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))
@@ -105,8 +105,8 @@ def _ways_of_stage(configured: Fuse) -> Iterator[Fused]:
         yield Fused("fuse", f"rrf (k {k:g})", "", False, f"fuse.method=rrf fuse.k={k:g}", {})
     for norm in ("min_max", "theoretical", "z", "three_sigma"):
         for missing in ("lowest", "nothing"):
-            words = f"fuse.method=convex fuse.norm={norm} fuse.missing={missing}"
-            yield Fused("fuse", f"convex (missing {missing})", norm, False, words, {})
+            overrides = f"fuse.method=convex fuse.norm={norm} fuse.missing={missing}"
+            yield Fused("fuse", f"convex (missing {missing})", norm, False, overrides, {})
 
 
 def _ways_of_ranx(fitted: bool) -> Iterator[Fused]:
@@ -127,31 +127,31 @@ def _fuse(runs: SourceRuns, way: Fused, qrels: Qrels, folds: Sequence[Sequence[s
         return _by_stage(runs, _stage(way, configured))
     if not way.fitted:
         return _by_ranx(runs, way, {})
-    found: dict[str, Mapping[str, float]] = {}
+    fused: dict[str, Mapping[str, float]] = {}
     for fold in folds:
-        others = [qid for other in folds if other is not fold for qid in other]
+        others = [qid for training_fold in folds if training_fold is not fold for qid in training_fold]
         parameters = _fit(_part(runs, others), way, {qid: qrels[qid] for qid in others})
-        found |= _by_ranx(_part(runs, fold), way, parameters)
-    return found
+        fused |= _by_ranx(_part(runs, fold), way, parameters)
+    return fused
 
 
 def _part(runs: SourceRuns, qids: Sequence[str]) -> SourceRuns:
-    return {source: {qid: found[qid] for qid in qids} for source, found in runs.items()}
+    return {source: {qid: run[qid] for qid in qids} for source, run in runs.items()}
 
 
 def _stage(way: Fused, configured: Fuse) -> Fuse:
     """The stage `fuse` as a way sets it; stored rankings have no exact scores of what a source did not return."""
-    words = dict(word.removeprefix("fuse.").split("=") for word in way.words.split())
-    values: dict[str, Any] = {**words, **({"k": float(words["k"])} if "k" in words else {})}
+    options = dict(option.removeprefix("fuse.").split("=") for option in way.words.split())
+    values: dict[str, Any] = {**options, **({"k": float(options["k"])} if "k" in options else {})}
     stage = replace(configured, sources=(), **values)
     return replace(stage, missing="lowest") if stage.missing == "exact" else stage
 
 
 def _by_stage(runs: SourceRuns, stage: Fuse) -> Hits:
     """Fuse by the stage `fuse`, documents instead of chunks."""
-    docnos = sorted({docno for found in runs.values() for hits in found.values() for docno in hits})
-    number = {docno: place for place, docno in enumerate(docnos)}
-    found = {}
+    docnos = sorted({docno for run in runs.values() for hits in run.values() for docno in hits})
+    number = {docno: number for number, docno in enumerate(docnos)}
+    fused_by_qid = {}
     for qid in next(iter(runs.values())):
         rankings = {
             source: Ranking.ordered([number[docno] for docno in hits[qid]], list(hits[qid].values()))
@@ -159,18 +159,18 @@ def _by_stage(runs: SourceRuns, stage: Fuse) -> Hits:
         }
         state = QueryState(Query(qid, ""), rankings=rankings)
         fused = stage.fuse(state, cast("Index", None))  # an index is read for chunks of documents and exact scores only
-        found[qid] = {
-            docnos[place]: score for place, score in zip(fused.chunks.tolist(), fused.scores.tolist(), strict=True)
+        fused_by_qid[qid] = {
+            docnos[number]: score for number, score in zip(fused.chunks.tolist(), fused.scores.tolist(), strict=True)
         }
-    return found
+    return fused_by_qid
 
 
 def _by_ranx(runs: SourceRuns, way: Fused, parameters: Mapping[str, Any]) -> Hits:
     import ranx
 
-    given = [_ranx_run(hits) for hits in runs.values()]
+    ranx_runs = [_ranx_run(hits) for hits in runs.values()]
     norm = way.norm or None
-    fused = ranx.fuse(given, norm=norm, method=way.method, params=dict(parameters))
+    fused = ranx.fuse(ranx_runs, norm=norm, method=way.method, params=dict(parameters))
     return cast(Hits, fused.to_dict())
 
 
@@ -178,10 +178,10 @@ def _fit(runs: SourceRuns, way: Fused, qrels: Qrels) -> Mapping[str, Any]:
     import ranx
 
     relevant = {qid: {docno: max(0, grade) for docno, grade in grades.items()} for qid, grades in qrels.items()}
-    given = [_ranx_run(hits) for hits in runs.values()]
+    ranx_runs = [_ranx_run(hits) for hits in runs.values()]
     options: dict[str, Any] = {"norm": way.norm or None, "method": way.method, "metric": _METRIC}
-    found = ranx.optimize_fusion(ranx.Qrels(relevant), given, **options, **_options(way.method))
-    return cast(Mapping[str, Any], found)
+    fitted = ranx.optimize_fusion(ranx.Qrels(relevant), ranx_runs, **options, **_options(way.method))
+    return cast(Mapping[str, Any], fitted)
 
 
 def _options(method: str) -> dict[str, Any]:
@@ -192,10 +192,10 @@ def _ranx_run(hits: Hits) -> Any:
     """A run for ranx, which refuses queries without hits: they get an unknown document."""
     import ranx
 
-    return ranx.Run({qid: dict(found) or {"": 0.0} for qid, found in hits.items()})
+    return ranx.Run({qid: dict(scores) or {"": 0.0} for qid, scores in hits.items()})
 
 
 def _ordered(hits: Mapping[str, float]) -> list[tuple[str, float]]:
     """Hits by score, equal ones by docno, without the unknown document; NaN counts as the lowest score."""
-    known = [(docno, float(np.nan_to_num(score, nan=-np.inf, posinf=1e30))) for docno, score in hits.items() if docno]
-    return decreasing(sorted(known, key=lambda hit: (-hit[1], hit[0])))
+    scored = [(docno, float(np.nan_to_num(score, nan=-np.inf, posinf=1e30))) for docno, score in hits.items() if docno]
+    return decreasing(sorted(scored, key=lambda hit: (-hit[1], hit[0])))

@@ -80,8 +80,8 @@ def learn(
         if progress is not None:
             progress("trying weights", number + 1, len(mixtures))
     held_out = np.empty(len(states))
-    for others, held in GroupKFold(count).split(np.zeros(len(states)), groups=groups):
-        held_out[held] = values[_best(values[:, others]), held]
+    for others, test in GroupKFold(count).split(np.zeros(len(states)), groups=groups):
+        held_out[test] = values[_best(values[:, others]), test]
     best = _best(values)
     weights = {source: round(float(weight), 3) for source, weight in zip(sources, mixtures[best], strict=True)}
     return Learned(weights, before=values[0], after=values[best], held_out=held_out)

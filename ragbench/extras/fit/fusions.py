@@ -41,9 +41,9 @@ class Fusions:
         best = usable.iloc[0] if len(usable) else None
         if best is None or best["difference"] <= 0:
             return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
-        sure = "surely" if best["low"] > 0 else "possibly by chance"
+        certainty = "significant" if best["low"] > 0 else "not significant"
         return [
-            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {sure}; "
+            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {certainty}; "
             f"use it with {best['use']}, and confirm it with ragbench run -m on the test topics."
         ]
 
@@ -69,14 +69,14 @@ def compare(
     runs = headroom.read_source_frame(pd.read_parquet(path)) if path.is_file() else {}
     if len(runs) < 2:
         raise ResultsError(f"{results.folder} has stored fewer than two sources of '{name}': run it again")
-    measured = {qid for found in runs.values() for qid in found}
+    measured = {qid for run in runs.values() for qid in run}
     topics = benchmark.with_answer(t for t in benchmark.topics if t.split == TRAIN and t.qid in measured)
-    held = _folds(topics, folds, f"{results.folder} measured {len(topics)} training topics with an answer")
+    test_folds = _folds(topics, folds, f"{results.folder} measured {len(topics)} training topics with an answer")
     settings = Settings(name, results.config(name))
     configured = settings.pipeline.first(Fuse)
     if configured is None:
         raise ResultsError(f"'{name}' does not fuse by the stage `fuse`: name another arm with --arm")
-    ways = fusion_methods.compare(runs, benchmark.document_qrels, held, configured, fitted, progress)
+    ways = fusion_methods.compare(runs, benchmark.document_qrels, test_folds, configured, fitted, progress)
     return Fusions(name, tuple(sorted(runs)), len(topics), _table(ways, settings))
 
 
@@ -98,7 +98,7 @@ def _folds(topics: Sequence[Topic], folds: int, counted: str) -> list[list[str]]
     if len(set(groups)) < folds:
         raise ResultsError(f"{counted}, too few for {folds} folds: run it with split=train or split=all")
     qids = [topic.qid for topic in topics]
-    return [[qids[place] for place in held] for _, held in GroupKFold(folds).split(qids, groups=groups)]
+    return [[qids[i] for i in test] for _, test in GroupKFold(folds).split(qids, groups=groups)]
 
 
 def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
@@ -112,13 +112,13 @@ def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
     rows = [
         {
             **{"home": way.home, "method": way.method, "norm": way.norm, "fitted": way.fitted},
-            "nDCG@10": float(np.mean(values[place])),
-            "difference": found.difference if found else 0.0,
-            "low": found.ci_low if found else 0.0,
-            "high": found.ci_high if found else 0.0,
-            "p": found.p_value if found else 1.0,
+            "nDCG@10": float(np.mean(values[i])),
+            "difference": fold.difference if fold else 0.0,
+            "low": fold.ci_low if fold else 0.0,
+            "high": fold.ci_high if fold else 0.0,
+            "p": fold.p_value if fold else 1.0,
             "use": way.words,
         }
-        for place, (way, found) in enumerate(zip(ways, [None, *compared], strict=True))
+        for i, (way, fold) in enumerate(zip(ways, [None, *compared], strict=True))
     ]
     return pd.DataFrame(rows).sort_values("nDCG@10", ascending=False, kind="stable").reset_index(drop=True)

@@ -49,16 +49,16 @@ def sample(
 
     Where the settings have an adapter, vectors of training topics are moved by adapters of other topics.
     """
-    known = start.features if start is not None else ()
+    known_features = start.features if start is not None else ()
 
-    def wanted(sources: Sequence[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*known, *spec.features(sources)]))
+    def select_features(sources: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*known_features, *spec.features(sources)]))
 
     depth = start.depth if start is not None else spec.depth
     if split == "train" and settings.index.encoder.adapter:
         states = adapter.cross_fitted(settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed), progress)
-        return ranker.sample(states, arm.index, benchmark, depth, wanted)
-    return pre_ranking.sample(arm, benchmark, split, depth, wanted, progress)
+        return ranker.sample(states, arm.index, benchmark, depth, select_features)
+    return pre_ranking.sample(arm, benchmark, split, depth, select_features, progress)
 
 
 def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | None = None) -> OwnOrder:
@@ -69,11 +69,11 @@ def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | N
     spec = replace(spec, prior=start.prior, depth=start.depth)
     learned = ranker.learn(judged.from_order(start), spec, progress)
     stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
-    said = f"the order '{start.name}'" if start.name else "the configured order"
-    return OwnOrder(stage, said, learned)
+    described = f"the order '{start.name}'" if start.name else "the configured order"
+    return OwnOrder(stage, described, learned)
 
 
-def confirm(judged: Sample, start: Rank | None, found: OwnOrder) -> tuple[Values, Values]:
+def confirm(judged: Sample, start: Rank | None, result: OwnOrder) -> tuple[Values, Values]:
     """nDCG@10 of other topics by the learned order, and before."""
-    before = judged.fused if start is None else ranker.values_with(judged, start)
-    return ranker.values_with(judged, found.stage), before
+    before_scores = judged.fused if start is None else ranker.values_with(judged, start)
+    return ranker.values_with(judged, result.stage), before_scores

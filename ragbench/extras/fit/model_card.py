@@ -40,11 +40,11 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
         ]
     )
     read = pd.DataFrame(list(order.importance.items())[:_READ_MOST], columns=["feature", "share of the gain of splits"])
-    shown = gains.assign(
+    table = gains.assign(
         interval=[interval(low, high) if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
     ).drop(columns=["low", "high"])
-    words = [word for word in overrides if not word.startswith("paths.")]
-    command = shlex.join(["ragbench", "fit", "ranker", "--collections", "FILE", "--write", name, *words])
+    arguments = [argument for argument in overrides if not argument.startswith("paths.")]
+    command = shlex.join(["ragbench", "fit", "ranker", "--collections", "FILE", "--write", name, *arguments])
     lines = (
         "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: ",
         "each site is excluded in turn,\nwith every collection of the same documents. Intervals of a collection are ",
@@ -73,7 +73,7 @@ Written by the command that learned it; `FILE` lists the collections below:
 
 {intervals}
 
-{markdown(shown, {"weight": "g", "fused": ".3f", "learned": ".3f", "gain": "+.3f"})}
+{markdown(table, {"weight": "g", "fused": ".3f", "learned": ".3f", "gain": "+.3f"})}
 
 ## What it was learned from
 

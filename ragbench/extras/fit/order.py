@@ -67,7 +67,7 @@ class Collection(Checked):
 def read(file: Path) -> tuple[Collection, ...]:
     """The collections that a YAML file lists; paths in their words are relative to its folder. ConfigError for others.
 
-    Each entry has the fields of `Collection`; `words` are one text or a list.
+    Each entry has the fields of `Collection`; `overrides` are one text or a list.
     """
     import shlex
 
@@ -77,31 +77,33 @@ def read(file: Path) -> tuple[Collection, ...]:
         raise ConfigError(
             f"{file} cannot be read ({why_unreadable(error)}): --collections needs a list in YAML"
         ) from None
-    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-        raise ConfigError(f"{file} must be a list of collections, each with `name` and `words`")
+    if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
+        raise ConfigError(f"{file} must be a list of collections, each with `name` and `overrides`")
     collections = []
     for number, entry in enumerate(entries, start=1):
-        words = entry.get("words", ())
-        given = shlex.split(words) if isinstance(words, str) else [str(word) for word in words]
-        values = entry | {"words": tuple(_absolute(word, file.parent) for word in given)}
+        overrides = entry.get("words", ())
+        override_list = shlex.split(overrides) if isinstance(overrides, str) else [str(item) for item in overrides]
+        values = entry | {"words": tuple(_absolute(override, file.parent) for override in override_list)}
         collections.append(build(Collection, values, f"{file}: collection {number}"))
-    repeated = {each.name for each in collections if [one.name for one in collections].count(each.name) > 1}
+    repeated = {
+        collection.name for collection in collections if [one.name for one in collections].count(collection.name) > 1
+    }
     if repeated:
         raise ConfigError(f"{file} lists '{min(repeated)}' more than once: give each collection its own name")
     _require_sites(collections, str(file))
     return tuple(collections)
 
 
-def _absolute(word: str, folder: Path) -> str:
-    key, equals, value = word.partition("=")
-    return f"{key}={(folder / Path(value).expanduser()).resolve()}" if equals and key in _PATHS else word
+def _absolute(override: str, folder: Path) -> str:
+    key, equals, value = override.partition("=")
+    return f"{key}={(folder / Path(value).expanduser()).resolve()}" if equals and key in _PATHS else override
 
 
-def _require_sites(collections: Sequence[Collection], where: str) -> None:
-    sites = {each.place for each in collections}
+def _require_sites(collections: Sequence[Collection], location: str) -> None:
+    sites = {collection.place for collection in collections}
     if len(sites) < minimums.SITES:
         raise BenchmarkError(
-            f"{where} has {len(sites)} sites, and an order for other sites is learned from at least {minimums.SITES}: "
+            f"{location} has {len(sites)} sites, and a ranker for other sites needs at least {minimums.SITES}: "
             "add collections, or learn from the topics of one with `ragbench fit ranker`"
         )
 
@@ -181,10 +183,10 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
 
     without = {}
     for number, name in enumerate(names, start=1):
-        held = (sites == name).nonzero()[0]
+        in_site = (sites == name).nonzero()[0]
         without[name] = model = fit((sites != name).nonzero()[0], number)[0]
-        held_out[held] = ranker.values_of(everything, held, model, spec.prior)
-        unlinked[held] = ranker.values_of(blind, held, model, spec.prior)
+        held_out[in_site] = ranker.values_of(everything, in_site, model, spec.prior)
+        unlinked[in_site] = ranker.values_of(blind, in_site, model, spec.prior)
     model, gains = fit(np.arange(len(everything)), len(names) + 1)
     ends = np.cumsum(sizes)[:-1]
     importance = ranker.shares_of_gain(everything.features, gains)

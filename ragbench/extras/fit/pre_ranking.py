@@ -35,9 +35,9 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
     )
     if not any(Fact.FUSED in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'ranker', so it has no ranking to start from")
-    found = training.cut(settings, benchmark, stages, progress, say)
-    found.index.prepare({"terms"})
-    return found
+    truncated = training.cut(settings, benchmark, stages, progress, say)
+    truncated.index.prepare({"terms"})
+    return truncated
 
 
 def sample(
@@ -45,9 +45,9 @@ def sample(
     benchmark: Benchmark,
     split: str,
     depth: int,
-    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+    select_features: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
     progress: Progress | None = None,
 ) -> Sample:
     """What can be learned from the topics of a split, as `ranker.sample` says."""
     states = training.answers(arm, benchmark.select(split), progress)
-    return ranker.sample(states, arm.index, benchmark, depth, wanted)
+    return ranker.sample(states, arm.index, benchmark, depth, select_features)

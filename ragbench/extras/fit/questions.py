@@ -21,5 +21,5 @@ def is_question(topic: Topic) -> bool:
 
     The words are English; in other languages only the question mark counts.
     """
-    first, rest = topic.text[:1].lower(), topic.text[1:]
-    return bool(_ASKS.search(first + rest) or _ASKS.search(topic.text))
+    first, remainder = topic.text[:1].lower(), topic.text[1:]
+    return bool(_ASKS.search(first + remainder) or _ASKS.search(topic.text))

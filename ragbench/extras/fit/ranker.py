@@ -85,15 +85,15 @@ class Sample:
     def __len__(self) -> int:
         return len(self.qids)
 
-    def value(self, place: int, scores: Values) -> float:
+    def value(self, i: int, scores: Values) -> float:
         """nDCG@10 of one query with its candidates ordered by scores; equal ones keep the order of fusion."""
         order = np.argsort(-scores, kind="stable")
-        return ndcg([*map(float, self.grades[place][order]), *map(float, self.rest[place])], self.ideals[place])
+        return ndcg([*map(float, self.grades[i][order]), *map(float, self.rest[i])], self.ideals[i])
 
     @cached_property
     def fused(self) -> Values:
         """nDCG@10 of every query as it was fused."""
-        return np.array([self.value(place, self.norms[place]) for place in range(len(self))])
+        return np.array([self.value(i, self.norms[i]) for i in range(len(self))])
 
     def reading(self, names: tuple[str, ...]) -> Sample:
         """The same queries with these features only."""
@@ -113,7 +113,7 @@ class Sample:
     def joined(samples: Sequence[Sample]) -> Sample:
         """The queries of several samples with the same features, in order."""
         columns = ("qids", "groups", "areas", "rows", "norms", "grades", "rest", "ideals")
-        return Sample(samples[0].features, *(tuple(chain(*(getattr(each, c) for each in samples))) for c in columns))
+        return Sample(samples[0].features, *(tuple(chain(*(getattr(part, c) for part in samples))) for c in columns))
 
 
 def sample(
@@ -121,16 +121,16 @@ def sample(
     index: Index,
     benchmark: Benchmark,
     depth: int,
-    wanted: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+    select_features: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
 ) -> Sample:
     """What can be learned from fused states; queries without a relevant document or without a hit are excluded.
 
-    `wanted` gives the names of the features for the names of the sources, sorted.
+    `select_features` gives the names of the features for the names of the sources, sorted.
     """
-    names = wanted(sorted({source for state in states for source in state.rankings}))
+    names = select_features(sorted({source for state in states for source in state.rankings}))
     topics = {topic.qid: topic for topic in benchmark.topics}
     docnos = index.chunks.docnos
-    found: list[tuple[Any, ...]] = []
+    grouped: list[tuple[Any, ...]] = []
     for state in states:
         qid = state.query.qid
         grades = {docno: max(0, grade) for docno, grade in benchmark.document_qrels.get(qid, {}).items()}
@@ -138,9 +138,9 @@ def sample(
             continue
         candidates, rows = rows_of(state, index, names, depth)
         ranked = candidates.documents.tolist()
-        known = set(ranked)
+        ranked_chunks = set(ranked)
         below = dict.fromkeys(index.chunks.document[fused(state).chunks].tolist())
-        found.append(
+        grouped.append(
             (
                 qid,
                 topics[qid].cluster,
@@ -148,11 +148,11 @@ def sample(
                 rows,
                 candidates.norm,
                 np.array([grades.get(docnos[row], 0) for row in ranked], dtype=np.int64),
-                tuple(grades.get(docnos[row], 0) for row in below if row not in known),
+                tuple(grades.get(docnos[row], 0) for row in below if row not in ranked_chunks),
                 tuple(grade for grade in grades.values() if grade > 0),
             )
         )
-    columns = zip(*found, strict=True) if found else ((),) * 8
+    columns = zip(*grouped, strict=True) if grouped else ((),) * 8
     return Sample(names, *(tuple(column) for column in columns))
 
 
@@ -194,7 +194,7 @@ class Learned:
         """The estimated gain of this many more topics (gains grow with their logarithm); None without a curve."""
         if len(self.curve) < 3:
             return None
-        counts, gains = zip(*((math.log(each.topics), each.learned) for each in self.curve[1:]), strict=True)
+        counts, gains = zip(*((math.log(point.topics), point.learned) for point in self.curve[1:]), strict=True)
         slope = float(np.polyfit(counts, gains, 1)[0])
         return max(0.0, slope * math.log(1 + topics / self.curve[-1].topics))
 
@@ -253,9 +253,7 @@ def values_with(judged: Sample, stage: Rank) -> Values:
 def values_of(judged: Sample, places: Numbers, model: str, prior: float) -> Values:
     """nDCG@10 of the queries at `places`, ordered by `prior` times the fused score plus the trees of a model."""
     grown = trees.parse(model)
-    return np.array(
-        [judged.value(place, prior * judged.norms[place] + grown(judged.rows[place])) for place in places.tolist()]
-    )
+    return np.array([judged.value(i, prior * judged.norms[i] + grown(judged.rows[i])) for i in places.tolist()])
 
 
 def grow(judged: Sample, places: Numbers, spec: Spec, weights: Values | None = None) -> tuple[str, Values]:
@@ -287,19 +285,19 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
     """The text of a model of the chosen queries, its number of trees, and the importance of features."""
     import lightgbm
 
-    inner = folds(judged.groups, chosen, min(_INNER, len({judged.groups[place] for place in chosen})), spec.seed + 1)
+    inner = folds(judged.groups, chosen, min(_INNER, len({judged.groups[i] for i in chosen})), spec.seed + 1)
     curves = []
-    for held in inner:
+    for held_out in inner:
         recorded: dict[str, Any] = {}
         lightgbm.train(
             _parameters(judged, spec),
-            data := _data(judged, np.setdiff1d(chosen, held), spec),
+            data := _data(judged, np.setdiff1d(chosen, held_out), spec),
             spec.rounds,
-            valid_sets=[_data(judged, held, spec, data)],
+            valid_sets=[_data(judged, held_out, spec, data)],
             callbacks=[lightgbm.record_evaluation(recorded)],
         )
         (measured,) = recorded["valid_0"].values()
-        curves.append(len(held) * np.array(measured))
+        curves.append(len(held_out) * np.array(measured))
     rounds = int(np.argmax(np.round(np.sum(curves, axis=0), 9))) + 1
     model, gains = _grown(judged, chosen, spec, rounds)
     return model, rounds, shares_of_gain(judged.features, gains)
@@ -309,13 +307,13 @@ def _data(judged: Sample, places: Numbers, spec: Spec, reference: Any = None, we
     import lightgbm
 
     chosen = places.tolist()
-    sizes = [len(judged.rows[place]) for place in chosen]
+    sizes = [len(judged.rows[i]) for i in chosen]
     return lightgbm.Dataset(
-        np.concatenate([judged.rows[place] for place in chosen]),
-        np.concatenate([judged.grades[place] for place in chosen]),
+        np.concatenate([judged.rows[i] for i in chosen]),
+        np.concatenate([judged.grades[i] for i in chosen]),
         group=sizes,
         weight=None if weights is None else weights[places].repeat(sizes),
-        init_score=spec.prior * np.concatenate([judged.norms[place] for place in chosen]),
+        init_score=spec.prior * np.concatenate([judged.norms[i] for i in chosen]),
         feature_name=list(judged.features),
         params={"max_bin": 63, "verbosity": -1, "num_threads": 1, "data_random_seed": spec.seed},
         reference=reference,
@@ -370,6 +368,6 @@ def part_of(names: Sequence[str], places: Numbers, share: float, seed: int) -> N
 
 def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
     members: dict[str, list[int]] = {}
-    for place in places.tolist():
-        members.setdefault(names[place], []).append(place)
+    for i in places.tolist():
+        members.setdefault(names[i], []).append(i)
     return members

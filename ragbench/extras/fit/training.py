@@ -37,8 +37,8 @@ def cut(
     settings: Settings, benchmark: Benchmark, stages: Stages, progress: Progress | None = None, say: Say = print
 ) -> Arm:
     """The arm of the settings with these of its stages; indexes that are missing are built."""
-    (whole,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
-    return Arm(whole.name, Pipeline(tuple(stages)), whole.index)
+    (arm,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
+    return Arm(arm.name, Pipeline(tuple(stages)), arm.index)
 
 
 def answers(arm: Arm, topics: Iterable[Topic], progress: Progress | None = None) -> Sequence[QueryState]:
@@ -59,24 +59,24 @@ def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
     rows = [
         {
             "measured on": name,
-            "topics": each.n,
-            "before": each.mean_baseline,
-            "learned": each.mean_candidate,
-            "gain": with_interval(each.difference, each.ci_low, each.ci_high, 4),
-            "p": each.p_value,
+            "topics": comparison.n,
+            "before": comparison.mean_baseline,
+            "learned": comparison.mean_candidate,
+            "gain": with_interval(comparison.difference, comparison.ci_low, comparison.ci_high, 4),
+            "p": comparison.p_value,
         }
-        for name, each in measured.items()
-        if each is not None
+        for name, comparison in measured.items()
+        if comparison is not None
     ]
     return pd.DataFrame(rows)
 
 
 def record_confirmation(
-    settings: Settings, benchmark: Benchmark, queries: Iterable[str], what: object, command: str, arm: str
+    settings: Settings, benchmark: Benchmark, queries: Iterable[str], compared: object, command: str, arm: str
 ) -> str:
     """Record that a fit is compared with its start on test queries, and return the label of the comparison.
 
-    `what` identifies the measured data, as `compared` in `comparisons.record`.
+    `compared` identifies the measured data, as `compared` in `comparisons.record`.
     """
-    number = comparisons.record(settings.ledger, benchmark.name, set(queries), [command, what], command, [arm])
+    number = comparisons.record(settings.ledger, benchmark.name, set(queries), [command, compared], command, [arm])
     return comparisons.describe(number)

@@ -128,8 +128,8 @@ def tune(
     from ragbench.extras.fit.tuning.objective import searchable
     from ragbench.report import html
 
-    def compose(words: Sequence[str]) -> Settings:
-        return record(composition.compose(words))
+    def compose(overrides: Sequence[str]) -> Settings:
+        return record(composition.compose(overrides))
 
     record = (lambda settings: settings) if benchmark is None else recorder(benchmark)
     base = compose(overrides)
@@ -140,14 +140,14 @@ def tune(
     if tracked:
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
-    seen, held_out = searchable(whole)
+    train, held_out = searchable(whole)
     for sentence in experiment.first_lines(base, has_benchmark=benchmark is not None):
         say(sentence)
     if held_out:
         confirm.check(base, whole)
     else:
         say(f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge")
-    tuned = search.tune(base, seen, compose, held_out_topics=held_out, progress=progress, say=say)
+    tuned = search.tune(base, train, compose, held_out_topics=held_out, progress=progress, say=say)
     confirmation = None
     if held_out and not tuned.unchanged:
         plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])

@@ -100,7 +100,7 @@ def test_a_heavier_collection_counts_more() -> None:
 
 
 def test_fewer_than_three_sites_are_refused() -> None:
-    with pytest.raises(BenchmarkError, match="has 2 sites, and an order for other sites is learned from at least 3"):
+    with pytest.raises(BenchmarkError, match="has 2 sites, and a ranker for other sites needs at least 3"):
         order.learn([part("a", 1), part("b", 2), part("a too", 3, site="a")], QUICK)
 
 

@@ -224,7 +224,7 @@ def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Pa
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     messages: list[str] = []
     Refresher(copied, notes, say=messages.append).refresh()
-    there = "than where the bundle was exported (int8 elsewhere)"
+    there = "than at the export (int8 elsewhere)"
     assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(messages)
     found = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
     assert found["model bge-small-en-v1.5"].said.endswith(f"were int8 elsewhere at the export and are {here} here")

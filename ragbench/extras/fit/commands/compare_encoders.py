@@ -33,31 +33,31 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.fit.bakeoff import bakeoff
     from ragbench.report import tables
 
-    overrides = [word for word in arguments.words if "=" in word and not word.startswith(_LIST)]
-    named = [name for word in arguments.words if word not in overrides for name in encoders(word)]
+    overrides = [argument for argument in arguments.words if "=" in argument and not argument.startswith(_LIST)]
+    named = [name for argument in arguments.words if argument not in overrides for name in encoders(argument)]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = bakeoff(named, *overrides, progress=progress)
+        result = bakeoff(named, *overrides, progress=progress)
     if arguments.json:
-        verdicts = found.results.verdicts.to_dict(orient="records")
-        rows = found.table.to_dict(orient="records")
-        console.print_json({"folder": str(found.results.folder), "encoders": rows, "verdicts": verdicts})
+        verdicts = result.results.verdicts.to_dict(orient="records")
+        rows = result.table.to_dict(orient="records")
+        console.print_json({"folder": str(result.results.folder), "encoders": rows, "verdicts": verdicts})
         return 0
     formats = dict.fromkeys(("index s", "index MB", "encoder p95 ms", "query p95 ms"), ".1f")
-    console.print_table(found.table, found.results.title_with_origin("Encoders in the same search"), formats)
-    tables.show_verdicts(found.results, found.results.verdicts)
-    print(found.results.whereabouts)
+    console.print_table(result.table, result.results.title_with_origin("Encoders in the same search"), formats)
+    tables.show_verdicts(result.results, result.results.verdicts)
+    print(result.results.whereabouts)
     return 0
 
 
-def encoders(word: str) -> list[str]:
+def encoders(argument: str) -> list[str]:
     """The encoders that a word names: one, or those of `encoders=[a, b]`. Raises ConfigError."""
-    if not word.startswith(_LIST):
-        return [word]
+    if not argument.startswith(_LIST):
+        return [argument]
     try:
-        found = read_yaml(word.removeprefix(_LIST))
+        listed = read_yaml(argument.removeprefix(_LIST))
     except BoundaryError:
-        found = None
-    names = [found] if isinstance(found, str) else found
+        listed = None
+    names = [listed] if isinstance(listed, str) else listed
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(f"{word} names no encoders: write {_LIST}[bge-small-en-v1.5,draft]")
+        raise ConfigError(f"{argument} names no encoders: write {_LIST}[bge-small-en-v1.5,draft]")
     return names

@@ -40,14 +40,22 @@ def main(arguments: argparse.Namespace) -> int:
 
     (folder,), _ = named_runs(arguments.words, limit=1)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = fusions.compare(measurements.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress)
+        compared = fusions.compare(
+            measurements.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress
+        )
     if arguments.json:
-        console.print_json({"arm": found.arm, "topics": found.topics, "ways": found.table.to_dict(orient="records")})
+        console.print_json(
+            {
+                "arm": compared.arm,
+                "topics": compared.topics,
+                "ways": compared.table.to_dict(orient="records"),
+            }
+        )
         return 0
-    shown = found.table.drop(columns="use")
-    title = f"Fusions of {', '.join(found.sources)} ({found.arm}): nDCG@10 of documents, {found.topics} training topics"
-    console.print_table(shown, title)
-    print("\n".join(found.sentences))
+    columns = compared.table.drop(columns="use")
+    title = f"Fusions of {', '.join(compared.sources)} ({compared.arm}): nDCG@10 of documents, {compared.topics} training topics"
+    console.print_table(columns, title)
+    print("\n".join(compared.sentences))
     if not has_ranx():
         console.say('note: the methods of the literature are skipped: pip install "ragbench[fusion]"')
     return 0

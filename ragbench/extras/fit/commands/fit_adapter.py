@@ -55,59 +55,69 @@ def main(arguments: argparse.Namespace) -> int:
     save_option.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     with as_options():
-        given = {name: getattr(arguments, name) for name in ("rank", "epochs", "folds")}
-        chosen = {name: value for name, value in given.items() if value is not None}
+        options = {name: getattr(arguments, name) for name in ("rank", "epochs", "folds")}
+        chosen = {name: value for name, value in options.items() if value is not None}
         spec = adapter.AdapterSpec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = adapter.learn(settings, benchmark, spec, progress, console.say)
-        asks = found.asks
-        measured = {"held-out queries": training.compare(found.held_out, found.before, settings)}
+        learned = adapter.learn(settings, benchmark, spec, progress, console.say)
+        asks = learned.asks
+        measured = {"held-out queries": training.compare(learned.held_out, learned.before, settings)}
         if enough := asks.sum() >= minimums.CONCLUSION:
-            measured["of them, questions"] = training.compare(found.held_out[asks], found.before[asks], settings)
-        sure = enough and all(each.ci_low > 0 for each in measured.values())
-        if sure and arguments.test and (test := _confirmation(settings, benchmark, found, spec, progress)) is not None:
+            measured["of them, questions"] = training.compare(learned.held_out[asks], learned.before[asks], settings)
+        significant = enough and all(comparison.ci_low > 0 for comparison in measured.values())
+        if (
+            significant
+            and arguments.test
+            and (test := _confirmation(settings, benchmark, learned, spec, progress)) is not None
+        ):
             measured["test topics, once"] = test
-    word, written = None, None
-    if sure and arguments.write:
-        written = pinned_text.write(GROUP, arguments.write, found.adapter.text)
-        word = f"{KEY}={pinned_text.named(arguments.write, found.adapter.text)}"
+    override, written = None, None
+    if significant and arguments.write:
+        written = pinned_text.write(GROUP, arguments.write, learned.adapter.text)
+        override = f"{KEY}={pinned_text.named(arguments.write, learned.adapter.text)}"
     if arguments.json:
-        said = {"topics": len(found.topics), "questions": int(asks.sum()), "learned": bool(sure), "curve": found.curve}
-        said |= {"measured": {name: asdict(each) for name, each in measured.items()}}
-        console.print_json(said | {"spec": asdict(spec), "word": word, "written": written and str(written)})
+        summary = {
+            "topics": len(learned.topics),
+            "questions": int(asks.sum()),
+            "learned": bool(significant),
+            "curve": learned.curve,
+        }
+        summary |= {"measured": {name: asdict(comparison) for name, comparison in measured.items()}}
+        console.print_json(summary | {"spec": asdict(spec), "word": override, "written": written and str(written)})
         return 0
     table = training.table(measured).drop(columns="p")
-    console.print_table(table, f"nDCG@10, learned from {len(found.topics)} training topics")
-    curve = pd.DataFrame(found.curve.items(), columns=["learned from", "nDCG@10"])
+    console.print_table(table, f"nDCG@10, learned from {len(learned.topics)} training topics")
+    curve = pd.DataFrame(learned.curve.items(), columns=["learned from", "nDCG@10"])
     console.print_table(curve, "Learning curve: held-out queries, by the number learned from")
     if not enough:
         print(
             f"Nothing learned, nothing changed: {asks.sum()} of the topics read like questions, and at least "
             f"{minimums.CONCLUSION} must show the gain. `ragbench topics threads` takes some from an issue tracker."
         )
-    elif not sure:
+    elif not significant:
         print("Nothing learned, nothing changed: the gain is not certain on all topics and on questions.")
     elif written is not None:
-        print(f"written to {console.short_path(written)}; use it with: {word}")
+        print(f"written to {console.short_path(written)}; use it with: {override}")
     else:
         print("keep it with --write NAME")
     return 0
 
 
 def _confirmation(
-    settings: Settings, benchmark: Benchmark, found: Learned, spec: AdapterSpec, progress: Progress
+    settings: Settings, benchmark: Benchmark, learned_adapter: Learned, spec: AdapterSpec, progress: Progress
 ) -> Comparison | None:
     """The adapter on the test topics; None where there are none with a relevant document."""
     from ragbench.extras.fit import adapter, training
 
     if TEST not in benchmark.splits or not (topics := adapter.judged(benchmark, TEST)):
         return None
-    key = [settings.pipeline, settings.index, benchmark.collection, found.adapter.text, spec]
+    key = [settings.pipeline, settings.index, benchmark.collection, learned_adapter.adapter.text, spec]
     queries = [topic.qid for topic in topics]
     if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, settings.name):
         console.say(f"the test on held-out queries is {label}")
-    learned, before = (
-        adapter.with_adapter(settings, benchmark, each, topics, progress, console.say) for each in (found.adapter, None)
+    learned, old = (
+        adapter.with_adapter(settings, benchmark, settings_of_arm, topics, progress, console.say)
+        for settings_of_arm in (learned_adapter.adapter, None)
     )
-    return training.compare(learned, before, settings)
+    return training.compare(learned, old, settings)

@@ -124,9 +124,9 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
         {
             "calibration": name,
             "threshold": arguments.threshold,
-            **evidence.silences(each, gathered, arguments.threshold),
+            **evidence.silences(scores, gathered, arguments.threshold),
         }
-        for name, each in judged.items()
+        for name, scores in judged.items()
     ]
     values = {key: value for key, value in plain(fitted).items() if key != "noise"}
     if arguments.write:
@@ -139,10 +139,10 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
         console.print_json({"calibration": values, "searches": len(gathered.kind), "left out": rows})
         return 0
     console.print_table(pd.DataFrame(rows), f"{len(qids)} topics and their near misses")
-    words = [f"{_STAGE}.bias={fitted.bias:g}"]
+    overrides = [f"{_STAGE}.bias={fitted.bias:g}"]
     for key in ("weights", "typical"):
-        words += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values[key].items()]
-    use = arguments.write or f"evidence {' '.join(words)}"
+        overrides += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values[key].items()]
+    use = arguments.write or f"evidence {' '.join(overrides)}"
     print(f"use it with: {_STAGE}={use}")
     return 0
 
@@ -152,10 +152,10 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
     from ragbench.extras.fit import training
 
     stages = settings.pipeline.stages
-    place = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
-    if place is None:
+    position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
+    if position is None:
         raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
-    return training.cut(settings, benchmark, stages[:place], progress, console.say), stages[place][1]
+    return training.cut(settings, benchmark, stages[:position], progress, console.say), stages[position][1]
 
 
 def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
@@ -224,7 +224,7 @@ def _overrides(fitted: CalibrateByCurve) -> str:
     def points(values: Sequence[float]) -> str:
         return "[" + ",".join(f"{value:g}" for value in values) + "]"
 
-    words = [f"{_STAGE}=isotonic", f"{_STAGE}.x={points(fitted.x)}", f"{_STAGE}.y={points(fitted.y)}"]
-    words += [f"{_STAGE}.best_of={fitted.best_of or 'null'}"]
-    words += [f"{_STAGE}.best_x={points(fitted.best_x)}", f"{_STAGE}.best_y={points(fitted.best_y)}"]
-    return " ".join(words)
+    overrides = [f"{_STAGE}=isotonic", f"{_STAGE}.x={points(fitted.x)}", f"{_STAGE}.y={points(fitted.y)}"]
+    overrides += [f"{_STAGE}.best_of={fitted.best_of or 'null'}"]
+    overrides += [f"{_STAGE}.best_x={points(fitted.best_x)}", f"{_STAGE}.best_y={points(fitted.best_y)}"]
+    return " ".join(overrides)

@@ -108,9 +108,12 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     with as_options():
         rounds = order.SPEC.rounds if arguments.rounds is None else arguments.rounds
         spec = replace(order.SPEC, depth=arguments.depth, rounds=rounds)
-    settings = [composition.compose([*arguments.overrides, *each.words]) for each in collections]
+    settings = [composition.compose([*arguments.overrides, *collection.words]) for collection in collections]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        parts = [order.part(each, made, spec, progress) for each, made in zip(collections, settings, strict=True)]
+        parts = [
+            order.part(collection, arm_settings, spec, progress)
+            for collection, arm_settings in zip(collections, settings, strict=True)
+        ]
         learned = order.learn(parts, spec, progress)
     statistics = Policy.of(settings[0].config).statistics
     table = order.gains(learned, spec.seed, statistics.draws, statistics.confidence)
@@ -120,9 +123,9 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         comment = f"Learned by `ragbench fit ranker` from {topics} topics of {len(learned.parts)} collections."
         written = save_option.write_order(arguments.write, learned.stage, comment)
         for site, stage in learned.stages_without.items() if arguments.without else ():
-            place = re.sub(r"[^\w-]", "-", site)
+            file_name = re.sub(r"[^\w-]", "-", site)
             written += save_option.write_order(
-                f"{arguments.write}{changes.WITHOUT}{place}", stage, f"{comment} Here without {site}."
+                f"{arguments.write}{changes.WITHOUT}{file_name}", stage, f"{comment} Here without {site}."
             )
     if arguments.sheet is not None:
         sheet = Path(arguments.sheet)
@@ -131,7 +134,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     if arguments.json:
         rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
         importance = dict(learned.importance)
-        console.print_json({"gains": rows, "importance": importance, "written": [str(each) for each in written]})
+        console.print_json({"gains": rows, "importance": importance, "written": [str(path) for path in written]})
         return 0
     console.print_table(table, "nDCG@10 of documents, each site ordered by an order of the others", order.COLUMNS.forms)
     for path in written:
@@ -153,8 +156,8 @@ def _own_order(arguments: argparse.Namespace) -> int:
 
     settings = composition.compose(arguments.overrides)
     with as_options():
-        given = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
-        chosen = {name: value for name, value in given.items() if value is not None}
+        options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
+        chosen = {name: value for name, value in options.items() if value is not None}
         spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
@@ -168,15 +171,17 @@ def _own_order(arguments: argparse.Namespace) -> int:
                 f"learned from {len(judged)} topics, the order is not better than fusion on held-out queries "
                 f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
             )
-        sure = gain.ci_low > 0
-        kept = sure or arguments.from_fusion
+        significant = gain.ci_low > 0
+        adopted = significant or arguments.from_fusion
         test = (
-            _confirmation(arm, benchmark, order, start, spec, settings, progress) if kept and arguments.test else None
+            _confirmation(arm, benchmark, order, start, spec, settings, progress)
+            if adopted and arguments.test
+            else None
         )
     by_folder = order.learned.by_folder
     others = None if by_folder is None else training.compare(by_folder, order.before, settings)
     written = []
-    if kept and arguments.write:
+    if adopted and arguments.write:
         comment = (
             f"Learned by `ragbench fit ranker` from {len(judged)} training topics of {benchmark.name} "
             f"({benchmark.digest[:12]}), starting from {order.start}: {order.learned.trees} trees. "
@@ -188,7 +193,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
             {
                 "topics": len(judged),
                 "start": order.start,
-                "learned": kept,
+                "learned": adopted,
                 "trees": order.learned.trees,
                 "held_out": asdict(gain),
                 "other_folders": others and asdict(others),
@@ -197,12 +202,12 @@ def _own_order(arguments: argparse.Namespace) -> int:
                 "more_25": order.learned.more(),
                 "importance": dict(order.learned.importance),
                 "spec": asdict(spec),
-                "written": [str(each) for each in written],
+                "written": [str(path) for path in written],
             }
         )
         return 0
     _print(order, len(judged), {"held-out queries": gain, "held-out folders": others, "test topics, once": test})
-    if not kept:
+    if not adopted:
         print("Nothing learned, nothing changed: the gain is not certain. Judge more topics, and try again.")
         return 0
     if (gain if test is None else test).ci_low > 0:
@@ -219,14 +224,16 @@ def _say_written(written: Sequence[Path], arguments: argparse.Namespace) -> None
         print("save it with --write NAME and use it with ranker=NAME")
         return
     print(f"written to {console.short_path(written[0])}; ranker={arguments.write} uses it")
-    words = [word for word in arguments.overrides if not word.startswith(("ranker=", "rank=", "split="))]
-    console.next_command(shlex.join(["run", "-m", *words, f"ranker=off,{arguments.write}", "split=test"]))
+    overrides = [
+        override for override in arguments.overrides if not override.startswith(("ranker=", "rank=", "split="))
+    ]
+    console.next_command(shlex.join(["run", "-m", *overrides, f"ranker=off,{arguments.write}", "split=test"]))
 
 
 def _confirmation(
     arm: Arm,
     benchmark: Benchmark,
-    found: OwnOrder,
+    result: OwnOrder,
     start: Rank | None,
     spec: Spec,
     settings: Settings,
@@ -238,22 +245,22 @@ def _confirmation(
     if TEST not in benchmark.splits:
         return None
     judged = ltr_finetune.sample(settings, arm, benchmark, TEST, start, spec, progress)
-    key = [arm.pipeline.fingerprint, benchmark.collection, found.stage, spec]
+    key = [arm.pipeline.fingerprint, benchmark.collection, result.stage, spec]
     if not len(judged):
         return None
     queries = [topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))]
     if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, arm.name):
         console.say(f"the test on held-out queries is {label}")
-    return training.compare(*ltr_finetune.confirm(judged, start, found), settings)
+    return training.compare(*ltr_finetune.confirm(judged, start, result), settings)
 
 
-def _print(found: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:
+def _print(result: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:
     import pandas as pd
 
     from ragbench.extras.fit import training
 
-    learned, gain, others = found.learned, measured["held-out queries"], measured["held-out folders"]
-    title = f"nDCG@10, learned from {topics} training topics, starting from {found.start} ({learned.trees} trees)"
+    learned, gain, others = result.learned, measured["held-out queries"], measured["held-out folders"]
+    title = f"nDCG@10, learned from {topics} training topics, starting from {result.start} ({learned.trees} trees)"
     console.print_table(training.table(measured), title)
     curve = pd.DataFrame([asdict(point) | {"gain": point.learned - point.fused} for point in learned.curve])
     console.print_table(curve, "Learning curve: held-out queries, by the number learned from", {"gain": "+.4f"})

@@ -39,13 +39,13 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--draws must be at least 1, got {arguments.draws}")
     settings = composition.compose(arguments.overrides)
     stages = settings.pipeline.stages
-    place, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
+    position, fuse = next(((n, stage) for n, (_, stage) in enumerate(stages) if isinstance(stage, Fuse)), (0, None))
     if fuse is None:
         raise ConfigError("this pipeline does not fuse by weighted ranks, so it has no such weights to learn")
     benchmark = load(settings.config)
     topics = benchmark.with_answer(fitted_on(benchmark))
     with console.progress(arguments.quiet or arguments.json) as progress:
-        arm = training.cut(settings, benchmark, stages[: place + 1], progress, console.say)
+        arm = training.cut(settings, benchmark, stages[: position + 1], progress, console.say)
         states = training.answers(arm, topics, progress)
         gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
         groups = [topic.cluster for topic in topics]

@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config.overrides import named_arms
     from ragbench.extras.fit.workbench import tune
 
-    starts = [shlex.join(words) for words in named_arms(arguments.arm).values()]
+    starts = [shlex.join(overrides) for overrides in named_arms(arguments.arm).values()]
     with console.progress(arguments.quiet or arguments.json) as progress:
         tuning = tune(*arguments.overrides, starts=starts, progress=progress)
     if arguments.json:

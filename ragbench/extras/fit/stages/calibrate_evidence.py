@@ -87,16 +87,22 @@ class CalibrateByEvidence(Checked):
 
     def signs(self, state: QueryState, index: Index) -> dict[str, float]:
         """The signs of a state with at least one fused hit, as far as its lists can have them."""
-        found = {"coverage": _coverage(state, index)}
-        near = [agreement.deviations(state, index, *each) for each in self.noise.items() if len(_list(state, each[0]))]
+        signs = {"coverage": _coverage(state, index)}
+        near = [
+            agreement.deviations(state, index, *noise_part)
+            for noise_part in self.noise.items()
+            if len(_list(state, noise_part[0]))
+        ]
         if near:
-            found["nearness"] = max(near)
+            signs["nearness"] = max(near)
         meaning = [source for source in self.noise if source in state.rankings]
         others = [source for source in state.rankings if source not in agreement.FOLLOWERS and source not in self.noise]
         if meaning and others:
             first = _first_documents(state, meaning[0], index)
-            found["agreement"] = max(len(first & _first_documents(state, each, index)) for each in others) / _FIRST
-        return found
+            signs["agreement"] = (
+                max(len(first & _first_documents(state, retriever, index)) for retriever in others) / _FIRST
+            )
+        return signs
 
     def describe(self) -> str:
         return "calibrate by what speaks for an answer"

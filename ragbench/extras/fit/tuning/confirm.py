@@ -100,20 +100,25 @@ def confirm(
     """Judge preset, winner and a plain hybrid on the test topics; a winner measured before is not measured again."""
     settings = arms(tuned, plain)
     file = tuned.folder / "test.json"
-    asked = _evaluated_before(file)
-    key = digest([benchmark.digest, [each.pipeline.fingerprint for each in settings], settings[0].measures])
-    known = next((each for each in asked if each["key"] == key), None)
-    if known is not None and (Path(known["folder"]) / store.RECORD).is_file():
-        measured = measurements.load(Path(known["folder"]))
+    evaluations = _evaluated_before(file)
+    key = digest(
+        [benchmark.digest, [settings_of_arm.pipeline.fingerprint for settings_of_arm in settings], settings[0].measures]
+    )
+    earlier = next((evaluation for evaluation in evaluations if evaluation["key"] == key), None)
+    if earlier is not None and (Path(earlier["folder"]) / store.RECORD).is_file():
+        measured = measurements.load(Path(earlier["folder"]))
         say(f"this winner was measured on the test topics before: {measured.folder}")
     else:
         measured = run(settings, benchmark, command="tune", progress=progress, say=say)
-        asked = [*(each for each in asked if each["key"] != key), {"key": key, "folder": str(measured.folder)}]
-        write_sealed(file, {"asked": asked})
+        evaluations = [
+            *(evaluation for evaluation in evaluations if evaluation["key"] != key),
+            {"key": key, "folder": str(measured.folder)},
+        ]
+        write_sealed(file, {"asked": evaluations})
     compared = Arms.of(measured)
-    judged = {each.contrast.factors[0]: each for each in compared.against(PRESET)}
+    judged = {row.contrast.factors[0]: row for row in compared.against(PRESET)}
     beside = compared.judge([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
-    return Confirmation(measured, settings, judged[TUNED], len(asked), beside[0] if beside else None)
+    return Confirmation(measured, settings, judged[TUNED], len(evaluations), beside[0] if beside else None)
 
 
 def _evaluated_before(file: Path) -> list[dict[str, str]]:
@@ -131,27 +136,27 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
 
     If `tune.p95_ms` limits a query, the budget is that limit minus the p95 of the preset.
     """
-    base, changes, said = tuned.base, dict[str, Any](), list[str]()
+    base, changes, written = tuned.base, dict[str, Any](), list[str]()
     if tuned.spec.p95_ms is not None:
-        left = round(max(0.0, tuned.spec.p95_ms - (tuned.preset.p95_ms or 0.0)), 3)
+        slack = round(max(0.0, tuned.spec.p95_ms - (tuned.preset.p95_ms or 0.0)), 3)
         for key in ("budget.p95_ms", "budget.rerank_p95_ms"):
-            changes[key], said = left, [*said, f"{key}={left}"]
+            changes[key], written = slack, [*written, f"{key}={slack}"]
     if tuned.measure not in (*base.measures, SILENCE):
         changes["measures"] = [*base.measures, tuned.measure]
-        said.append(f"measures={json.dumps(changes['measures'])}")
+        written.append(f"measures={json.dumps(changes['measures'])}")
     if tuned.measure != Policy.of(base.config).measure:
         changes["primary"] = tuned.measure
-        said.append(f'primary="{tuned.measure}"')
+        written.append(f'primary="{tuned.measure}"')
     winner = apply(base, tuned.rules.parameters, tuned.changes)
     named = {
-        PRESET: (base, [*base.overrides, *said]),
-        TUNED: (winner, [*base.overrides, *overrides(tuned.changes), *said]),
+        PRESET: (base, [*base.overrides, *written]),
+        TUNED: (winner, [*base.overrides, *overrides(tuned.changes), *written]),
     }
     if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
-        named[PLAIN] = (plain, [*plain.overrides, *said])
-    return tuple(_renamed(settings, name, changes, words) for name, (settings, words) in named.items())
+        named[PLAIN] = (plain, [*plain.overrides, *written])
+    return tuple(_renamed(settings, name, changes, overrides) for name, (settings, overrides) in named.items())
 
 
-def _renamed(settings: Settings, name: str, changes: Mapping[str, Any], said: Sequence[str]) -> Settings:
+def _renamed(settings: Settings, name: str, changes: Mapping[str, Any], overrides: Sequence[str]) -> Settings:
     config = settings.with_values({**changes, "name": name}).config
-    return Settings(name, config, (*said, f"name={name}")).check()
+    return Settings(name, config, (*overrides, f"name={name}")).check()

@@ -55,16 +55,18 @@ class Objective:
 def objectives(names: Sequence[str], measures: Sequence[str]) -> tuple[Objective, ...]:
     """The objectives of these names; `measures` are the configured ones, allowed in addition to the usual ones."""
     check(measures)
-    known = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
-    found = []
+    available = {metric_name(measure): measure for measure in (*MEASURES, SILENCE, *measures)}
+    chosen = []
     for name in names:
         plain = metric_name(name)
-        if plain != P95 and plain not in known:
-            raise ConfigError(f"tune.objective names '{name}'; known are {', '.join((*known, P95))}")
-        found.append(Objective(plain, known.get(plain)))
-    if len({each.name for each in found}) < len(found) or all(each.measure is None for each in found):
+        if plain != P95 and plain not in available:
+            raise ConfigError(f"tune.objective names '{name}'; known are {', '.join((*available, P95))}")
+        chosen.append(Objective(plain, available.get(plain)))
+    if len({objective.name for objective in chosen}) < len(chosen) or all(
+        objective.measure is None for objective in chosen
+    ):
         raise ConfigError("tune.objective must name at least one measure, and each objective once")
-    return tuple(found)
+    return tuple(chosen)
 
 
 def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
@@ -120,10 +122,11 @@ class TrainingValues:
         self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
         self._measures = [measure for measure in measures if measure != SILENCE]
         starts = [configured_values(self.parameters, base)]
-        starts += [{START: each} for p in self.parameters if p.key == START for each in p.choices if each]
+        starts += [{START: start} for p in self.parameters if p.key == START for start in p.choices if start]
         settings = [start_of(base, self.parameters, start) for start in starts]
         self._indexes: dict[str, Index] = {
-            digest(each.index): arm.index for each, arm in zip(settings, builder.arms(settings), strict=True)
+            digest(arm_settings.index): arm.index
+            for arm_settings, arm in zip(settings, builder.arms(settings), strict=True)
         }
         self.index = self._indexes[digest(base.index)]
         self.parts = parts(benchmark, base.tune.seed) if base.tune.fidelity else (benchmark.topics,)
@@ -153,11 +156,11 @@ class TrainingValues:
 
     def on_first_parts(self, values: Values, n: int) -> PerQuery:
         """As a call, for the training queries of the first `n` parts."""
-        found: dict[str, dict[str, float]] = {}
+        results: dict[str, dict[str, float]] = {}
         for part in range(n):
             for measure, by_query in self._of_part(values, part).items():
-                found.setdefault(measure, {}).update(by_query)
-        return found
+                results.setdefault(measure, {}).update(by_query)
+        return results
 
     def _of_part(self, values: Values, part: int) -> PerQuery:
         arm, key = self.arm(values), (self.identity(values), part)
@@ -177,8 +180,8 @@ class TrainingValues:
         index = arm.index
         units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
         frame = passages.evaluate(states, units, self.benchmark, self.base.context_tokens)
-        found = frame[frame["measure"] == PRIMARY]
-        return {str(qid): float(value) for qid, value in zip(found["qid"], found["value"], strict=True)}
+        passage_rows = frame[frame["measure"] == PRIMARY]
+        return {str(qid): float(value) for qid, value in zip(passage_rows["qid"], passage_rows["value"], strict=True)}
 
 
 def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
@@ -222,10 +225,10 @@ class Cost:
         return round(max(0.0, self.preset_ms + sum(added)), 3)
 
     def _at(self, key: str, value: Value) -> float:
-        known = dict(self.points[key])
-        if value in known:
-            return known[value]
-        numbers = sorted((float(v), ms) for v, ms in known.items())
+        times = dict(self.points[key])
+        if value in times:
+            return times[value]
+        numbers = sorted((float(v), ms) for v, ms in times.items())
         return float(np.interp(float(value), [v for v, _ in numbers], [ms for _, ms in numbers]))
 
 
@@ -233,12 +236,12 @@ def time_cost(values: TrainingValues, preset: Values, progress: Progress | None)
     """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
     costly = [p for p in values.parameters if p.costly and p.key in preset]
     marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
-    variants = {f"{key}={mark}": {**preset, key: mark} for key, each in marks.items() for mark in each[1:]}
+    variants = {f"{key}={mark}": {**preset, key: mark} for key, marks in marks.items() for mark in marks[1:]}
     timed = time_p95(values, {"preset": preset, **variants}, progress, rounds=1)
     preset_ms = timed["preset"]["p95"]
     points = {
-        key: [(each[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in each[1:])]
-        for key, each in marks.items()
+        key: [(marks[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in marks[1:])]
+        for key, marks in marks.items()
     }
     return Cost(preset_ms, {p.key: preset[p.key] for p in costly}, points)
 
@@ -254,20 +257,20 @@ def time_p95(
 ) -> dict[str, Mapping[str, float]]:
     """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
     spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
-    return {name: summary(each.samples()) for name, each in _time(values, variants, spec, progress).items()}
+    return {name: summary(timing.samples()) for name, timing in _time(values, variants, spec, progress).items()}
 
 
 def time_samples(
     values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None
 ) -> dict[str, pd.DataFrame]:
     """The samples of every variant as tables, timed in turns over the training queries."""
-    return {name: each.frame() for name, each in _time(values, variants, values.base.latency, progress).items()}
+    return {name: timing.frame() for name, timing in _time(values, variants, values.base.latency, progress).items()}
 
 
 def _time(
     values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec, progress: Progress | None
 ) -> dict[str, latency.Timing]:
-    arms = [values.arm(each, name) for name, each in variants.items()]
+    arms = [values.arm(variant, name) for name, variant in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
     return latency.measure(arms, queries, spec, progress, again=False)
 

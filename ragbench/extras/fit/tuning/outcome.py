@@ -77,7 +77,7 @@ class Tuned:
     @property
     def place(self) -> int:
         """The place of `measure` among the objectives."""
-        return next(n for n, each in enumerate(self.rules.objectives) if each.measure == self.measure)
+        return next(n for n, objective in enumerate(self.rules.objectives) if objective.measure == self.measure)
 
     @property
     def inner(self) -> float:
@@ -102,11 +102,14 @@ class Tuned:
 
     def pairs(self, *, passages: bool = False) -> dict[str, tuple[float, float]]:
         """The value of the parameters chosen without a topic and that of the preset, by qid: means over repeats."""
-        found: dict[str, list[tuple[float, float]]] = {}
+        pairs: dict[str, list[tuple[float, float]]] = {}
         for fold in self.folds:
             for qid, pair in sorted((fold.passages if passages else fold.pairs).items()):
-                found.setdefault(qid, []).append(pair)
+                pairs.setdefault(qid, []).append(pair)
         return {
-            qid: (sum(tuned for tuned, _ in each) / len(each), sum(preset for _, preset in each) / len(each))
-            for qid, each in found.items()
+            qid: (
+                sum(tuned for tuned, _ in topic_pairs) / len(topic_pairs),
+                sum(preset for _, preset in topic_pairs) / len(topic_pairs),
+            )
+            for qid, topic_pairs in pairs.items()
         }

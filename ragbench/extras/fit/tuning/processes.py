@@ -49,10 +49,12 @@ def search_all(
             if report is not None:
                 report(0)
             study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
-        ended = [other.exception() or other.result() for other in others]
-        failed = [each if isinstance(each, Failure) else Failure.of("", each) for each in ended if each is not None]
-        for each in failed:
-            print(each.details or each.reason, file=sys.stderr)
+        ended = [future.exception() or future.result() for future in others]
+        failed = [
+            result if isinstance(result, Failure) else Failure.of("", result) for result in ended if result is not None
+        ]
+        for failure in failed:
+            print(failure.details or failure.reason, file=sys.stderr)
         if failed:
             say("a process of the search failed (see above); the others did its trials")
     return studies
@@ -83,7 +85,7 @@ def _beside(
     number: int,
 ) -> None:
     """Take part in the searches, in another process with another Java machine."""
-    measures = [each.measure for each in rules.objectives if each.measure is not None]
+    measures = [objective.measure for objective in rules.objectives if objective.measure is not None]
     builder = ArmBuilder.of(base, train)
     fetch_caches(builder.store, builder.models)
     values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
@@ -101,4 +103,4 @@ def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Sea
 
 
 def _reporter(progress: Progress, search: Search) -> Callable[[int], None]:
-    return lambda done: progress(f"search over {search.name}", done, search.trials)
+    return lambda finished: progress(f"search over {search.name}", finished, search.trials)

@@ -76,7 +76,7 @@ def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
     Numbers: 1 minus the distance from the least to the greatest, as a share of the range that is searched. Choices: the
     share of the most frequent.
     """
-    values = [each[parameter.key] for each in chosen if parameter.key in each]
+    values = [values[parameter.key] for values in chosen if parameter.key in values]
     if len(values) < 2:
         return None
     if parameter.choices:
@@ -90,18 +90,20 @@ def parameters(tuned: Tuned) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for each in tuned.rules.parameters:
+    for parameter in tuned.rules.parameters:
         chosen = [fold.values for fold in tuned.folds]
         rows.append(
             {
-                "parameter": each.key,
+                "parameter": parameter.key,
                 "preset": _text(
-                    tuned.preset.values.get(each.key) if each.is_switch else value_of(tuned.base, each.key)
+                    tuned.preset.values.get(parameter.key)
+                    if parameter.is_switch
+                    else value_of(tuned.base, parameter.key)
                 ),
-                "winner": _text(tuned.winner.values.get(each.key)),
-                "folds": " ".join(_text(values.get(each.key)) or "-" for values in chosen),
-                "agreement": agreement(each, chosen),
-                **{f"importance {name}": shares.get(each.key, 0.0) for name, shares in tuned.importances.items()},
+                "winner": _text(tuned.winner.values.get(parameter.key)),
+                "folds": " ".join(_text(values.get(parameter.key)) or "-" for values in chosen),
+                "agreement": agreement(parameter, chosen),
+                **{f"importance {name}": shares.get(parameter.key, 0.0) for name, shares in tuned.importances.items()},
             }
         )
     frame = pd.DataFrame(rows)
@@ -114,7 +116,7 @@ def folds(tuned: Tuned) -> pd.DataFrame:
 
     rows = []
     for fold in tuned.folds:
-        outside, preset = ([pair[place] for pair in fold.pairs.values()] for place in (0, 1))
+        outside, preset = ([pair[i] for pair in fold.pairs.values()] for i in (0, 1))
         rows.append(
             {
                 "fold": fold.number,
@@ -134,8 +136,8 @@ def trials(tuned: Tuned) -> pd.DataFrame:
 
     frames = [
         {"search": name, **_row(trial, tuned), "guessed_p95_ms": trial.p95_ms, "seconds": trial.seconds, **trial.values}
-        for name, found in tuned.trials.items()
-        for trial in found
+        for name, trials_of_search in tuned.trials.items()
+        for trial in trials_of_search
     ]
     return pd.DataFrame(frames)
 
@@ -145,9 +147,9 @@ def front(tuned: Tuned) -> pd.DataFrame:
     import pandas as pd
 
     named = {trial.number: "" for trial in tuned.front}
-    shown = [*tuned.front, *([] if tuned.preset.number in named else [tuned.preset])]
+    visible = [*tuned.front, *([] if tuned.preset.number in named else [tuned.preset])]
     rows = []
-    for trial in shown:
+    for trial in visible:
         kind = (
             "preset" if trial.number == tuned.preset.number else "winner" if trial.number == tuned.winner.number else ""
         )
@@ -181,15 +183,15 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
             "evaluations": confirmation.evaluations,
             "keep": confirmation.keeps,
             "plain_hybrid": asdict(confirmation.plain.verdict) if confirmation.plain is not None else None,
-            **{level: asdict(found.comparison) for level, found in confirmation.judged.levels.items()},
+            **{level: asdict(level_result.comparison) for level, level_result in confirmation.judged.levels.items()},
         }
     return {
         "folder": str(tuned.folder),
         "measure": tuned.measure,
-        "objectives": [each.name for each in tuned.rules.objectives],
+        "objectives": [objective.name for objective in tuned.rules.objectives],
         "sampler": tuned.rules.sampler,
         "topics": tuned.topics,
-        "trials": {name: len(found) for name, found in tuned.trials.items()},
+        "trials": {name: len(trials) for name, trials in tuned.trials.items()},
         "preset": _plain(tuned.preset, tuned),
         "winner": {**_plain(tuned.winner, tuned), "values": dict(tuned.winner.values)},
         "overrides": overrides(tuned.changes),
@@ -204,8 +206,8 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
 def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     """The outcome in words."""
     measure = tuned.rules.objectives[tuned.place].name
-    better, before = tuned.winner.objectives[tuned.place], tuned.preset.objectives[tuned.place]
-    lines = [f"{measure} on {tuned.topics} training topics: preset {before:.4f}, winner {better:.4f}"]
+    better, previous = tuned.winner.objectives[tuned.place], tuned.preset.objectives[tuned.place]
+    lines = [f"{measure} on {tuned.topics} training topics: preset {previous:.4f}, winner {better:.4f}"]
     if tuned.folds:
         gain = tuned.held_out_gain()
         lines.append(
@@ -232,14 +234,14 @@ def _repeats(tuned: Tuned) -> str:
 
 def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
     """The tables to print, by title."""
-    shown = {"Parameters": parameters(tuned)}
+    sections = {"Parameters": parameters(tuned)}
     if tuned.folds:
-        shown["Folds"] = folds(tuned)
+        sections["Folds"] = folds(tuned)
     if len(tuned.rules.objectives) > 1:
-        names = ["what", "trial", *(each.name for each in tuned.rules.objectives)]
+        names = ["what", "trial", *(objective.name for objective in tuned.rules.objectives)]
         frame = front(tuned)
-        shown["Pareto front"] = frame[[*names, *(name for name in ("p50_ms", "p99_ms") if name in frame)]]
-    return shown
+        sections["Pareto front"] = frame[[*names, *(name for name in ("p50_ms", "p99_ms") if name in frame)]]
+    return sections
 
 
 def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
@@ -256,14 +258,14 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in tables(tuned).items()]
     write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
-    about = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
-    about["files"] = {name: files.digest(tuned.folder / name) for name in names}
-    write_sealed(tuned.folder / SEARCH_RECORD, about)
+    record = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
+    record["files"] = {name: files.digest(tuned.folder / name) for name in names}
+    write_sealed(tuned.folder / SEARCH_RECORD, record)
 
 
 def _row(trial: Trial, tuned: Tuned) -> dict[str, Any]:
     reached = zip(tuned.rules.objectives, trial.objectives, strict=True)
-    return {"trial": trial.number, **{each.name: value for each, value in reached}}
+    return {"trial": trial.number, **{objective.name: value for objective, value in reached}}
 
 
 def _plain(trial: Trial, tuned: Tuned) -> Mapping[str, Any]:

@@ -71,7 +71,7 @@ def tune(
     spec = base.tune
     repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
     rules = _rules(base, compose, held_out_topics, say)
-    names = [each.measure for each in rules.objectives if each.measure is not None]
+    names = [objective.measure for objective in rules.objectives if objective.measure is not None]
     builder = ArmBuilder.of(base, train, progress, say)
     fetch_caches(builder.store, builder.models)
     values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
@@ -83,16 +83,16 @@ def tune(
             raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
     if len(names) < len(rules.objectives) or spec.p95_ms is not None:
         rules = replace(rules, cost=_cost(folder, values, preset, progress))
-    held = [each for repeat in range(repeats) for each in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
-    searches = _searches(train, spec, held)
+    test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
+    searches = _searches(train, spec, test_folds)
     journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
     studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
     share_caches(builder.store, builder.models)
     trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
     chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates, progress)
     folds = [
-        _fold(n, search, out, trials[search.name], rules, values, preset, names[0])
-        for n, (search, out) in enumerate(zip(searches[1:], held, strict=True), start=1)
+        _fold(n, search, test, trials[search.name], rules, values, preset, names[0])
+        for n, (search, test) in enumerate(zip(searches[1:], test_folds, strict=True), start=1)
     ]
     compared = {PRESET_ARM: preset, TUNED_ARM: chosen.winner.values}
     timing = not held_out_topics and base.latency.enabled and chosen.winner.number != chosen.original.number
@@ -133,11 +133,11 @@ def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_ou
     return Rules(space(base, compose, say), reached, sampler, spec.seed, spec.p95_ms)
 
 
-def _searches(train: Benchmark, spec: TuneSpec, held: Sequence[frozenset[str]]) -> list[Search]:
+def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[str]]) -> list[Search]:
     """One search over all training topics, and one for every fold over the topics outside it."""
     everyone = frozenset(topic.qid for topic in train.topics)
     trials = spec.fold_trials or spec.trials
-    of_folds = [Search(f"fold {n}", everyone - out, trials) for n, out in enumerate(held, start=1)]
+    of_folds = [Search(f"fold {n}", everyone - test, trials) for n, test in enumerate(test_folds, start=1)]
     return [Search(ALL, None, spec.trials), *of_folds]
 
 
@@ -157,13 +157,13 @@ def _choose(
     values: TrainingValues,
     preset: Values,
     folder: Path,
-    most: int,
+    limit: int,
     progress: Progress | None,
 ) -> _Choice:
-    """The best of the `most` best trials and the preset, by timed latency where latency counts."""
+    """The best of the `limit` best trials and the preset, by timed latency where latency counts."""
     everything = _with_preset(trials, rules, values, preset, None)
     original = next(trial for trial in everything if values.identity(trial.values) == values.identity(preset))
-    candidates = _candidates(everything, rules, most, values)
+    candidates = _candidates(everything, rules, limit, values)
     timed: dict[int, Mapping[str, float]] = {}
     if rules.cost is not None:
         timed = _time_candidates(folder, values, [original, *candidates], rules, progress)
@@ -175,14 +175,16 @@ def _choose(
 
 def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, values: TrainingValues) -> Path:
     """The folder of this search. The same command gets the same folder, also with another number of trials."""
-    asked = {key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")}
-    asked |= {"fidelity": spec.fidelity} if spec.fidelity else {}
-    asked |= {"repeats": spec.repeats} if spec.repeats else {}
-    parameters = [replace(each, structures=None) for each in rules.parameters]
-    parts = [asked, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]
-    choices = next((each.choices for each in rules.parameters if each.key == START), ())
-    begun = [start_of(base, rules.parameters, {START: each}) for each in choices]
-    parts += [[each.pipeline.fingerprint, each.index] for each in begun]
+    rules_record = {
+        key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")
+    }
+    rules_record |= {"fidelity": spec.fidelity} if spec.fidelity else {}
+    rules_record |= {"repeats": spec.repeats} if spec.repeats else {}
+    parameters = [replace(parameter, structures=None) for parameter in rules.parameters]
+    parts = [rules_record, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]
+    choices = next((parameter.choices for parameter in rules.parameters if parameter.key == START), ())
+    begun = [start_of(base, rules.parameters, {START: choice}) for choice in choices]
+    parts += [[start.pipeline.fingerprint, start.index] for start in begun]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
 
@@ -198,14 +200,14 @@ def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[
         raise ConfigError(f"tune.folds={folds} needs as many groups of training topics; there are {len(set(groups))}")
     splitter = GroupKFold(folds, shuffle=True, random_state=seed)
     qids = [topic.qid for topic in train.topics]
-    return [frozenset(qids[place] for place in held) for _, held in splitter.split(qids, groups=groups)]
+    return [frozenset(qids[i] for i in test) for _, test in splitter.split(qids, groups=groups)]
 
 
 def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
     """The estimate of latency, timed once for a search."""
     file = folder / "cost.json"
-    known = _read_saved(file) or write_sealed(file, asdict(time_cost(values, preset, progress)))
-    return cost_from_plain(known)
+    cost = _read_saved(file) or write_sealed(file, asdict(time_cost(values, preset, progress)))
+    return cost_from_plain(cost)
 
 
 def _with_preset(
@@ -218,18 +220,18 @@ def _with_preset(
     return [Trial(PRESET, preset, rules.judge(values, preset, qids), guess), *trials]
 
 
-def _candidates(trials: Sequence[Trial], rules: Rules, most: int, values: TrainingValues) -> list[Trial]:
+def _candidates(trials: Sequence[Trial], rules: Rules, limit: int, values: TrainingValues) -> list[Trial]:
     """The trials to time, best first, each with another pipeline: the front of several objectives, else the best."""
     ordered = rules.front(trials) if len(rules.objectives) > 1 else rules.better(trials)
     distinct: dict[str, Trial] = {}
     for trial in ordered or rules.better(trials):
         distinct.setdefault(values.identity(trial.values), trial)
-        if len(rules.objectives) == 1 and len(distinct) == most:
+        if len(rules.objectives) == 1 and len(distinct) == limit:
             break
-    found = list(distinct.values())
-    if len(found) <= most:
-        return found
-    return [found[round(n * (len(found) - 1) / max(1, most - 1))] for n in range(most)]
+    candidates = list(distinct.values())
+    if len(candidates) <= limit:
+        return candidates
+    return [candidates[round(n * (len(candidates) - 1) / max(1, limit - 1))] for n in range(limit)]
 
 
 def _time_candidates(
@@ -238,10 +240,10 @@ def _time_candidates(
     """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
     file, key = folder / "timed.json", digest([by_number, values.base.latency])
-    known = _read_saved(file)
-    if known is None or known["key"] != key:
-        known = write_sealed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
-    return {int(number): each for number, each in known["timed"].items()}
+    record = _read_saved(file)
+    if record is None or record["key"] != key:
+        record = write_sealed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
+    return {int(number): timing for number, timing in record["timed"].items()}
 
 
 def _read_saved(file: Path) -> dict[str, Any] | None:
@@ -255,13 +257,15 @@ def _read_saved(file: Path) -> dict[str, Any] | None:
 def _with_timed_p95(trial: Trial, timed: Mapping[int, Mapping[str, float]], rules: Rules) -> Trial:
     p95 = timed[trial.number]["p95"]
     reached = zip(rules.objectives, trial.objectives, strict=True)
-    return replace(trial, objectives=tuple(p95 if each.name == P95 else value for each, value in reached), p95_ms=p95)
+    return replace(
+        trial, objectives=tuple(p95 if objective.name == P95 else value for objective, value in reached), p95_ms=p95
+    )
 
 
 def _fold(
     number: int,
     search: Search,
-    out: frozenset[str],
+    test: frozenset[str],
     trials: Sequence[Trial],
     rules: Rules,
     values: TrainingValues,
@@ -271,7 +275,7 @@ def _fold(
     """The choice of a search, measured on the topics that it saw and on those held out from it."""
     chosen: Mapping[str, Value] = rules.better(_with_preset(trials, rules, values, preset, search.qids))[0].values
     tuned, original = values(chosen)[measure], values(preset)[measure]
-    pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in out}
+    pairs = {qid: (value, original[qid]) for qid, value in tuned.items() if qid in test}
     passages, passages_before = values.passages(chosen), values.passages(preset)
-    of_passages = {qid: (value, passages_before[qid]) for qid, value in passages.items() if qid in out}
+    of_passages = {qid: (value, passages_before[qid]) for qid, value in passages.items() if qid in test}
     return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs, of_passages)

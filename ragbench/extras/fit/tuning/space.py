@@ -129,26 +129,32 @@ def space(
     changed at once, which shows the keys that follow them. A start or switch that does not fit the preset is excluded,
     and `say` gets a sentence.
     """
-    known = Structures(base, compose)
-    for words in base.tune.starts:
+    structures = Structures(base, compose)
+    for start_overrides in base.tune.starts:
         try:
-            known.add(words)
+            structures.add(start_overrides)
         except ConfigError as error:
-            say(f"tune.starts: '{words}' does not fit this preset and is excluded: {error}")
-    known.add_index_variants()
-    switches = [each for each in (known.switch(name, say) for name in base.tune.switches) if each is not None]
-    kept: dict[str, Parameter] = {}
-    for settings in known.all():
-        for each in _of_structure(settings, known):
-            earlier = kept.get(each.key)
-            kept[each.key] = replace(each, also=tuple(dict.fromkeys((*(earlier.also if earlier else ()), *each.also))))
-    if not kept and not switches:
+            say(f"tune.starts: '{start_overrides}' does not fit this preset and is excluded: {error}")
+    structures.add_index_variants()
+    switches = [
+        parameter
+        for parameter in (structures.switch(name, say) for name in base.tune.switches)
+        if parameter is not None
+    ]
+    unique: dict[str, Parameter] = {}
+    for settings in structures.all():
+        for parameter in _of_structure(settings, structures):
+            earlier = unique.get(parameter.key)
+            unique[parameter.key] = replace(
+                parameter, also=tuple(dict.fromkeys((*(earlier.also if earlier else ()), *parameter.also)))
+            )
+    if not unique and not switches:
         raise ConfigError("tune finds no parameter to vary: turn on a stage that has one, or add to tune.space")
-    keys = set(kept)
-    found = [*switches, *sorted(kept.values(), key=lambda parameter: _key(parameter.when) in keys)]
-    if len(known.starts) > 1:
-        found.insert(0, Parameter(START, choices=known.starts, costly=True, structures=known))
-    return tuple(found)
+    keys = set(unique)
+    parameters = [*switches, *sorted(unique.values(), key=lambda parameter: _key(parameter.when) in keys)]
+    if len(structures.starts) > 1:
+        parameters.insert(0, Parameter(START, choices=structures.starts, costly=True, structures=structures))
+    return tuple(parameters)
 
 
 class Structures:
@@ -162,52 +168,59 @@ class Structures:
         self._known: dict[tuple[str, ...], Settings | None] = {(): base}
         self._varied: dict[tuple[str, ...], frozenset[str]] = {}
 
-    def compose(self, words: Sequence[str]) -> Settings:
+    def compose(self, overrides: Sequence[str]) -> Settings:
         """The preset with further overrides. Raises ConfigError."""
-        return self.compose_onto(self.base, words)
+        return self.compose_onto(self.base, overrides)
 
-    def compose_onto(self, settings: Settings, words: Sequence[str]) -> Settings:
+    def compose_onto(self, settings: Settings, overrides: Sequence[str]) -> Settings:
         """Settings with further overrides. Raises ConfigError."""
-        return self._compose([*settings.overrides, *words])
+        return self._compose([*settings.overrides, *overrides])
 
-    def add(self, words: str) -> bool:
+    def add(self, overrides: str) -> bool:
         """Add a start, unless it is one already. Raises ConfigError."""
-        settings = self.compose(shlex.split(words))
-        known = [self.of({START: each}) for each in self.starts]
-        if any((settings.pipeline, settings.index) == (each.pipeline, each.index) for each in known):
+        settings = self.compose(shlex.split(overrides))
+        composed = [self.of({START: start}) for start in self.starts]
+        if any(
+            (settings.pipeline, settings.index) == (other_settings.pipeline, other_settings.index)
+            for other_settings in composed
+        ):
             return False
-        self._known[tuple(shlex.split(words))] = settings
-        self.starts = (*self.starts, words)
+        self._known[tuple(shlex.split(overrides))] = settings
+        self.starts = (*self.starts, overrides)
         return True
 
     def add_index_variants(self) -> None:
         """Add starts with choices of `tune.space.index`, drawn by the seed, until `tune.index_variants` are there."""
         spec, choices = self.base.tune, _index_choices(self.base)
-        draw, given = random.Random(spec.seed), self.starts
+        draw, starts = random.Random(spec.seed), self.starts
         for _ in range(DRAWS if choices else 0):
-            if len({digest(self.of({START: each}).index) for each in self.starts}) >= (spec.index_variants or 0):
+            if len({digest(self.of({START: start}).index) for start in self.starts}) >= (spec.index_variants or 0):
                 return
-            values = {key: draw.choice(each) for key, each in choices.items()}
-            kept = [each for each in shlex.split(draw.choice(given)) if each.partition("=")[0] not in values]
-            words = shlex.join([*kept, *overrides(values)])
+            values = {key: draw.choice(values) for key, values in choices.items()}
+            kept_overrides = [
+                override for override in shlex.split(draw.choice(starts)) if override.partition("=")[0] not in values
+            ]
+            variant = shlex.join([*kept_overrides, *overrides(values)])
             try:
-                settings = self.compose(shlex.split(words))
+                settings = self.compose(shlex.split(variant))
             except ConfigError:
                 continue  # such as min_chars above max_chars
-            if all(settings.index != self.of({START: each}).index for each in self.starts):
-                self.add(words)
+            if all(settings.index != self.of({START: start}).index for start in self.starts):
+                self.add(variant)
 
     def switch(self, name: str, say: Say) -> Parameter | None:
         """A switch as a parameter; None, with a sentence to `say`, where fewer than two of its options fit the preset.
 
         Raises ConfigError for a name that is not a switch.
         """
-        known = {group.name: group for group in catalogue.read().switches}
-        if name not in known:
-            raise ConfigError(f"tune.switches names '{name}', which is not a switch{did_you_mean(name, known)}")
+        groups = {group.name: group for group in catalogue.read().switches}
+        if name not in groups:
+            raise ConfigError(f"tune.switches names '{name}', which is not a switch{did_you_mean(name, groups)}")
         usable: dict[str, None] = {}
         for start in self.starts:
-            usable |= {each.name: None for each in known[name].options if self.fits({START: start}, name, each.name)}
+            usable |= {
+                option.name: None for option in groups[name].options if self.fits({START: start}, name, option.name)
+            }
         if len(usable) < 2:
             say(f"tune.switches: '{name}' is excluded: its options do not fit this preset, or they shape the index")
             return None
@@ -216,45 +229,45 @@ class Structures:
 
     def fits(self, values: Values, name: str, option: Value) -> bool:
         """Whether a switch may have this option with the values: both are accepted, and the index stays the same."""
-        words = self._words({**values, name: option}, (*self.options, name))
-        if words not in self._known:
+        overrides = self._words({**values, name: option}, (*self.options, name))
+        if overrides not in self._known:
             try:
-                composed = self.compose(words)
+                composed = self.compose(overrides)
                 _ = composed.pipeline  # refuses stages that do not go together
-                self._known[words] = composed
+                self._known[overrides] = composed
             except ConfigError:
-                self._known[words] = None
-        settings = self._known[words]
+                self._known[overrides] = None
+        settings = self._known[overrides]
         return settings is not None and settings.index == self.of({START: values.get(START, "")}).index
 
     def options_of(self, start: str) -> dict[str, Value]:
         """The option of every switch at a start, without switches whose parameters have values that no option has."""
-        settings, found = self.of({START: start}), {}
+        settings, applicable = self.of({START: start}), {}
         for name, options in self.options.items():
             for option in options:
                 if self.fits({START: start}, name, option) and (
                     self.of({START: start, name: option}).pipeline == settings.pipeline
                 ):
-                    found[name] = cast(Value, option)
+                    applicable[name] = cast(Value, option)
                     break
-        return found
+        return applicable
 
     def of(self, values: Values) -> Settings:
         """The settings of a start and the switches among the values."""
-        words = self._words(values, tuple(self.options))
-        if words not in self._known:
-            self._known[words] = self.compose(words)
-        settings = self._known[words]
+        overrides = self._words(values, tuple(self.options))
+        if overrides not in self._known:
+            self._known[overrides] = self.compose(overrides)
+        settings = self._known[overrides]
         if settings is None:
-            raise ConfigError(f"{' '.join(words)} does not go with this preset")
+            raise ConfigError(f"{' '.join(overrides)} does not go with this preset")
         return settings
 
     def varied_keys(self, values: Values) -> frozenset[str]:
         """The keys of the parameters that apply to this start with these switches."""
-        words = self._words(values, tuple(self.options))
-        if words not in self._varied:
-            self._varied[words] = frozenset(each.key for each in _applicable(self.base, self.of(values)))
-        return self._varied[words]
+        overrides = self._words(values, tuple(self.options))
+        if overrides not in self._varied:
+            self._varied[overrides] = frozenset(parameter.key for parameter in _applicable(self.base, self.of(values)))
+        return self._varied[overrides]
 
     def all(self) -> Iterator[Settings]:
         """The settings of every start, and of every start with each option of each switch alone."""
@@ -272,21 +285,21 @@ class Structures:
 
 def _index_choices(base: Settings) -> dict[str, tuple[Value, ...]]:
     """The choices of the parameters that shape the index, by key."""
-    found = {}
+    choices = {}
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         if key.startswith(_INDEX):
-            found[key] = build(Parameter, {**node, "key": key}, f"tune.space.{key}").choices
-            if not found[key]:
+            choices[key] = build(Parameter, {**node, "key": key}, f"tune.space.{key}").choices
+            if not choices[key]:
                 raise ConfigError(
                     f"tune.space.{key} must have choices: it shapes the index, so each value needs another index"
                 )
-    return found
+    return choices
 
 
 def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
     """The parameters of the space of `base` that apply to these settings."""
     stages = [name for name, _ in settings.pipeline]
-    kept = []
+    applicable = []
     for key, node in _leaves(base.config["tune"]["space"] or {}, ""):
         parameter = build(Parameter, {**node, "key": key}, f"tune.space.{key}")
         if key.split(".")[0] not in base.config:
@@ -296,16 +309,16 @@ def _applicable(base: Settings, settings: Settings) -> list[Parameter]:
         if any(key.startswith(f"{stage}.") for stage in stages):
             if value_of(settings, key) is None:
                 raise ConfigError(f"tune.space.{key} names no value of the configuration: give {key} one first")
-            kept.append(parameter)
-    keys = {parameter.key for parameter in kept}
-    return [p for p in kept if p.when is None or _key(p.when) in keys or _is_on(settings, p.when, stages)]
+            applicable.append(parameter)
+    keys = {parameter.key for parameter in applicable}
+    return [p for p in applicable if p.when is None or _key(p.when) in keys or _is_on(settings, p.when, stages)]
 
 
-def _of_structure(settings: Settings, known: Structures) -> list[Parameter]:
+def _of_structure(settings: Settings, structures: Structures) -> list[Parameter]:
     """The parameters that apply to these settings, checked, with the keys that follow each."""
-    found = _applicable(known.base, settings)
-    follows = _followers(found, settings, known) if found else {}
-    return [_check(replace(parameter, also=follows[parameter.key]), settings) for parameter in found]
+    parameters = _applicable(structures.base, settings)
+    follows = _followers(parameters, settings, structures) if parameters else {}
+    return [_check(replace(parameter, also=follows[parameter.key]), settings) for parameter in parameters]
 
 
 def _key(condition: str | None) -> str:
@@ -314,13 +327,13 @@ def _key(condition: str | None) -> str:
 
 def _structures(parameters: Sequence[Parameter]) -> Structures | None:
     """The options that the starts and switches among the parameters choose from; None without any."""
-    return next((each.structures for each in parameters if each.structures is not None), None)
+    return next((parameter.structures for parameter in parameters if parameter.structures is not None), None)
 
 
 def start_of(base: Settings, parameters: Sequence[Parameter], values: Values) -> Settings:
     """The settings that these values change: those of the start, with the switches among the values."""
-    known = _structures(parameters)
-    return known.of(values) if known is not None else base
+    structures = _structures(parameters)
+    return structures.of(values) if structures is not None else base
 
 
 def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Settings:
@@ -328,7 +341,7 @@ def apply(base: Settings, parameters: Sequence[Parameter], values: Values) -> Se
     settings = start_of(base, parameters, values)
     for parameter in parameters:
         if parameter.key in values and parameter.key != START and not parameter.is_switch:
-            for key in (parameter.key, *(each for each in parameter.also if value_of(settings, each) is not None)):
+            for key in (parameter.key, *(key for key in parameter.also if value_of(settings, key) is not None)):
                 settings = settings.with_values({key: values[parameter.key]})
     return settings
 
@@ -338,12 +351,12 @@ def suggest(parameters: Sequence[Parameter], trial: BaseTrial) -> dict[str, Valu
 
     A switch whose option does not fit the start and the switches before it is excluded, too: it keeps its option.
     """
-    known = _structures(parameters)
+    structures = _structures(parameters)
     values: dict[str, Value] = {}
     for parameter in parameters:
-        if parameter.key == START or (known is not None and parameter.is_switch):
+        if parameter.key == START or (structures is not None and parameter.is_switch):
             tried = parameter.suggest(trial)
-            if known is None or parameter.key == START or known.fits(values, parameter.key, tried):
+            if structures is None or parameter.key == START or structures.fits(values, parameter.key, tried):
                 values[parameter.key] = tried
     varied = _varied_keys(parameters, values)
     for parameter in parameters:
@@ -377,32 +390,32 @@ def changed_values(parameters: Sequence[Parameter], base: Settings, values: Valu
 
 def _start_and_switches(parameters: Sequence[Parameter], start: str) -> dict[str, Value]:
     """The start and the options of its switches, as far as they are varied."""
-    known = _structures(parameters)
-    if known is None:
+    structures = _structures(parameters)
+    if structures is None:
         return {}
-    return {**({START: start} if any(p.key == START for p in parameters) else {}), **known.options_of(start)}
+    return {**({START: start} if any(p.key == START for p in parameters) else {}), **structures.options_of(start)}
 
 
 def _varied_keys(parameters: Sequence[Parameter], values: Values) -> frozenset[str]:
     """The keys that are varied at the start and switches among the values, other than start and switches."""
-    known = _structures(parameters)
+    structures = _structures(parameters)
     keys = frozenset(p.key for p in parameters if p.key != START and not p.is_switch)
-    return keys if known is None else keys & known.varied_keys(values)
+    return keys if structures is None else keys & structures.varied_keys(values)
 
 
 def _condition_holds(parameter: Parameter, varied: Collection[str], values: Values) -> bool:
     """Whether the condition of a parameter holds; conditions on keys that are not varied were checked before."""
-    key, equals, wanted = (parameter.when or "").partition("=")
+    key, equals, option = (parameter.when or "").partition("=")
     if key not in varied:
         return True
-    return str(values.get(key)) == wanted if equals else bool(values.get(key, False))
+    return str(values.get(key)) == option if equals else bool(values.get(key, False))
 
 
 def overrides(values: Values) -> list[str]:
     """The values as typed, the words of the start first."""
     first = shlex.split(str(values.get(START, "")))
-    rest = {key: value for key, value in values.items() if key != START}
-    return [*first, *(f"{key}={str(v).lower() if isinstance(v, bool) else v}" for key, v in rest.items())]
+    values_of_keys = {key: value for key, value in values.items() if key != START}
+    return [*first, *(f"{key}={str(v).lower() if isinstance(v, bool) else v}" for key, v in values_of_keys.items())]
 
 
 def value_of(settings: Settings, key: str) -> Any:
@@ -414,43 +427,43 @@ def value_of(settings: Settings, key: str) -> Any:
 
 
 def _leaves(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, each in node.items():
-        if each is None:
+    for name, leaf in node.items():
+        if leaf is None:
             continue
-        if not isinstance(each, Mapping):
-            raise ConfigError(f"tune.space.{path}{name} must be a mapping with low and high, or choices; got {each!r}")
-        if any(isinstance(item, Mapping) for item in each.values()) or not each:
-            yield from _leaves(each, f"{path}{name}.")
+        if not isinstance(leaf, Mapping):
+            raise ConfigError(f"tune.space.{path}{name} must be a mapping with low and high, or choices; got {leaf!r}")
+        if any(isinstance(item, Mapping) for item in leaf.values()) or not leaf:
+            yield from _leaves(leaf, f"{path}{name}.")
         else:
-            yield f"{path}{name}", each
+            yield f"{path}{name}", leaf
 
 
 def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
-    key, equals, wanted = condition.partition("=")
+    key, equals, option = condition.partition("=")
     if equals:
-        return str(value_of(base, key)) == wanted
+        return str(value_of(base, key)) == option
     return any(stage == condition or stage.startswith(f"{condition}.") for stage in stages) or (
         value_of(base, condition) is True
     )
 
 
-def _followers(parameters: Sequence[Parameter], base: Settings, known: Structures) -> dict[str, tuple[str, ...]]:
+def _followers(parameters: Sequence[Parameter], base: Settings, structures: Structures) -> dict[str, tuple[str, ...]]:
     """The other keys that interpolate a parameter, by its key: found by changing all at once, else one by one."""
-    other = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
-    composed = known.compose_onto(base, overrides(other))
-    follows: dict[str, list[str]] = {key: [] for key in other}
+    other_ends = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
+    composed = structures.compose_onto(base, overrides(other_ends))
+    follows: dict[str, list[str]] = {key: [] for key in other_ends}
     for key in _changed_keys(base.config, composed.config, ""):
-        if key in other:
+        if key in other_ends:
             continue
-        before, after = value_of(base, key), value_of(composed, key)
-        leaders = [each for each, value in other.items() if value == after and value_of(base, each) == before]
-        leaders = [each for each in leaders if each.rpartition(".")[2] == key.rpartition(".")[2]] or leaders
+        old, new = value_of(base, key), value_of(composed, key)
+        leaders = [key for key, value in other_ends.items() if value == new and value_of(base, key) == old]
+        leaders = [leader for leader in leaders if leader.rpartition(".")[2] == key.rpartition(".")[2]] or leaders
         if len(leaders) != 1:
             if len(parameters) == 1:
                 raise ConfigError(
                     f"tune cannot vary {parameters[0].key}: {key} depends on it in a way it cannot follow"
                 )
-            return {p.key: _followers([p], base, known)[p.key] for p in parameters}
+            return {p.key: _followers([p], base, structures)[p.key] for p in parameters}
         follows[leaders[0]].append(key)
     return {key: tuple(keys) for key, keys in follows.items()}
 
@@ -465,9 +478,9 @@ def _check(parameter: Parameter, base: Settings) -> Parameter:
     return parameter
 
 
-def _changed_keys(before: Any, after: Any, path: str) -> Iterator[str]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in {**before, **after}:
-            yield from _changed_keys(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
-    elif before != after:
+def _changed_keys(old: Any, new: Any, path: str) -> Iterator[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in {**old, **new}:
+            yield from _changed_keys(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif old != new:
         yield path

@@ -70,8 +70,10 @@ class Rules:
         """The objectives of a configuration over the queries of `qids` only."""
         per_query = values(tried)
         return tuple(
-            (self.cost(tried) if self.cost else 0.0) if each.measure is None else mean(per_query[each.measure], qids)
-            for each in self.objectives
+            (self.cost(tried) if self.cost else 0.0)
+            if objective.measure is None
+            else mean(per_query[objective.measure], qids)
+            for objective in self.objectives
         )
 
     def better(self, trials: Sequence[Trial]) -> list[Trial]:
@@ -79,24 +81,26 @@ class Rules:
 
         def key(trial: Trial) -> tuple[Any, ...]:
             over = max(0.0, (trial.p95_ms or 0.0) - self.p95_ms) if self.p95_ms is not None else 0.0
-            signed = [-each.sign * value for each, value in zip(self.objectives, trial.objectives, strict=True)]
+            signed = [
+                -objective.sign * value for objective, value in zip(self.objectives, trial.objectives, strict=True)
+            ]
             return (over, *signed, trial.number)
 
         return sorted(trials, key=key)
 
     def front(self, trials: Sequence[Trial]) -> list[Trial]:
         """The trials within the budget that no other beats in one objective without losing in another, best first."""
-        kept: list[Trial] = []
+        front: list[Trial] = []
         for trial in self.better(trials):
             if self.p95_ms is not None and (trial.p95_ms or 0.0) > self.p95_ms:
                 continue
-            if not any(self._covers(other, trial) for other in kept):
-                kept.append(trial)
-        return kept
+            if not any(self._covers(covering, trial) for covering in front):
+                front.append(trial)
+        return front
 
-    def _covers(self, one: Trial, other: Trial) -> bool:
-        pairs = zip(self.objectives, one.objectives, other.objectives, strict=True)
-        return all(each.sign * a >= each.sign * b for each, a, b in pairs)
+    def _covers(self, one: Trial, second: Trial) -> bool:
+        pairs = zip(self.objectives, one.objectives, second.objectives, strict=True)
+        return all(objective.sign * a >= objective.sign * b for objective, a, b in pairs)
 
 
 def open_storage(path: Path) -> optuna.storages.JournalStorage:
@@ -114,10 +118,10 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
             raise ResultsError(f"the journal {path} cannot be written ({error.strerror}): see tune.storage") from None
         try:
             content = path.read_bytes() if path.is_file() else b""
-            whole = content.rfind(b"\n") + 1
-            if whole < len(content):
+            complete_bytes = content.rfind(b"\n") + 1
+            if complete_bytes < len(content):
                 with path.open("r+b") as file:
-                    file.truncate(whole)
+                    file.truncate(complete_bytes)
         finally:
             lock.release()
         try:
@@ -153,7 +157,7 @@ def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> op
         study = optuna.create_study(
             study_name=f"{rules.key} {search.name}".strip(),
             storage=storage,
-            directions=["maximize" if each.sign > 0 else "minimize" for each in rules.objectives],
+            directions=["maximize" if objective.sign > 0 else "minimize" for objective in rules.objectives],
             load_if_exists=True,
         )
         if not study.get_trials(deepcopy=False):
@@ -165,11 +169,11 @@ def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> op
 def _starts(rules: Rules, base: Settings) -> Iterator[dict[str, Any]]:
     """The configured values of the preset and of every other start, if they are in the space."""
     starts = next((p.choices for p in rules.parameters if p.key == START), ("",))
-    whole = {p.key for p in rules.parameters if p.whole}
+    integers = {p.key for p in rules.parameters if p.whole}
     for start in starts:
         values = configured_values(rules.parameters, base, str(start))
         if all(p.contains(values[p.key]) for p in rules.parameters if p.key in values):
-            yield {key: int(value) if key in whole else value for key, value in values.items()}
+            yield {key: int(value) if key in integers else value for key, value in values.items()}
 
 
 def optimise(
@@ -187,15 +191,15 @@ def optimise(
     """
     import optuna
 
-    left = list(begun)
+    remaining = list(begun)
     study.pruner = _make_pruner()
-    while (done := len(trials_in(study, "COMPLETE", "PRUNED"))) < search.trials:
+    while (completed := len(trials_in(study, "COMPLETE", "PRUNED"))) < search.trials:
         if report is not None:
-            report(done)
+            report(completed)
         with quiet():
-            seed = rules.seed + _PROCESS_STRIDE * process + done
+            seed = rules.seed + _PROCESS_STRIDE * process + completed
             study.sampler = _make_sampler(rules.sampler, seed)
-            trial = _drawn(study, left.pop(0), rules, seed) if left else study.ask()
+            trial = _drawn(study, remaining.pop(0), rules, seed) if remaining else study.ask()
             tried = suggest(rules.parameters, trial)
         if _is_pruned(trial, search, rules, values, tried):
             with quiet():
@@ -223,11 +227,11 @@ def _drawn(study: optuna.Study, begun: optuna.trial.FrozenTrial, rules: Rules, s
     if begun.params and "fixed_params" not in begun.system_attrs:
         twin = optuna.create_study(directions=study.directions, sampler=_make_sampler(rules.sampler, seed))
         twin.add_trials(trials_in(study, "COMPLETE", "PRUNED"))
-        whole = twin.ask()
-        suggest(rules.parameters, whole)
-        for name, distribution in whole.distributions.items():
+        trial = twin.ask()
+        suggest(rules.parameters, trial)
+        for name, distribution in trial.distributions.items():
             if name not in begun.params:
-                value = distribution.to_internal_repr(whole.params[name])
+                value = distribution.to_internal_repr(trial.params[name])
                 study._storage.set_trial_param(begun._trial_id, name, value, distribution)
     return optuna.Trial(study, begun._trial_id)
 
@@ -260,7 +264,7 @@ def _make_pruner() -> optuna.pruners.BasePruner:
             if step is None or "fixed_params" in trial.system_attrs:  # the configured values see all topics
                 return False
             ended = trials_in(study, "COMPLETE", "PRUNED")
-            others = [each.intermediate_values[step] for each in ended if step in each.intermediate_values]
+            others = [trial.intermediate_values[step] for trial in ended if step in trial.intermediate_values]
             better = sum(value > trial.intermediate_values[step] for value in others)
             return better >= math.ceil((len(others) + 1) / THIRD)
 
@@ -280,13 +284,13 @@ def trials_of(study: optuna.Study, parameters: Sequence[Parameter]) -> list[Tria
 
     return [
         Trial(
-            each.number,
-            suggest(parameters, FixedTrial(each.params)),
-            tuple(each.values),
-            each.user_attrs.get(P95),
-            0.0 if each.duration is None else each.duration.total_seconds(),
+            trial.number,
+            suggest(parameters, FixedTrial(trial.params)),
+            tuple(trial.values),
+            trial.user_attrs.get(P95),
+            0.0 if trial.duration is None else trial.duration.total_seconds(),
         )
-        for each in trials_in(study, "COMPLETE")
+        for trial in trials_in(study, "COMPLETE")
     ]
 
 
@@ -297,22 +301,24 @@ def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]
     """
     import optuna
 
-    found: dict[str, dict[str, float]] = {}
-    for place, each in enumerate(rules.objectives):
-        reached = {trial.values[place] for trial in trials_in(study, "COMPLETE")}
+    by_objective: dict[str, dict[str, float]] = {}
+    for number, objective in enumerate(rules.objectives):
+        reached = {trial.values[number] for trial in trials_in(study, "COMPLETE")}
         if len(reached) < 2:
-            found[each.name] = {}
+            by_objective[objective.name] = {}
             continue
         with quiet():
             evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-            shares = optuna.importance.get_param_importances(study, evaluator=evaluator, target=_cost_of(place, each))
-        found[each.name] = {key: round(float(share), 6) for key, share in shares.items()}
-    return found
+            shares = optuna.importance.get_param_importances(
+                study, evaluator=evaluator, target=_cost_of(number, objective)
+            )
+        by_objective[objective.name] = {key: round(float(share), 6) for key, share in shares.items()}
+    return by_objective
 
 
-def _cost_of(place: int, objective: Objective) -> Callable[[optuna.trial.FrozenTrial], float]:
+def _cost_of(number: int, objective: Objective) -> Callable[[optuna.trial.FrozenTrial], float]:
     """The target of the evaluator, which minimises it whatever the direction of the study is."""
-    return lambda trial: -objective.sign * float(trial.values[place])
+    return lambda trial: -objective.sign * float(trial.values[number])
 
 
 def _make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
