@@ -43,8 +43,8 @@ class Fusions:
             return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
         certainty = "significant" if best["low"] > 0 else "not significant"
         return [
-            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {certainty}; "
-            f"use it with {best['use']}, and confirm it with ragbench run -m on the test topics."
+            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {certainty}. "
+            f"Use it with {best['use']}, and confirm it with ragbench run -m on the test topics."
         ]
 
 

@@ -53,7 +53,8 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     columns = compared.table.drop(columns="use")
-    title = f"Fusions of {', '.join(compared.sources)} ({compared.arm}): nDCG@10 of documents, {compared.topics} training topics"
+    retrievers = ", ".join(compared.sources)
+    title = f"Fusions of {retrievers} ({compared.arm}): nDCG@10 of documents, {compared.topics} training topics"
     console.print_table(columns, title)
     print("\n".join(compared.sentences))
     if not has_ranx():
