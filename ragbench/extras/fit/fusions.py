@@ -42,8 +42,9 @@ class Fusions:
         if best is None or best["difference"] <= 0:
             return ["No other fusion of the stage `fuse` is better on these topics: keep the configured one."]
         certainty = "significant" if best["low"] > 0 else "not significant"
+        change = with_interval(best["difference"], best["low"], best["high"], 4)
         return [
-            f"Best of the stage `fuse`: {with_interval(best['difference'], best['low'], best['high'], 4)}, {certainty}. "
+            f"Best of the stage `fuse`: {change}, {certainty}. "
             f"Use it with {best['use']}, and confirm it with ragbench run -m on the test topics."
         ]
 
