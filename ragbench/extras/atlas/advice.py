@@ -57,16 +57,16 @@ def advice(results: Measurements, arm: str | None = None, known: Collection[str]
         raise ResultsError(
             f"{results.folder} has no headroom of '{arm}': none of its topics has a relevant judgment, or it is old"
         )
-    (room,) = evidence.rows(headroom.summary(frame))
-    run = Run(results, arm, frame, room, frozenset(known))
+    (summary_row,) = evidence.rows(headroom.summary(frame))
+    run = Run(results, arm, frame, summary_row, frozenset(known))
     return levers(run)
 
 
 def levers(run: Run) -> list[Lever]:
     """What applies to an arm, the largest bound first; a search that runs elsewhere is changed there."""
-    own = [] if run.config.get("live") else [*_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
-    found = [*_measuring(run), *own]
-    return sorted(found, key=lambda lever: -(1.0 if lever.bound is None else lever.bound))
+    from_losses = [] if run.config.get("live") else [*_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
+    candidates = [*_measuring(run), *from_losses]
+    return sorted(candidates, key=lambda lever: -(1.0 if lever.bound is None else lever.bound))
 
 
 @dataclass(frozen=True)
@@ -86,19 +86,21 @@ class Run:
 
     def command(self, name: str, *more: str) -> str:
         """A command with the words that the arm was run with, and more."""
-        keys = {_key(word) for word in more}
-        kept = [word for word in self.words(self.arm) if _key(word) not in keys]
-        return shlex.join(["ragbench", *name.split(), *(word for word in kept if word not in self.known), *more])
+        keys = {_key(override) for override in more}
+        kept_overrides = [override for override in self.words(self.arm) if _key(override) not in keys]
+        return shlex.join(
+            ["ragbench", *name.split(), *(override for override in kept_overrides if override not in self.known), *more]
+        )
 
     def words(self, arm: str) -> list[str]:
         """The words that an arm was run with, without its name and topics."""
-        given = (str(word).lstrip("+") for word in self.results.record["overrides"].get(arm, ()))
-        return [word for word in given if _key(word) not in ("name", "split")]
+        overrides = (str(override).lstrip("+") for override in self.results.record["overrides"].get(arm, ()))
+        return [override for override in overrides if _key(override) not in ("name", "split")]
 
     def tried(self, *more: str) -> bool:
         """Whether another arm of the run is this one with these changes."""
-        words = set(self.words(self.arm)) | set(more)
-        return any(set(self.words(arm)) == words for arm in self.results.arms if arm != self.arm)
+        tried_overrides = set(self.words(self.arm)) | set(more)
+        return any(set(self.words(arm)) == tried_overrides for arm in self.results.arms if arm != self.arm)
 
     def off(self, switch: str) -> bool:
         """Whether the arm goes without a switch."""
@@ -109,8 +111,8 @@ class Run:
         return f"{self.command('run')} --arm as_is= --arm changed={shlex.quote(shlex.join(more))}"
 
 
-def _key(word: str) -> str:
-    return word.partition("=")[0].lstrip("+")
+def _key(override: str) -> str:
+    return override.partition("=")[0].lstrip("+")
 
 
 def _measuring(run: Run) -> Iterator[Lever]:
@@ -174,7 +176,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
     if bound < _WORTH:
         return
     fused_out = float((run.frame["outcome"] == diagnosis.FUSED_OUT).mean())
-    config, words = run.config, headroom.signed(bound)
+    config, bounds = run.config, headroom.signed(bound)
     if config.get("fuse", {}).get("method") == "rrf" or not config["index"]["passage"].get("title"):
         yield Lever(
             "start from the recommended search",
@@ -185,7 +187,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
     if run.off("ranker") and run.off("rank"):
         yield Lever(
             "train a ranker on your queries",
-            f"a perfect ranking of the top {headroom.DEPTHS[-1]} would gain {words}; training shows the held-out gain",
+            f"a perfect ranking of the top {headroom.DEPTHS[-1]} would gain {bounds}; training shows the held-out gain",
             bound,
             (run.command("fit ranker --from-fusion"),),
         )
@@ -234,12 +236,12 @@ def _retrieval(run: Run) -> Iterator[Lever]:
     sources = headroom.sources(run.frame)
     recalls = ", ".join(f"{name} {run.room[headroom.RECALL + name]:.0%}" for name in sources)
     if bound >= _WORTH:
-        words = [word for switch, word in _SOURCES.items() if run.off(switch) and not run.tried(word)]
+        suggested = [override for switch, override in _SOURCES.items() if run.off(switch) and not run.tried(override)]
         yield Lever(
             "find more",
             f"documents that no retriever returned would gain {headroom.signed(bound)} (recall: {recalls})",
             bound,
-            tuple(run.with_change(word) for word in words[:3])
+            tuple(run.with_change(override) for override in suggested[:3])
             or (run.with_change("dense.depth=300", "lexical.depth=300"),),
         )
 
@@ -249,25 +251,27 @@ _SOURCES = {"documents": "documents=on", "graph": "graph=on", "p7": "p7=on", "p1
 
 def _beside_baseline(run: Run, preset: str) -> str:
     """A command that compares a preset with the baseline on the data of the arm."""
-    given = run.results.record["overrides"].get(run.arm, ())
+    overrides = run.results.record["overrides"].get(run.arm, ())
     both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
-    kept = (word for word in given if word.startswith(("data", "topics")) and word not in run.known)
-    return shlex.join(["ragbench", "run", "-m", both, *kept])
+    of_data = (
+        override for override in overrides if override.startswith(("data", "topics")) and override not in run.known
+    )
+    return shlex.join(["ragbench", "run", "-m", both, *of_data])
 
 
 def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
     frame = evidence.headroom(results)
     stands = headroom.sentences(frame[frame["arm"] == arm])
-    said = [*(line for each in stands for line in textwrap.wrap(each, SCREEN)), ""]
+    output = [*(line for sentence in stands for line in textwrap.wrap(sentence, SCREEN)), ""]
     if not levers:
-        return [*said, "No suggestion: every change could gain at most 0.02 nDCG@10."]
+        return [*output, "No suggestion: every change could gain at most 0.02 nDCG@10."]
     if results.config(arm)["data"]["loader"] == MEMORY:
         saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
         sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."
-        said += [*textwrap.wrap(sentence, SCREEN), ""]
+        output += [*textwrap.wrap(sentence, SCREEN), ""]
     for number, lever in enumerate(levers, start=1):
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
-        said += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", SCREEN, subsequent_indent="   ")
-        said += [f"     {command}" for command in lever.commands]
-    return [*said, "", "'at most' is the gain of a perfect change. Run the command to measure the real gain."]
+        output += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", SCREEN, subsequent_indent="   ")
+        output += [f"     {command}" for command in lever.commands]
+    return [*output, "", "'at most' is the gain of a perfect change. Run the command to measure the real gain."]

@@ -23,50 +23,57 @@ _SHARED_MORE = ("budget", "links", "artefacts", "measures", "primary", "context_
 @cache
 def groups() -> Mapping[str, Mapping[str, str]]:
     """Overrides by name of the change, in groups that are measured together; later groups cost more."""
-    found = read_yaml_file(_FILE)
-    return {str(group): {str(name): str(words) for name, words in each.items()} for group, each in found.items()}
+    groups_read = read_yaml_file(_FILE)
+    return {
+        str(group): {str(name): str(overrides) for name, overrides in group_changes.items()}
+        for group, group_changes in groups_read.items()
+    }
 
 
 @cache
 def changes() -> Mapping[str, str]:
     """The overrides of every change by name, the base among them."""
-    return {name: words for group in groups().values() for name, words in group.items()}
+    return {name: overrides for group in groups().values() for name, overrides in group.items()}
 
 
 @cache
 def _names() -> Mapping[frozenset[str], str]:
     earlier = groups().get(EARLIER, {})
-    return {key(words.split()): name for name, words in changes().items() if name not in earlier}
+    return {key(overrides.split()): name for name, overrides in changes().items() if name not in earlier}
 
 
-def key(words: Iterable[str]) -> frozenset[str]:
+def key(overrides: Iterable[str]) -> frozenset[str]:
     """What words make of the pipeline: without those on data, files and measuring; no preset is the baseline.
 
     The order that was learned without a site is, on this site, the change that the order is.
     """
-    kept = {word.lstrip("+") for word in words}
-    kept = {word for word in kept if word.partition("=")[0].partition(".")[0] not in (*_SHARED, *_SHARED_MORE)}
-    if others := {word for word in kept if word.startswith(f"{ORDER}{WITHOUT}")}:
-        kept = kept - others | ({ORDER} if "exp=recommended" not in kept else set())
-    if not any(word.startswith("exp=") for word in kept):
-        kept.add("exp=baseline")
-    return frozenset(kept)
+    kept_overrides = {override.lstrip("+") for override in overrides}
+    kept_overrides = {
+        override
+        for override in kept_overrides
+        if override.partition("=")[0].partition(".")[0] not in (*_SHARED, *_SHARED_MORE)
+    }
+    if others := {override for override in kept_overrides if override.startswith(f"{ORDER}{WITHOUT}")}:
+        kept_overrides = kept_overrides - others | ({ORDER} if "exp=recommended" not in kept_overrides else set())
+    if not any(override.startswith("exp=") for override in kept_overrides):
+        kept_overrides.add("exp=baseline")
+    return frozenset(kept_overrides)
 
 
-def name_of(words: Iterable[str]) -> str | None:
+def name_of(overrides: Iterable[str]) -> str | None:
     """The change that these overrides make, None where the atlas does not know it."""
-    return _names().get(key(words))
+    return _names().get(key(overrides))
 
 
 def has_order(name: str) -> bool:
     """Whether a change ranks by the order that was learned from questions about other documentation."""
-    words = changes().get(name, "").split()
-    return ORDER in words or ("exp=recommended" in words and "ranker=off" not in words)
+    overrides = changes().get(name, "").split()
+    return ORDER in overrides or ("exp=recommended" in overrides and "ranker=off" not in overrides)
 
 
 def name_on_base(base: Iterable[str], arm: Iterable[str]) -> str | None:
     """The change that is known on `BASE` by the words that an arm adds to its base, None where there is none."""
-    before, after = key(base), key(arm)
-    if not before < after:
+    base_key, arm_key = key(base), key(arm)
+    if not base_key < arm_key:
         return None
-    return _names().get((after - before) | key(changes()[BASE].split()))
+    return _names().get((arm_key - base_key) | key(changes()[BASE].split()))

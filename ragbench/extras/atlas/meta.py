@@ -50,23 +50,23 @@ def pool(effects: ArrayLike, errors: ArrayLike, confidence: float = 0.95) -> Poo
     """Pool effects with their standard errors, one of each per collection. Raises ResultsError below two."""
     from scipy import stats
 
-    found, variances = _checked(effects, errors)
-    k = len(found)
-    tau2 = between(found, variances)
+    values, variances = _checked(effects, errors)
+    k = len(values)
+    tau2 = between(values, variances)
     weights = 1 / (variances + tau2)
-    mean = float(weights @ found / weights.sum())
-    spread = float(weights @ (found - mean) ** 2 / (k - 1))
+    mean = float(weights @ values / weights.sum())
+    spread = float(weights @ (values - mean) ** 2 / (k - 1))
     error = float(np.sqrt(max(spread, 1.0) / weights.sum()))
     sd = float(np.sqrt(tau2 + error**2))
     wide = float(stats.t.ppf((1 + confidence) / 2, k - 1))
     return Pooled(
         collections=k,
-        helps=int((found > 0).sum()),
+        helps=int((values > 0).sum()),
         effect=mean,
         low=mean - wide * error,
         high=mean + wide * error,
         tau=float(np.sqrt(tau2)),
-        i2=_i2(found, variances),
+        i2=_i2(values, variances),
         sd=sd,
         predicted_low=mean - wide * sd,
         predicted_high=mean + wide * sd,
@@ -84,8 +84,8 @@ def between(effects: Floats, variances: Floats) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    most = float(np.var(effects, ddof=1)) * len(effects) + 1e-12
-    return float(brentq(excess, 0.0, most, xtol=1e-14))
+    upper = float(np.var(effects, ddof=1)) * len(effects) + 1e-12
+    return float(brentq(excess, 0.0, upper, xtol=1e-14))
 
 
 @dataclass(frozen=True)
@@ -113,25 +113,25 @@ class Expected:
         return self.effect + 1.959964 * self.sd
 
 
-def expect(known: Pooled, own: Sequence[float] = (), typical_sd: float | None = None) -> Expected:
-    """The effect to expect where `own` differences by topic were measured: normal prior, normal likelihood.
+def expect(prior: Pooled, own_effects: Sequence[float] = (), typical_sd: float | None = None) -> Expected:
+    """The effect to expect where `own_effects` differences by topic were measured: normal prior, normal likelihood.
 
     The prior is the prediction for a new collection. Few topics do not tell their own spread: `typical_sd`, that of
     differences by topic elsewhere, counts like `_PRIOR_TOPICS` own topics.
     """
-    if not len(own):
-        return Expected(known.effect, known.sd)
-    values = np.asarray(own, dtype=np.float64)
+    if not len(own_effects):
+        return Expected(prior.effect, prior.sd)
+    values = np.asarray(own_effects, dtype=np.float64)
     n = len(values)
     squares = float(((values - values.mean()) ** 2).sum())
     prior_squares = 0.0 if typical_sd is None else _PRIOR_TOPICS * typical_sd**2
     degrees = n - 1 + (_PRIOR_TOPICS if typical_sd is not None else 0)
     if degrees < 1:
-        return Expected(known.effect, known.sd)
+        return Expected(prior.effect, prior.sd)
     error2 = max((squares + prior_squares) / degrees / n, _FLOOR**2)
-    prior2 = max(known.sd**2, _FLOOR**2)
+    prior2 = max(prior.sd**2, _FLOOR**2)
     precision = 1 / prior2 + 1 / error2
-    return Expected((known.effect / prior2 + float(values.mean()) / error2) / precision, float(precision**-0.5))
+    return Expected((prior.effect / prior2 + float(values.mean()) / error2) / precision, float(precision**-0.5))
 
 
 _PRIOR_TOPICS = 10
@@ -153,17 +153,17 @@ def moderate(effects: ArrayLike, errors: ArrayLike, properties: Mapping[str, Arr
     The prior of each slope is normal with the standard deviation tau / sqrt(number of properties); the constant has
     none. Intervals of .95. Properties that do not vary are excluded. Raises ResultsError below two collections.
     """
-    found, variances = _checked(effects, errors)
+    values, variances = _checked(effects, errors)
     columns = {name: np.asarray(values, dtype=np.float64) for name, values in properties.items()}
-    columns = {name: (each - each.mean()) / each.std() for name, each in columns.items() if each.std() > 0}
-    tau2 = between(found, variances)
+    columns = {name: (column - column.mean()) / column.std() for name, column in columns.items() if column.std() > 0}
+    tau2 = between(values, variances)
     if not columns or tau2 == 0:
         return [Moderator(name, 0.0, 0.0, 0.0) for name in columns]
-    design = np.column_stack([np.ones(len(found)), *columns.values()])
+    design = np.column_stack([np.ones(len(values)), *columns.values()])
     weights = 1 / (variances + tau2)
     prior = np.diag([0.0, *[len(columns) / tau2] * len(columns)])
     covariance = np.linalg.inv(design.T * weights @ design + prior)
-    slopes = covariance @ (design.T * weights @ found)
+    slopes = covariance @ (design.T * weights @ values)
     sds = np.sqrt(np.diag(covariance))
     wide = 1.959964 * sds
     return [
@@ -182,8 +182,8 @@ def steadied(errors: ArrayLike, topics: ArrayLike) -> Floats:
     variances = np.asarray(errors, dtype=np.float64) ** 2 * n
     common = float(n @ variances / n.sum())
     mixed = ((n - 1) * variances + _STEADY * common) / (n - 1 + _STEADY)
-    found: Floats = np.sqrt(mixed / n)
-    return found
+    smoothed: Floats = np.sqrt(mixed / n)
+    return smoothed
 
 
 _STEADY = 20
@@ -191,12 +191,12 @@ _STEADY = 20
 
 def _checked(effects: ArrayLike, errors: ArrayLike) -> tuple[Floats, Floats]:
     """Effects and variances as arrays; a standard error of 0 becomes the smallest that differs from 0."""
-    found, given = np.asarray(effects, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    if found.shape != given.shape or found.ndim != 1 or len(found) < 2:
-        raise ResultsError(f"effects are pooled over two collections or more, got {found.size}")
-    if not (np.isfinite(found).all() and np.isfinite(given).all() and (given >= 0).all()):
+    values, standard_errors = np.asarray(effects, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    if values.shape != standard_errors.shape or values.ndim != 1 or len(values) < 2:
+        raise ResultsError(f"effects are pooled over two collections or more, got {values.size}")
+    if not (np.isfinite(values).all() and np.isfinite(standard_errors).all() and (standard_errors >= 0).all()):
         raise ResultsError("an effect or its standard error is not a finite number: measure that collection again")
-    return found, np.maximum(given, _FLOOR) ** 2
+    return values, np.maximum(standard_errors, _FLOOR) ** 2
 
 
 def _i2(effects: Floats, variances: Floats) -> float:

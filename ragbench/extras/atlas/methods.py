@@ -49,9 +49,9 @@ class Methods:
     @property
     def text(self) -> str:
         """Everything as plain text."""
-        said = [f"{title}. {text}" for title, text in self.paragraphs]
+        paragraphs = [f"{title}. {text}" for title, text in self.paragraphs]
         entries = [f"[{number}] {work.text}" for number, work in enumerate(self.works, start=1)]
-        return "\n\n".join([*said, "\n".join(["References", *entries])])
+        return "\n\n".join([*paragraphs, "\n".join(["References", *entries])])
 
 
 def methods(results: Measurements) -> Methods:
@@ -242,7 +242,7 @@ def _environment(results: Measurements) -> str:
     described = results.record["environment"]
     git, packages = described["git"], described["packages"]
     commit = f" (commit {git['commit'][:_DIGITS]}{', with local changes' if git['dirty'] else ''})" if git else ""
-    models = {name: digest for each in results.record["models"].values() for name, digest in each.items()}
+    models = {name: digest for models in results.record["models"].values() for name, digest in models.items()}
     weights = "".join(f", {name} (SHA-256 {digest[:_DIGITS]})" for name, digest in sorted(models.items()))
     return (
         f"ragbench {described['ragbench']}{commit} on Python {described['python']} with "
@@ -258,5 +258,5 @@ def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -31,22 +31,22 @@ def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.Da
 
     rows = []
     for change in atlas.changes(base):
-        found = atlas.pooled(change, base, questions)
-        if found is None:
+        pooled = atlas.pooled(change, base, questions)
+        if pooled is None:
             continue
         rows.append(
             {
                 "change": change,
-                "collections": found.collections,
+                "collections": pooled.collections,
                 "topics": int(atlas.rows(change, base, questions)["topics"].sum()),
-                "helps": found.helps,
-                "effect": found.effect,
-                "low": found.low,
-                "high": found.high,
-                "tau": found.tau,
-                "i2": found.i2,
-                "new_low": found.predicted_low if found.enough else None,
-                "new_high": found.predicted_high if found.enough else None,
+                "helps": pooled.helps,
+                "effect": pooled.effect,
+                "low": pooled.low,
+                "high": pooled.high,
+                "tau": pooled.tau,
+                "i2": pooled.i2,
+                "new_low": pooled.predicted_low if pooled.enough else None,
+                "new_high": pooled.predicted_high if pooled.enough else None,
             }
         )
     columns = ("change", "collections", "topics", "helps", "effect", "low", "high", "tau", "i2", "new_low", "new_high")
@@ -55,20 +55,20 @@ def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.Da
 
 def lines(frame: pd.DataFrame) -> list[str]:
     """The rows of `known` as lines of 80 columns."""
-    said = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
+    rows = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
     for row in frame.to_dict(orient="records"):
         enough = row["collections"] >= minimums.COLLECTIONS
         new = interval(row["new_low"], row["new_high"]) if enough else "-"
         mean = with_interval(row["effect"], row["low"], row["high"]) if enough else "-"
-        said.append(f"{row['change']:{_NAMES}} {row['helps']:2d} of {row['collections']:2d}   {mean:22} {new}")
-    return said
+        rows.append(f"{row['change']:{_NAMES}} {row['helps']:2d} of {row['collections']:2d}   {mean:22} {new}")
+    return rows
 
 
 def by_collection(atlas: Atlas, change: str, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
     """The effect of a change on every collection with its interval, the pooled effect last."""
     import pandas as pd
 
-    found = atlas.rows(change, base, questions, learned=True)
+    frame = atlas.rows(change, base, questions, learned=True)
     counted = set(atlas.rows(change, base, questions)["collection"])
     rows = [
         {
@@ -80,37 +80,37 @@ def by_collection(atlas: Atlas, change: str, base: str = BASE, questions: str | 
             "high": row["effect"] + 1.959964 * row["error"],
             "": "" if row["collection"] in counted else "learned from it",
         }
-        for row in found.sort_values(["questions", "collection"]).to_dict(orient="records")
+        for row in frame.sort_values(["questions", "collection"]).to_dict(orient="records")
     ]
     if pooled := atlas.pooled(change, base, questions):
         ends = {"effect": pooled.effect, "low": pooled.low, "high": pooled.high}
-        rows.append({"collection": "pooled", "topics of": "", "topics": found["topics"].sum(), **ends, "": ""})
+        rows.append({"collection": "pooled", "topics of": "", "topics": frame["topics"].sum(), **ends, "": ""})
     return pd.DataFrame(rows)
 
 
 def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     """The pooled effect by the kind of topics, a line each."""
-    said = []
+    sentences = []
     for kind in QUESTIONS:
-        if found := atlas.pooled(change, base, kind):
-            few = "" if found.enough else f", fewer than {minimums.COLLECTIONS}: no conclusion"
-            said.append(f"{WORDS[kind]}: {_pooled_text(found)} on {found.collections} collections{few}")
-    return said
+        if pooled := atlas.pooled(change, base, kind):
+            few = "" if pooled.enough else f", fewer than {minimums.COLLECTIONS}: no conclusion"
+            sentences.append(f"{WORDS[kind]}: {_pooled_text(pooled)} on {pooled.collections} collections{few}")
+    return sentences
 
 
 def moderators(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     """What the effect varies with, a line for every property whose interval is not around 0."""
-    found = [each for each in atlas.moderators(change, base) if each.low > 0 or each.high < 0]
+    significant = [each for each in atlas.moderators(change, base) if each.low > 0 or each.high < 0]
     return [
-        f"varies with {each.name.replace('_', ' ')}: {with_interval(each.slope, each.low, each.high)} for one "
-        "standard deviation more"
-        for each in found
+        f"varies with {moderator.name.replace('_', ' ')}: {with_interval(moderator.slope, moderator.low, moderator.high)} "
+        "for one standard deviation more"
+        for moderator in significant
     ]
 
 
-def _pooled_text(found: Pooled) -> str:
+def _pooled_text(pooled: Pooled) -> str:
     """`+0.055 [+0.036, +0.074]`."""
-    return with_interval(found.effect, found.low, found.high)
+    return with_interval(pooled.effect, pooled.low, pooled.high)
 
 
 def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
@@ -119,27 +119,27 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
 
     rows = []
     for change in atlas.changes(base):
-        found = atlas.rows(change, base, "people", learned=True)
-        if len(found) < 2:
+        by_change = atlas.rows(change, base, "people", learned=True)
+        if len(by_change) < 2:
             continue
-        pooled = tables.pooled(found)
-        sure = "" if pooled.low <= 0 <= pooled.high else ("helps" if pooled.effect > 0 else "harms")
+        pooled = tables.pooled(by_change)
+        direction = "" if pooled.low <= 0 <= pooled.high else ("helps" if pooled.effect > 0 else "harms")
         if changes.has_order(change) != changes.has_order(base):
-            sure = "learned on these sites"
+            direction = "learned on these sites"
         if not pooled.enough:
-            sure = "no claim"
-        ends = f"{found['effect'].min():+.3f} to {found['effect'].max():+.3f}"
+            direction = "no claim"
+        ends = f"{by_change['effect'].min():+.3f} to {by_change['effect'].max():+.3f}"
         rows.append(
             {
                 "change": f"`{change}`",
-                "sites": len(found),
-                "questions": int(found["topics"].sum()),
+                "sites": len(by_change),
+                "questions": int(by_change["topics"].sum()),
                 "change of nDCG@10": _pooled_text(pooled),
-                "better": int(found["better"].sum()),
-                "worse": int(found["worse"].sum()),
-                "helps": f"{pooled.helps} of {len(found)}",
+                "better": int(by_change["better"].sum()),
+                "worse": int(by_change["worse"].sum()),
+                "helps": f"{pooled.helps} of {len(by_change)}",
                 "by site": ends,
-                "": sure,
+                "": direction,
             }
         )
     return pd.DataFrame(rows)
@@ -152,9 +152,9 @@ def _people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.
     columns = {
         change: atlas.rows(change, base, "people", learned=True).set_index("collection")["effect"] for change in named
     }
-    frame = pd.DataFrame({change: each for change, each in columns.items() if len(each)})
-    shown = frame.sort_index().map(lambda value: "" if value != value else f"{value:+.3f}")
-    return shown.reset_index(names="site")
+    frame = pd.DataFrame({change: column for change, column in columns.items() if len(column)})
+    table = frame.sort_index().map(lambda value: "" if value != value else f"{value:+.3f}")
+    return table.reset_index(names="site")
 
 
 def write(atlas: Atlas, docs: Path) -> list[Path]:
@@ -186,22 +186,22 @@ def _pictures(atlas: Atlas) -> dict[str, str]:
         for row in frame.to_dict(orient="records")
         if row["collections"] >= minimums.COLLECTIONS
     ]
-    found = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
+    images = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
     for change in _pictured(atlas):
-        kept = [
+        lines = [
             Line(str(row["collection"]), row["effect"], row["low"], row["high"], None, _size(row["topics"]))
             for row in by_collection(atlas, change).to_dict(orient="records")
             if not row[""]
         ]
-        found[f"atlas-{change}.svg"] = svg(kept, f"{change} on plain_hybrid: change of nDCG@10 by collection")
-    return found
+        images[f"atlas-{change}.svg"] = svg(lines, f"{change} on plain_hybrid: change of nDCG@10 by collection")
+    return images
 
 
 def _pictured(atlas: Atlas) -> list[str]:
     """The changes that get a figure of their own: known from enough collections, and not without any effect."""
     ideas = ("recommended", "recommended-rank", *_PROPOSALS, "graph", "community")
     rows = {change: atlas.rows(change) for change in ideas}
-    return [change for change, found in rows.items() if len(found) >= minimums.COLLECTIONS and found["effect"].any()]
+    return [change for change, frame in rows.items() if len(frame) >= minimums.COLLECTIONS and frame["effect"].any()]
 
 
 def _size(topics: float) -> float:
@@ -212,9 +212,9 @@ def findings(atlas: Atlas) -> str:
     """Return the short table of docs/findings.md: the thirteen on user questions."""
     frame = people(atlas)
     frame = frame[frame["change"].isin([f"`{name}`" for name in (*_PROPOSALS, "graph", "community")])]
-    kept = frame[["change", "sites", "questions", "change of nDCG@10", "helps", ""]]
+    table = frame[["change", "sites", "questions", "change of nDCG@10", "helps", ""]]
     names = {f"`{number}`": f"`{number}` ({name})" for number, name in ALIASES.items()}
-    return markdown(kept.assign(change=kept["change"].replace(names)))
+    return markdown(table.assign(change=table["change"].replace(names)))
 
 
 def proposals(atlas: Atlas) -> str:
@@ -244,7 +244,7 @@ def page(atlas: Atlas) -> str:
         "![Every change: the mean and what to expect on a new collection](../images/atlas.svg)",
         "## Every change on `plain_hybrid`",
         _table(known(atlas)),
-        f"By collection: {', '.join(f'[{each}](../images/atlas-{each}.svg)' for each in _pictured(atlas))}.",
+        f"By collection: {', '.join(f'[{change}](../images/atlas-{change}.svg)' for change in _pictured(atlas))}.",
         "## By the kind of topics",
         *(
             f"### {WORDS[kind].capitalize()}\n\n{_table(known(atlas, questions=kind))}"
@@ -318,19 +318,19 @@ def _moderators(atlas: Atlas) -> str:
     rows = [
         {
             "change": f"`{change}`",
-            "property": each.name.replace("_", " "),
-            "slope": with_interval(each.slope, each.low, each.high),
+            "property": moderator.name.replace("_", " "),
+            "slope": with_interval(moderator.slope, moderator.low, moderator.high),
         }
         for change in atlas.changes()
-        for each in atlas.moderators(change)
-        if each.low > 0 or each.high < 0
+        for moderator in atlas.moderators(change)
+        if moderator.low > 0 or moderator.high < 0
     ]
-    said = (
+    note = (
         "The change of the effect for one standard deviation more of a property, shrunk to 0; only slopes whose "
         "interval of .95 lies on one side of 0. Properties were chosen before measuring: documents, median words and "
         "links per document (logarithms), share of code, words of a query, real user questions."
     )
-    return f"{said}\n\n{markdown(pd.DataFrame(rows))}" if rows else f"{said} None does."
+    return f"{note}\n\n{markdown(pd.DataFrame(rows))}" if rows else f"{note} None does."
 
 
 def _collections(atlas: Atlas) -> str:
@@ -339,23 +339,23 @@ def _collections(atlas: Atlas) -> str:
         [*columns, "learned", "source", "licence", "digest"]
     ]
     versions = ", ".join(
-        f"`{each}`" for each in sorted(set(", ".join(atlas.collections["version"].astype(str)).split(", ")))
+        f"`{version}`" for version in sorted(set(", ".join(atlas.collections["version"].astype(str)).split(", ")))
     )
     frame = frame.assign(digest=frame["digest"].str[:12], source=frame["source"].fillna(""))
     frame = frame.rename(columns=lambda name: str(name).replace("_", " "))
-    said = f"Measured with ragbench {versions} (version and commit).{_other_languages(atlas)}"
-    return f"{said}\n\n{markdown(frame, {'median words': '.0f', 'code share': '.2f'})}"
+    note = f"Measured with ragbench {versions} (version and commit).{_other_languages(atlas)}"
+    return f"{note}\n\n{markdown(frame, {'median words': '.0f', 'code share': '.2f'})}"
 
 
 def _other_languages(atlas: Atlas) -> str:
     """The collections in other languages with what all their searches had instead of the English model and stems."""
-    found = atlas.collections[atlas.collections["language"] != "en"].sort_values("collection")
-    each = [
-        f"`{row['collection']}` {' '.join(f'`{word}`' for word in str(row['command']).split() if 'index.' in word)}"
-        for row in found.to_dict(orient="records")
+    others = atlas.collections[atlas.collections["language"] != "en"].sort_values("collection")
+    described = [
+        f"`{row['collection']}` {' '.join(f'`{key}`' for key in str(row['command']).split() if 'index.' in key)}"
+        for row in others.to_dict(orient="records")
     ]
     return (
-        f" In all searches of collections in other languages, as `ragbench init` proposes: {'; '.join(each)}."
-        if each
+        f" In all searches of collections in other languages, as `ragbench init` proposes: {'; '.join(described)}."
+        if described
         else ""
     )

@@ -23,8 +23,8 @@ def markdown(content: bytes, stem: str, names: Mapping[str, Any]) -> Iterator[tu
     """
     read = read_json(content, max_bytes=_MOST_BYTES)
     for record in read if isinstance(read, list) else [read]:
-        title = next((_words(each) for each in _named(record, str(names["title"]))), "")
-        blocks = [block for name in names["text"] for each in _named(record, name) for block in _blocks(each, names)]
+        title = next((_words(field) for field in _named(record, str(names["title"]))), "")
+        blocks = [block for name in names["text"] for field in _named(record, name) for block in _blocks(field, names)]
         if title and blocks:
             file = re.sub(r"\W+", "-", title.lower()).strip("-") if isinstance(read, list) else stem
             yield f"{file}.md", "\n\n".join([f"# {title}", *blocks]) + "\n"
@@ -33,8 +33,8 @@ def markdown(content: bytes, stem: str, names: Mapping[str, Any]) -> Iterator[tu
 def _named(value: Any, name: str) -> Iterator[Any]:
     """What stands under a name, the outermost only, in the order of the record."""
     if isinstance(value, list):
-        for each in value:
-            yield from _named(each, name)
+        for item in value:
+            yield from _named(item, name)
     elif isinstance(value, dict):
         if value.get("name") == name and "children" in value:
             yield value["children"]
@@ -52,11 +52,11 @@ def _words(value: Any) -> str:
 
 def _blocks(value: Any, names: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(value, list):
-        for each in value:
-            yield from _blocks(each, names)
+        for item in value:
+            yield from _blocks(item, names)
         return
     name = value.get("name") if isinstance(value, dict) else None
     if name is not None and name not in (names.get("heading"), names.get("paragraph")):
         yield from _blocks(value.get("children", []), names)
-    elif words := _words(value):
-        yield f"## {words}" if name is not None and name == names.get("heading") else words
+    elif text := _words(value):
+        yield f"## {text}" if name is not None and name == names.get("heading") else text

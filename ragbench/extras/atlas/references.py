@@ -44,8 +44,8 @@ class Reference:
 
 
 def _short(author: str) -> str:
-    family, given = author.split(", ", 1)
-    return " ".join([*(f"{name[0]}." for name in given.split()), family])
+    family, first_names = author.split(", ", 1)
+    return " ".join([*(f"{name[0]}." for name in first_names.split()), family])
 
 
 def _key(family: str, year: int) -> str:

@@ -60,11 +60,11 @@ class Atlas:
         shipped = cls.load(Path(__file__).parent)
         if not (own_folder() / EFFECTS).is_file():
             return shipped
-        own = cls.load(own_folder())
-        kept = ~shipped.collections["digest"].isin(own.collections["digest"])
-        collections = pd.concat([shipped.collections[kept], own.collections], ignore_index=True)
-        kept = shipped.effects["collection"].isin(shipped.collections.loc[kept, "collection"])
-        return cls(pd.concat([shipped.effects[kept], own.effects], ignore_index=True), collections)
+        own_atlas = cls.load(own_folder())
+        kept_rows = ~shipped.collections["digest"].isin(own_atlas.collections["digest"])
+        collections = pd.concat([shipped.collections[kept_rows], own_atlas.collections], ignore_index=True)
+        kept_rows = shipped.effects["collection"].isin(shipped.collections.loc[kept_rows, "collection"])
+        return cls(pd.concat([shipped.effects[kept_rows], own_atlas.effects], ignore_index=True), collections)
 
     def write(self, folder: Path) -> None:
         """Write both tables, sorted."""
@@ -77,70 +77,70 @@ class Atlas:
     def _by_change(self) -> Mapping[tuple[str, str], pd.DataFrame]:
         facts = self.collections.drop(columns="topics")
         joined = self.effects.merge(facts, on="collection", how="inner")
-        return {(str(base), str(change)): each for (base, change), each in joined.groupby(["base", "change"])}
+        return {(str(base), str(change)): group for (base, change), group in joined.groupby(["base", "change"])}
 
     def rows(self, change: str, base: str = BASE, questions: str | None = None, learned: bool = False) -> pd.DataFrame:
         """The effects of a change with the facts of their collections; of one kind of `questions` only where named.
 
         Collections that the learned order was learned from do not count as evidence for it: where only one of change
         and base has that order, they are excluded, unless `learned`."""
-        found = self._by_change.get((base, change))
-        if found is None:
+        frame = self._by_change.get((base, change))
+        if frame is None:
             return self.effects.iloc[:0].merge(self.collections.drop(columns="topics"), on="collection")
         if not learned and has_order(change) != has_order(base):
-            found = found[found["learned"] == 0]
-        return found if questions is None else found[found["questions"] == questions]
+            frame = frame[frame["learned"] == 0]
+        return frame if questions is None else frame[frame["questions"] == questions]
 
     def pooled(self, change: str, base: str = BASE, questions: str | None = None) -> Pooled | None:
         """The pooled effect of a change; None where fewer than two collections have it."""
-        found = self.rows(change, base, questions)
-        if len(found) < 2:
+        frame = self.rows(change, base, questions)
+        if len(frame) < 2:
             return None
-        return pooled(found)
+        return pooled(frame)
 
     def prior(self, change: str, base: str, questions: str) -> tuple[Pooled, str] | None:
         """What is known of a change for topics of one kind and of what; None where too few collections know it.
 
         Where too few collections have topics of that kind, all collections count, and that is said.
         """
-        same = self.pooled(change, base, questions)
-        if same is not None and same.enough:
-            return same, f"{same.collections} other collections with {WORDS[questions]}"
-        found = self.pooled(change, base)
-        if found is None or not found.enough:
+        same_kind = self.pooled(change, base, questions)
+        if same_kind is not None and same_kind.enough:
+            return same_kind, f"{same_kind.collections} other collections with {WORDS[questions]}"
+        pooled = self.pooled(change, base)
+        if pooled is None or not pooled.enough:
             return None
         few = len(self.rows(change, base, questions))
-        return found, f"{found.collections} other collections ({few or 'none'} of them with {WORDS[questions]})"
+        return pooled, f"{pooled.collections} other collections ({few or 'none'} of them with {WORDS[questions]})"
 
     def typical_sd(self, change: str, base: str) -> float:
         """The usual standard deviation of the differences by topic."""
-        found = self.rows(change, base)
-        weights = found["topics"].to_numpy(dtype=float)
-        variances = found["error"].to_numpy() ** 2 * weights
+        frame = self.rows(change, base)
+        weights = frame["topics"].to_numpy(dtype=float)
+        variances = frame["error"].to_numpy() ** 2 * weights
         return float((weights @ variances / weights.sum()) ** 0.5)
 
     def moderators(self, change: str, base: str = BASE) -> list[Moderator]:
         """How the effect of a change varies with the properties of collections."""
         import numpy as np
 
-        found = self.rows(change, base)
-        if len(found) < minimums.COLLECTIONS:
+        frame = self.rows(change, base)
+        if len(frame) < minimums.COLLECTIONS:
             return []
         properties: dict[str, Sequence[float]] = {
-            name: np.log1p(found[name]).tolist() if name in _LOGARITHMIC else found[name].tolist()
+            name: np.log1p(frame[name]).tolist() if name in _LOGARITHMIC else frame[name].tolist()
             for name in _MODERATORS
         }
-        properties["real user questions"] = (found["questions"] == "people").astype(float).tolist()
-        errors = meta.steadied(found["error"].to_numpy(), found["topics"].to_numpy())
-        return meta.moderate(found["effect"].tolist(), errors.tolist(), properties)
+        properties["real user questions"] = (frame["questions"] == "people").astype(float).tolist()
+        errors = meta.steadied(frame["error"].to_numpy(), frame["topics"].to_numpy())
+        return meta.moderate(frame["effect"].tolist(), errors.tolist(), properties)
 
     def changes(self, base: str = BASE) -> list[str]:
         """The changes that were measured against a base, in the order of `changes.yaml`, others last."""
         from ragbench.extras.atlas import changes
 
-        known = {change for each, change in self._by_change if each == base}
-        order = [name for name in changes.changes() if name in known]
-        return [*order, *sorted(known - set(order))]
+        names = {change for group_base, change in self._by_change if group_base == base}
+        order = [name for name in changes.changes() if name in names]
+        return [*order, *sorted(names - set(order))]
 
 
 def pooled(rows: pd.DataFrame) -> Pooled:
@@ -164,7 +164,7 @@ def effects_of(collection: str, values: pd.DataFrame) -> list[dict[str, Any]]:
     from ragbench.extras.atlas.changes import changes
 
     rows = []
-    for base in (each for each in BASES if each in values):
+    for base in (base for base in BASES if base in values):
         for change in values:
             preset = changes().get(str(change), "").split() == [f"exp={change}"]
             related = base == BASE or preset or (base == "recommended" and str(change).startswith("recommended"))
@@ -183,9 +183,9 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        found = pd.read_csv(path, dtype={name: kind for name, kind in _TEXTS.items() if name in columns})
+        frame = pd.read_csv(path, dtype={name: kind for name, kind in _TEXTS.items() if name in columns})
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} cannot be read ({error}): remove it, and add the runs again") from None
-    if list(found.columns) != list(columns):
+    if list(frame.columns) != list(columns):
         raise ResultsError(f"{path} has other columns than {', '.join(columns)}: remove it, and add the runs again")
-    return found
+    return frame

@@ -48,90 +48,90 @@ def collections(path: Path) -> list[Collection]:
 
     Raises ConfigError for a file of another form.
     """
-    found = read_yaml_file(path)
-    if not isinstance(found, Mapping) or not found:
+    entries = read_yaml_file(path)
+    if not isinstance(entries, Mapping) or not entries:
         raise ConfigError(f"{path} lists no collections: write a name, and below it data: data=vault data.corpus=...")
     listed = []
-    for name, about in found.items():
-        if not isinstance(about, Mapping) or not isinstance(about.get("data"), str):
+    for name, facts in entries.items():
+        if not isinstance(facts, Mapping) or not isinstance(facts.get("data"), str):
             raise ConfigError(f"{path}: collection '{name}' has no data: write data: data=vault data.corpus=...")
-        for key in about:
+        for key in facts:
             if key not in _KNOWN:
                 raise ConfigError(f"{path}: collection '{name}' has '{key}'{did_you_mean(str(key), sorted(_KNOWN))}")
-        listed.append(Collection(str(name), tuple(str(about["data"]).split()), dict(about)))
+        listed.append(Collection(str(name), tuple(str(facts["data"]).split()), dict(facts)))
     return listed
 
 
 def measure(
     listed: Sequence[Collection],
-    words: Sequence[str] = (),
+    overrides: Sequence[str] = (),
     groups: Sequence[str] = (),
     progress: Progress | None = None,
     say: Say = console.say,
 ) -> Atlas:
     """Measure every group of changes on every collection where it is missing; return the tables of what is finished.
 
-    `words` are overrides for all, such as `paths.cache=...` or `execution=ray`. A collection that fails is named, and
-    the others are measured. Groups come one after the other over all collections, so that something whole exists early.
+    `overrides` apply to all, such as `paths.cache=...` or `execution=ray`. A collection that fails is named, and the
+    others are measured. Groups come one after the other over all collections, so that something whole exists early.
     """
     for group in groups:
         if group not in changes.groups():
             raise ConfigError(f"unknown group '{group}'{did_you_mean(group, list(changes.groups()), 'groups')}")
     failed: set[str] = set()
-    for group in groups or [each for each in changes.groups() if each != changes.EARLIER]:
-        for each in listed:
-            if each.name in failed:
+    for group in groups or [group for group in changes.groups() if group != changes.EARLIER]:
+        for collection in listed:
+            if collection.name in failed:
                 continue
             try:
-                _measure(each, group, words, progress, say)
+                _measure(collection, group, overrides, progress, say)
             except RagbenchError as error:
-                failed.add(each.name)
-                say(f"warning: collection '{each.name}' is excluded: {error}")
-    return _tabulate([each for each in listed if each.name not in failed], words)
+                failed.add(collection.name)
+                say(f"warning: collection '{collection.name}' is excluded: {error}")
+    return _tabulate([collection for collection in listed if collection.name not in failed], overrides)
 
 
-def _measure(each: Collection, group: str, words: Sequence[str], progress: Progress | None, say: Say) -> None:
+def _measure(collection: Collection, group: str, overrides: Sequence[str], progress: Progress | None, say: Say) -> None:
     from ragbench.experiment.run import run
 
-    settings = tuple(_settings(each, changes.groups()[group], words))
+    settings = tuple(_settings(collection, changes.groups()[group], overrides))
     benchmark = load(settings[0].config)
-    known = {
+    measured = {
         name
-        for found in _finished(settings[0], benchmark)
-        for arm, name in ingest.known_arms(found).items()
-        if set(each.added(name)) <= set(found.record["overrides"][arm])
+        for results in _finished(settings[0], benchmark)
+        for arm, name in ingest.known_arms(results).items()
+        if set(collection.added(name)) <= set(results.record["overrides"][arm])
     }
-    lacking = tuple(one for one in settings if one.name not in known)
-    if not lacking:
+    missing = tuple(one for one in settings if one.name not in measured)
+    if not missing:
         return
     base = settings[0]
-    arms = lacking if base in lacking else (base, *lacking)
-    say(f"{each.name}: {group}, {len(lacking)} changes on {len(benchmark.topics)} topics")
+    arms = missing if base in missing else (base, *missing)
+    say(f"{collection.name}: {group}, {len(missing)} changes on {len(benchmark.topics)} topics")
     run(arms, benchmark, command="atlas", conclude=_no_verdicts, progress=progress, say=say)
 
 
-def _no_verdicts(found: Measurements) -> None:
+def _no_verdicts(measurements: Measurements) -> None:
     """Effects are pooled over collections: none of them alone is judged."""
 
 
-def _settings(each: Collection, group: Mapping[str, str], words: Sequence[str]) -> Iterator[Settings]:
+def _settings(collection: Collection, group: Mapping[str, str], overrides: Sequence[str]) -> Iterator[Settings]:
     named = {changes.BASE: changes.changes()[changes.BASE], **group}
-    shared = [*each.words, *_MEASURING, *words]
-    yield from composition.arms({name: (*arm.split(), *each.added(name)) for name, arm in named.items()}, shared)
+    shared = [*collection.words, *_MEASURING, *overrides]
+    yield from composition.arms({name: (*arm.split(), *collection.added(name)) for name, arm in named.items()}, shared)
 
 
 def _finished(settings: Settings, benchmark: Benchmark) -> list[Measurements]:
     return ingest.load(ingest.runs_of(settings.results, benchmark))
 
 
-def _tabulate(listed: Sequence[Collection], words: Sequence[str] = ()) -> Atlas:
+def _tabulate(listed: Sequence[Collection], overrides: Sequence[str] = ()) -> Atlas:
     """The tables of everything that finished runs have measured on these collections."""
     rows = []
-    for each in listed:
-        (settings,) = composition.arms({changes.BASE: ()}, [*each.words, *_MEASURING, *words])
+    for collection in listed:
+        (settings,) = composition.arms({changes.BASE: ()}, [*collection.words, *_MEASURING, *overrides])
         benchmark = load(settings.config)
         values = ingest.values_of(_finished(settings, benchmark))
         if changes.BASE in values and len(values.columns) > 1:
-            about = ingest.facts(benchmark, each.about, len(values), each.about.get("questions"))
-            rows.append(({**about, "collection": each.name}, values))
+            facts_of_site = ingest.facts(benchmark, collection.about, len(values), collection.about.get("questions"))
+            rows.append(({**facts_of_site, "collection": collection.name}, values))
     return ingest.tables(rows)

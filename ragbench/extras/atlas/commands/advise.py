@@ -34,9 +34,9 @@ def main(arguments: argparse.Namespace) -> int:
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:
-        said = [asdict(each) for each in verdicts.predictions_of_run(loaded)]
-        found = [asdict(lever) for lever in levers]
-        console.print_json({"run": str(folder), "arm": arm, "levers": found, "expected": said})
+        predictions = [asdict(prediction) for prediction in verdicts.predictions_of_run(loaded)]
+        listed = [asdict(lever) for lever in levers]
+        console.print_json({"run": str(folder), "arm": arm, "levers": listed, "expected": predictions})
     else:
         print("\n".join([*advice.lines(levers, loaded, arm), *screen.expected_lines(loaded)]))
     return 0

@@ -97,19 +97,19 @@ def _show(arguments: argparse.Namespace) -> int:
 
     atlas, base = Atlas.load(), _base(arguments)
     names = atlas.changes(base)
-    for word in arguments.words:
-        if word not in names:
-            raise ConfigError(f"the atlas has no change '{word}' of {base}{did_you_mean(word, names, 'changes')}")
-    for word in arguments.words or ["recommended"]:
-        frame = atlas_page.by_collection(atlas, word, base, arguments.questions)
+    for change in arguments.words:
+        if change not in names:
+            raise ConfigError(f"the atlas has no change '{change}' of {base}{did_you_mean(change, names, 'changes')}")
+    for change in arguments.words or ["recommended"]:
+        frame = atlas_page.by_collection(atlas, change, base, arguments.questions)
         if arguments.json:
-            console.print_json({"change": word, "base": base, "collections": frame.to_dict(orient="records")})
+            console.print_json({"change": change, "base": base, "collections": frame.to_dict(orient="records")})
             continue
-        shown = frame.assign(**{"topics of": frame["topics of"].replace(WORDS)})
-        shown = shown.rename(columns={"topics of": "kind of queries", "topics": "queries"})
-        title = f"{label(word)} compared with {base}: change in document nDCG@10 [95% CI]"
-        console.print_table(shown, title, dict.fromkeys(("effect", "low", "high"), "+.3f"))
-        for line in atlas_page.kinds(atlas, word, base) + atlas_page.moderators(atlas, word, base):
+        table = frame.assign(**{"topics of": frame["topics of"].replace(WORDS)})
+        table = table.rename(columns={"topics of": "kind of queries", "topics": "queries"})
+        title = f"{label(change)} compared with {base}: change in document nDCG@10 [95% CI]"
+        console.print_table(table, title, dict.fromkeys(("effect", "low", "high"), "+.3f"))
+        for line in atlas_page.kinds(atlas, change, base) + atlas_page.moderators(atlas, change, base):
             print(line)
     return 0
 
@@ -124,8 +124,8 @@ def _add(arguments: argparse.Namespace) -> int:
     for folder in folders:
         run = measurements.load(folder)
         benchmark = measured_data.benchmark_of(run, judged_since=True)
-        about: dict[str, Any] = {"kind": arguments.kind, "command": f"ragbench {run.record['command']}"}
-        added = ingest.add(run, benchmark, about, arguments.questions)
+        facts: dict[str, Any] = {"kind": arguments.kind, "command": f"ragbench {run.record['command']}"}
+        added = ingest.add(run, benchmark, facts, arguments.questions)
         effects = added.effects
         if arguments.json:
             console.print_json(effects.to_dict(orient="records"))
@@ -137,14 +137,14 @@ def _add(arguments: argparse.Namespace) -> int:
 def _fetch(arguments: argparse.Namespace) -> int:
     from ragbench.extras.atlas import fetch
 
-    out = arguments.out or Path("collections")
-    written = fetch.fetch(out, arguments.words)
+    folder = arguments.out or Path("collections")
+    written = fetch.fetch(folder, arguments.words)
     if arguments.json:
         console.print_json(written)
         return 0
-    for name, about in written.items():
-        print(f"{name}: {about['source']}, {about['licence']}")
-    console.next_command(f"atlas measure {console.short_path(out / fetch.LIST)}")
+    for name, facts in written.items():
+        print(f"{name}: {facts['source']}, {facts['licence']}")
+    console.next_command(f"atlas measure {console.short_path(folder / fetch.LIST)}")
     return 0
 
 
@@ -152,24 +152,24 @@ def _measure(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ConfigError
     from ragbench.extras.atlas import workbench as campaign
 
-    paths = [Path(word) for word in arguments.words if "=" not in word]
-    words = [word for word in arguments.words if "=" in word]
+    paths = [Path(argument) for argument in arguments.words if "=" not in argument]
+    overrides = [argument for argument in arguments.words if "=" in argument]
     if not paths:
         raise ConfigError("measure takes a file that lists collections: ragbench atlas fetch writes one")
-    listed = [each for path in paths for each in campaign.collections(path)]
+    listed = [collection for path in paths for collection in campaign.collections(path)]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        found = campaign.measure(listed, words, arguments.groups, progress)
-    out = arguments.out or Path("atlas")
-    found.write(out)
-    return _said(found, out, arguments)
+        atlas = campaign.measure(listed, overrides, arguments.groups, progress)
+    folder = arguments.out or Path("atlas")
+    atlas.write(folder)
+    return _said(atlas, folder, arguments)
 
 
-def _said(found: Atlas, out: Path, arguments: argparse.Namespace) -> int:
-    effects: pd.DataFrame = found.effects
+def _said(atlas: Atlas, folder: Path, arguments: argparse.Namespace) -> int:
+    effects: pd.DataFrame = atlas.effects
     if arguments.json:
-        console.print_json({"out": str(out), "collections": len(found.collections), "effects": len(effects)})
+        console.print_json({"out": str(folder), "collections": len(atlas.collections), "effects": len(effects)})
         return 0
-    print(f"{len(effects)} effects on {len(found.collections)} collections in {console.short_path(out)}")
+    print(f"{len(effects)} effects on {len(atlas.collections)} collections in {console.short_path(folder)}")
     return 0
 
 
