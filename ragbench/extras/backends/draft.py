@@ -135,9 +135,9 @@ def distil(embedded: NDArray[Any], tokens: Sequence[str]) -> NDArray[np.float16]
     is_word = ~reserved & np.array([len(token.removeprefix("##")) > 1 for token in tokens])
     centred = embedded - embedded[~reserved].mean(axis=0)
     _, components = np.linalg.eigh(centred[~reserved].T @ centred[~reserved])
-    kept = components[:, ::-1][:, :_DIM]
-    kept = kept * np.sign(kept[np.abs(kept).argmax(axis=0), np.arange(kept.shape[1])])
-    place = is_word.cumsum().clip(1)
-    share = 1 / place / (1 / np.arange(1, len(tokens) + 1)).sum()
-    table: NDArray[np.float16] = (centred @ kept * (_SMOOTHING / (_SMOOTHING + share))[:, None]).astype(np.float16)
+    basis = components[:, ::-1][:, :_DIM]
+    basis = basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(basis.shape[1])])
+    position = is_word.cumsum().clip(1)
+    share = 1 / position / (1 / np.arange(1, len(tokens) + 1)).sum()
+    table: NDArray[np.float16] = (centred @ basis * (_SMOOTHING / (_SMOOTHING + share))[:, None]).astype(np.float16)
     return table

@@ -71,12 +71,12 @@ class MultilingualEncoder:
     ) -> NDArray[np.float32]:
         from threadpoolctl import threadpool_limits
 
-        wanted = [self._cut(text) for text in check_texts(texts)]
+        checked = [self._cut(text) for text in check_texts(texts)]
         vectors: list[Any] = []
         engine = self._engine  # loads the library whose threads are limited
         with threadpool_limits(self._threads, user_api="openmp"):
-            for start in range(0, len(wanted), _BATCH):
-                batch = wanted[start : start + _BATCH]
+            for start in range(0, len(checked), _BATCH):
+                batch = checked[start : start + _BATCH]
                 vectors += [unit_vector(vector, self.name) for vector in engine.encode(batch, is_query=queries)]
                 if progress is not None:
                     progress(len(batch))

@@ -65,7 +65,7 @@ class TorchModel:
         from transformers.utils import logging as progress
 
         kind = sentence_transformers.CrossEncoder if self._cross else sentence_transformers.SentenceTransformer
-        shown = progress.is_progress_bar_enabled()
+        bar_enabled = progress.is_progress_bar_enabled()
         progress.disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
         try:
             model = kind(str(self.folder.root), device="cpu", local_files_only=True, trust_remote_code=False)
@@ -74,7 +74,7 @@ class TorchModel:
                 f"model {self.folder.root} cannot be loaded ({one_line(reason)}): replace the folder"
             ) from reason
         finally:
-            if shown:
+            if bar_enabled:
                 progress.enable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
         limit = model.max_seq_length
         model.max_seq_length = self.max_tokens if limit is None else min(self.max_tokens, limit)
