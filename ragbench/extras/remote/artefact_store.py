@@ -71,41 +71,41 @@ class RemoteStore:
 
         Waits while another machine builds it. Raises IndexError_ when the store cannot be used.
         """
-        place = f"{self._root}/{kind}/{fingerprint}"
+        folder = f"{self._root}/{kind}/{fingerprint}"
         watched, since = "", time.monotonic()
         while True:
             with self._errors_as_sentence():
-                if self._fetch(place, kind, fingerprint, draft):
+                if self._fetch(folder, kind, fingerprint, draft):
                     return None
-                claims = self._claims(place)
-                seen = self._read(claims[-1]) if claims else ""
-                if seen != watched:
-                    watched, since = seen, time.monotonic()
+                claims = self._claims(folder)
+                claim_text = self._read(claims[-1]) if claims else ""
+                if claim_text != watched:
+                    watched, since = claim_text, time.monotonic()
                 expired = time.monotonic() - since >= self.expiry_seconds
-                claim = self._create_claim(place, claims) if not claims or expired else None
+                claim = self._create_claim(folder, claims) if not claims or expired else None
                 # Another machine may have finished it before the claim.
-                if claim and self._fetch(place, kind, fingerprint, draft):
-                    self._remove(self._claims(place))
+                if claim and self._fetch(folder, kind, fingerprint, draft):
+                    self._remove(self._claims(folder))
                     return None
             if claim:
                 with self._renewing(claim):
                     artefact = build()
-                    self._publish(place, artefact)
+                    self._publish(folder, artefact)
                 return artefact
             time.sleep(min(1.0, self.expiry_seconds / 10))
 
     def offer(self, artefact: Artefact) -> None:
         """Share an artefact that exists here, unless the store has it or another machine is sharing it."""
-        place = f"{self._root}/{artefact.kind}/{artefact.fingerprint}"
-        if place in self._offered:
+        folder = f"{self._root}/{artefact.kind}/{artefact.fingerprint}"
+        if folder in self._offered:
             return
-        self._offered.add(place)
+        self._offered.add(folder)
         with self._errors_as_sentence():
-            wanted = self._pointer(place) is None and not self._claims(place)
-            claim = self._create_claim(place, []) if wanted else None
+            needed = self._pointer(folder) is None and not self._claims(folder)
+            claim = self._create_claim(folder, []) if needed else None
         if claim:
             with self._renewing(claim):
-                self._publish(place, artefact)
+                self._publish(folder, artefact)
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder of the store, sorted; none when the folder does not exist."""
@@ -127,10 +127,10 @@ class RemoteStore:
     def fetch_caches(self, folder: Path) -> None:
         """Fetch every segment that the caches in `folder` lack. IndexError_ when the store cannot be used."""
         for table, store in _caches(folder):
-            there = [name for name in self.names(f"{_CACHES}/{table}") if name.endswith(segments.SUFFIX)]
-            if not there:
+            remote_names = [name for name in self.names(f"{_CACHES}/{table}") if name.endswith(segments.SUFFIX)]
+            if not remote_names:
                 continue  # so that no empty file is made
-            for name in sorted(set(there) - segments.known_segments(store)):
+            for name in sorted(set(remote_names) - segments.known_segments(store)):
                 if not segments.import_segment(store, name, self.get(f"{_CACHES}/{table}/{name}")):
                     self.say(f"{self.url}/{_CACHES}/{table}/{name} is damaged or not yet complete; it is excluded")
             store.close()
@@ -145,15 +145,18 @@ class RemoteStore:
                 segments.mark_shared(store, name, rows)
             store.close()
 
-    def _fetch(self, place: str, kind: str, fingerprint: str, draft: Path) -> bool:
+    def _fetch(self, folder: str, kind: str, fingerprint: str, draft: Path) -> bool:
         """Unpack the artefact; False when it is missing or damaged."""
-        archive = self._pointer(place)
+        archive = self._pointer(folder)
         if archive is None or archive in self._damaged:
             return False
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         try:
-            with self._files.open(f"{place}/{archive}", "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+            with (
+                self._files.open(f"{folder}/{archive}", "rb") as stream,
+                tarfile.open(fileobj=stream, mode="r|") as tar,
+            ):
                 tar.extractall(draft, filter="data")
             manifest = read_json_file(draft / MANIFEST, own=True)
             reason = damage_of(manifest, kind, fingerprint, draft, in_full=True)
@@ -165,32 +168,35 @@ class RemoteStore:
             shutil.rmtree(draft, ignore_errors=True)
         return reason is None
 
-    def _publish(self, place: str, artefact: Artefact) -> None:
+    def _publish(self, folder: str, artefact: Artefact) -> None:
         """Pack the folder under a new name, write the pointer, then remove the claims and files of other attempts."""
         archive = f"{uuid.uuid4().hex}.tar"
         with self._errors_as_sentence():
-            with self._files.open(f"{place}/{archive}", "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
+            with (
+                self._files.open(f"{folder}/{archive}", "wb") as stream,
+                tarfile.open(fileobj=stream, mode="w|") as tar,
+            ):
                 for name in (MANIFEST, *artefact.manifest["files"]):
                     tar.add(artefact.folder / name, name)
-            self._files.pipe_file(f"{place}/{POINTER}", json.dumps({"archive": archive}).encode())
-            self._remove([name for name in self._names(place) if name.rpartition("/")[2] not in (archive, POINTER)])
+            self._files.pipe_file(f"{folder}/{POINTER}", json.dumps({"archive": archive}).encode())
+            self._remove([name for name in self._names(folder) if name.rpartition("/")[2] not in (archive, POINTER)])
 
-    def _pointer(self, place: str) -> str | None:
+    def _pointer(self, folder: str) -> str | None:
         try:
             # An incomplete pointer, which is still being written, does not count.
-            return str(read_json(self._read(f"{place}/{POINTER}") or "{}")["archive"])
+            return str(read_json(self._read(f"{folder}/{POINTER}") or "{}")["archive"])
         except (ValueError, KeyError, TypeError):
             return None
 
-    def _claims(self, place: str) -> list[str]:
-        return [name for name in self._names(place) if "/claim-" in name]
+    def _claims(self, folder: str) -> list[str]:
+        return [name for name in self._names(folder) if "/claim-" in name]
 
-    def _create_claim(self, place: str, held: list[str]) -> str | None:
+    def _create_claim(self, folder: str, claims: list[str]) -> str | None:
         """Create the next claim; None when another machine was faster."""
-        name = f"{place}/claim-{int(held[-1].rpartition('-')[2]) + 1 if held else 1:06}"
+        name = f"{folder}/claim-{int(claims[-1].rpartition('-')[2]) + 1 if claims else 1:06}"
         try:
             if not self._buckets:
-                self._files.makedirs(place, exist_ok=True)
+                self._files.makedirs(folder, exist_ok=True)
             self._files.pipe_file(name, uuid.uuid4().hex.encode(), mode="create")
         except FileExistsError:
             return None
@@ -199,10 +205,10 @@ class RemoteStore:
     @contextlib.contextmanager
     def _renewing(self, claim: str) -> Iterator[None]:
         """Renew the claim regularly; remove it after a failure, so that others need not wait until it expires."""
-        done = threading.Event()
+        finished = threading.Event()
 
         def renew() -> None:
-            while not done.wait(self.expiry_seconds / 4):
+            while not finished.wait(self.expiry_seconds / 4):
                 # The build goes on when the store is unreachable for a moment.
                 with contextlib.suppress(OSError):
                     self._files.pipe_file(claim, uuid.uuid4().hex.encode())
@@ -212,17 +218,17 @@ class RemoteStore:
         try:
             yield
         except BaseException:
-            done.set()
+            finished.set()
             thread.join()
             self._remove([claim])
             raise
         finally:
-            done.set()
+            finished.set()
             thread.join()
 
-    def _names(self, place: str) -> list[str]:
+    def _names(self, folder: str) -> list[str]:
         try:
-            return sorted(str(name) for name in self._files.ls(place, detail=False))
+            return sorted(str(name) for name in self._files.ls(folder, detail=False))
         except FileNotFoundError:
             return []
 

@@ -48,10 +48,10 @@ def attempts(within_s: float = float("inf"), answered: bool = False) -> Retrying
     )
 
 
-def ask(client: Client, address: str, body: Any, wanted: str) -> tuple[Any, int]:
+def ask(client: Client, address: str, body: Any, model: str) -> tuple[Any, int]:
     """The JSON answer to a request, repeated after failures that may pass, and how many requests it took.
 
-    Raises BoundaryError with the reason; `wanted` names what an answer lacks that is not JSON.
+    Raises BoundaryError with the reason; `model` names what an answer lacks that is not JSON.
     """
     try:
         for attempt in attempts():
@@ -63,7 +63,7 @@ def ask(client: Client, address: str, body: Any, wanted: str) -> tuple[Any, int]
     except HttpError as error:
         raise BoundaryError(f"{error}: {error.body}" if error.body else str(error)) from None
     except BoundaryError as error:
-        raise BoundaryError(f"an answer without {wanted}, {error}") from None
+        raise BoundaryError(f"an answer without {model}, {error}") from None
     raise AssertionError("tenacity ends with an answer or an error")
 
 
@@ -81,8 +81,8 @@ class EndpointModel:
         try:
             for attempt in attempts(self.spec.timeout_s, answered=True):
                 with attempt:
-                    left = began + self.spec.timeout_s - time.monotonic()
-                    answer = client.send("POST", address, self._request_body(prompt), timeout_s=left).json()
+                    seconds_left = began + self.spec.timeout_s - time.monotonic()
+                    answer = client.send("POST", address, self._request_body(prompt), timeout_s=seconds_left).json()
                     requests = attempt.retry_state.attempt_number
             text = answer["choices"][0]["message"]["content"]
             used = answer.get("usage")
@@ -142,9 +142,9 @@ class CachedChatModel:
         """The kept answer, else a new one."""
         spec = self.spec
         key = key_of("chat", spec.endpoint, spec.model, str(spec.max_tokens), repr(spec.temperature), prompt)
-        found = self._store.read([key])
-        if key in found:
-            return found[key].decode()
+        cached = self._store.read([key])
+        if key in cached:
+            return cached[key].decode()
         answer = self._model.complete(prompt)
         self._store.write({key: answer.encode()})
         return answer

@@ -58,8 +58,8 @@ class EndpointEncoder(FunctionEncoder):
                 batch = texts[start : start + BATCH]
                 began = time.perf_counter()
                 answer, requests = self._answer(client, batch)
-                found, tokens = self._read(answer, len(batch))
-                vectors += found
+                read_vectors, tokens = self._read(answer, len(batch))
+                vectors += read_vectors
                 tick(len(batch))
                 usage.add_usage(self.name, Usage(len(batch), requests, tokens, time.perf_counter() - began))
         finally:

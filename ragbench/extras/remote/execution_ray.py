@@ -119,7 +119,7 @@ def _connect(address: str | None, count: int, stack: contextlib.ExitStack) -> An
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "address": address or "local"}
     if address is None:
         options |= {"num_cpus": count, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
-    before = signal.getsignal(signal.SIGTERM)
+    previous = signal.getsignal(signal.SIGTERM)
     try:
         # Ray puts the working directory first on sys.path of its processes; `_Process` returns to it.
         with _keep_signal_handlers(), contextlib.chdir(sys.prefix):
@@ -130,7 +130,7 @@ def _connect(address: str | None, count: int, stack: contextlib.ExitStack) -> An
         raise ConfigError(_connection_failure(address, TimeoutError("it does not answer"))) from None
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)  # Ray replaces this handler by its own
+            signal.signal(signal.SIGTERM, previous)  # Ray replaces this handler by its own
     stack.callback(_disconnect)
     return ray
 

@@ -131,13 +131,13 @@ class Client:
             raise HttpError(_first_line(error), again=True) from None
 
 
-async def _content(response: httpx.Response, most: int) -> bytes:
+async def _content(response: httpx.Response, limit: int) -> bytes:
     parts, size = [], 0
     async for part in response.aiter_raw():
         parts.append(part)
         size += len(part)
-        if size > most:
-            raise HttpError(f"the answer is larger than {size_in_words(most)}")
+        if size > limit:
+            raise HttpError(f"the answer is larger than {size_in_words(limit)}")
     return b"".join(parts)
 
 
@@ -151,8 +151,8 @@ def _check_status(response: httpx.Response, content: bytes) -> None:
             status=status,
         )
     if not response.is_success:
-        said = " ".join(content[:1000].decode("utf-8", "replace").split())[:120]
-        raise HttpError(f"status {status}", status in AGAIN, after_s, status, said)
+        body = " ".join(content[:1000].decode("utf-8", "replace").split())[:120]
+        raise HttpError(f"status {status}", status in AGAIN, after_s, status, body)
 
 
 def _seconds(retry_after: str) -> float:
@@ -180,8 +180,8 @@ def _first_line(error: Exception) -> str:
         if isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
         if isinstance(cause, OSError) and cause.strerror:
-            known = cause.errno in errno.errorcode  # asyncio puts words of its own in place of the system's
-            return (os.strerror(cause.errno) if known and cause.errno else cause.strerror).lower()
+            has_code = cause.errno in errno.errorcode  # asyncio puts words of its own in place of the system's
+            return (os.strerror(cause.errno) if has_code and cause.errno else cause.strerror).lower()
         cause = cause.__cause__ or cause.__context__
     return (str(error).splitlines() or [""])[0][:160] or type(error).__name__
 

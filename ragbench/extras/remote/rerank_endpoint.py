@@ -40,10 +40,10 @@ _TOKENS_PER_NUMBER = 4  # digits, a comma, a space
 
 def parts(name: str) -> tuple[str, str, str]:
     """Kind, model (empty where none is named) and address of a name. ModelError for an address that is none."""
-    kind, _, rest = name.partition(":")
-    model, at, address = rest.partition("@")
+    kind, _, remainder = name.partition(":")
+    model, at, address = remainder.partition("@")
     if not at or "://" in model:
-        model, address = "", rest
+        model, address = "", remainder
     try:
         split_address(address)
     except BoundaryError as error:
@@ -94,8 +94,8 @@ class EndpointCrossEncoder(FunctionCrossEncoder):
         try:
             counted = answer.get("usage") if isinstance(answer, dict) else None
             rows = answer if isinstance(answer, list) else answer.get("results", answer.get("data"))
-            found = {row["index"]: row["relevance_score" if self.model else "score"] for row in rows}
-            scores = np.array([found[index] for index in range(n)], dtype=np.float64)
+            by_index = {row["index"]: row["relevance_score" if self.model else "score"] for row in rows}
+            scores = np.array([by_index[index] for index in range(n)], dtype=np.float64)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise self._failure(f"an answer without a score for each of {n} texts") from None
         if not np.isfinite(scores).all():
@@ -136,10 +136,10 @@ class ListReranker:
         listed = [f"[{number}] {cut_words(text, self.max_length)}" for number, text in enumerate(texts, start=1)]
         answer = self._model.complete("\n\n".join([_TASK, f"Question: {question}", *listed]))
         named = [int(number) - 1 for number in _NUMBER.findall(answer) if len(number) < 6]
-        order = [place for place in dict.fromkeys(named) if 0 <= place < len(texts)]
+        order = [index for index in dict.fromkeys(named) if 0 <= index < len(texts)]
         if not order:
             raise ModelError(f"{self.name} named none of {len(texts)} passages ('{answer[:60]}'): take another model")
-        order += [place for place in range(len(texts)) if place not in set(order)]
+        order += [index for index in range(len(texts)) if index not in set(order)]
         ranks = np.empty(len(texts))
         ranks[order] = np.arange(len(texts))
         odds: NDArray[np.float32] = np.log((len(texts) - ranks) / (ranks + 1)).astype(np.float32)

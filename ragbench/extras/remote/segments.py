@@ -48,9 +48,9 @@ def new_segments(store: Store) -> Iterator[tuple[str, bytes, Mapping[bytes, byte
     rows: dict[bytes, bytes] = {}
     size = 0
     for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
-        stored = store.read(some)
-        for key in some:
+        batch = keys[start : start + _AT_ONCE]
+        stored = store.read(batch)
+        for key in batch:
             if key in stored:
                 rows[key] = stored[key]
                 size += len(stored[key])

@@ -32,22 +32,22 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Usage(*(mine + theirs for mine, theirs in pairs))
+        return Usage(*(ours + theirs for ours, theirs in pairs))
 
     def record(self, variable: str = PRICE) -> dict[str, Any]:
         """Plain values, with the time per text, and its price if the environment variable sets one."""
-        found: dict[str, Any] = {"texts": self.texts, "requests": self.requests, "tokens": self.tokens}
-        found["seconds"] = round(self.seconds, 3)
+        fields: dict[str, Any] = {"texts": self.texts, "requests": self.requests, "tokens": self.tokens}
+        fields["seconds"] = round(self.seconds, 3)
         if self.texts:
-            found["ms_per_text"] = round(1000 * self.seconds / self.texts, 3)
+            fields["ms_per_text"] = round(1000 * self.seconds / self.texts, 3)
         try:
-            price = float(os.environ.get(variable, ""))
+            usd = float(os.environ.get(variable, ""))
         except ValueError:
-            return found
-        found["usd"] = round(price * self.tokens / 1e6, 6)
+            return fields
+        fields["usd"] = round(usd * self.tokens / 1e6, 6)
         if self.texts:
-            found["usd_per_text"] = found["usd"] / self.texts
-        return found
+            fields["usd_per_text"] = fields["usd"] / self.texts
+        return fields
 
 
 _used: dict[str, Usage] = {}
@@ -63,6 +63,6 @@ def add_usage(name: str, more: Usage) -> None:
 def take_usage() -> dict[str, dict[str, Any]]:
     """The usage of models behind endpoints since the last call, by name; answers from a cache do not count."""
     with _lock:
-        found = {name: used.record(_price(name)) for name, used in sorted(_used.items())}
+        records = {name: used.record(_price(name)) for name, used in sorted(_used.items())}
         _used.clear()
-    return found
+    return records

@@ -69,7 +69,7 @@ class Searcher:
             )
             readers = java("org.apache.lucene.index.DirectoryReader")
             is_index = readers.indexExists(directory)
-            if is_index and sum(each.stat().st_size for each in folder.iterdir()) <= _CHECKED:
+            if is_index and sum(file.stat().st_size for file in folder.iterdir()) <= _CHECKED:
                 reader = readers.open(directory)
                 for leaf in reader.leaves().toArray():
                     leaf.reader().checkIntegrity()
@@ -107,16 +107,18 @@ class Searcher:
                 )
             (self._searcher.set_rm3 if scoring.feedback == "rm3" else self._searcher.set_rocchio)()
 
-    def search(self, query: str, depth: int, known: Callable[[str], bool]) -> list[LiveHit]:
-        """The best `depth` hits; with the stored text where `known` does not know the id, so that it can be placed."""
+    def search(self, query: str, depth: int, is_known: Callable[[str], bool]) -> list[LiveHit]:
+        """The best `depth` hits; an id that is not `is_known` comes with its stored text, to match it by text."""
         with self._errors():
             if self._fields is None:
-                found = self._searcher.search(query, depth)
+                hits = self._searcher.search(query, depth)
             else:
-                found = self._searcher.search_fields(query, self._fields, depth)
+                hits = self._searcher.search_fields(query, self._fields, depth)
             return [
-                LiveHit(hit.docid, text="" if known(hit.docid) else _text(hit.lucene_document), score=float(hit.score))
-                for hit in found or ()
+                LiveHit(
+                    hit.docid, text="" if is_known(hit.docid) else _text(hit.lucene_document), score=float(hit.score)
+                )
+                for hit in hits or ()
             ]
 
     def sample(self) -> list[LiveHit]:
@@ -149,8 +151,8 @@ def _text(document: Any) -> str:
         record = read_json(raw)
     except BoundaryError:
         return str(raw)
-    found = (record.get(name) for name in _TEXTS) if isinstance(record, dict) else ()
-    return next((text for text in found if isinstance(text, str)), str(raw))
+    texts = (record.get(name) for name in _TEXTS) if isinstance(record, dict) else ()
+    return next((text for text in texts if isinstance(text, str)), str(raw))
 
 
 def _require_pyserini() -> None:
@@ -163,9 +165,9 @@ def _require_pyserini() -> None:
 
 def _folder(index: str) -> Path:
     """The folder of an index: the one named, or that of the prebuilt index of this name, downloaded when missing."""
-    given = Path(index).expanduser().resolve()  # Java keeps the working directory that it was started in
-    if given.is_dir():
-        return given
+    path = Path(index).expanduser().resolve()  # Java keeps the working directory that it was started in
+    if path.is_dir():
+        return path
     _require_pyserini()
     start_jvm()  # with our options, before Pyserini starts it with its own
     with LOCK:
@@ -174,7 +176,7 @@ def _folder(index: str) -> Path:
     if entry is not None:
         return _prebuilt(index, str(entry["urls"][0]), int(entry["size compressed (bytes)"]))
     others = (prebuilt.IMPACT_INDEX_INFO, prebuilt.LUCENE_HNSW_INDEX_INFO, prebuilt.LUCENE_FLAT_INDEX_INFO)
-    if any(index in each for each in (*others, prebuilt.FAISS_INDEX_INFO)):
+    if any(index in index_info for index_info in (*others, prebuilt.FAISS_INDEX_INFO)):
         raise LiveError(
             f"{index} is a prebuilt index that LuceneSearcher does not read: name one of the kind 'TF', or write a run "
             "file with Pyserini and measure it with live=trec"
@@ -191,17 +193,17 @@ def _prebuilt(index: str, url: str, size: int) -> Path:
     from pyserini.util import download_prebuilt_index
 
     progress.report(f"looking for the prebuilt index {index} ({size / 1e6:,.0f} MB)")
-    before = socket.getdefaulttimeout()
+    timeout_before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_SECONDS)
     try:
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             return Path(download_prebuilt_index(index, verbose=False))
     # It says by ValueError that nothing was downloaded, by an assertion that the digest differs.
     except (OSError, ValueError, AssertionError, tarfile.TarError, EOFError, zlib.error) as error:
-        why = "its digest differs" if isinstance(error, AssertionError) else "no answer"
+        reason = "its digest differs" if isinstance(error, AssertionError) else "no answer"
         raise LiveError(
             f"the prebuilt index {index} ({size / 1e6:,.0f} MB) could not be downloaded from {urlsplit(url).hostname} "
-            f"({why}): check the network, or unpack {url} by hand and name its folder with live.index"
+            f"({reason}): check the network, or unpack {url} by hand and name its folder with live.index"
         ) from None
     finally:
-        socket.setdefaulttimeout(before)
+        socket.setdefaulttimeout(timeout_before)

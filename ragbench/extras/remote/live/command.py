@@ -22,10 +22,10 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
     """
 
     def ask(query: str, depth: int) -> Any:
-        words = [str(word) for word in fill_in(list(program), query, depth)]
+        arguments = [str(argument) for argument in fill_in(list(program), query, depth)]
         try:
-            done = subprocess.run(
-                words,
+            process = subprocess.run(
+                arguments,
                 input=f"{query}\n".encode(errors="replace"),
                 capture_output=True,
                 timeout=timeout_s,
@@ -36,10 +36,10 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
             raise Unanswered(f"no answer within {timeout_s:g} s") from None
         except (OSError, ValueError) as error:  # no such program; a NUL in its words
             raise Unanswered(getattr(error, "strerror", None) or str(error), again=False) from None
-        if done.returncode != 0:
-            last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on standard error"])[-1]
-            raise Unanswered(f"exit code {done.returncode} ({last[:120]})")
-        return _read(done.stdout)
+        if process.returncode != 0:
+            last = (process.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on standard error"])[-1]
+            raise Unanswered(f"exit code {process.returncode} ({last[:120]})")
+        return _read(process.stdout)
 
     return ask
 

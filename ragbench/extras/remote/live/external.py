@@ -80,8 +80,8 @@ class ExternalSearch(Checked, ABC):
         if key in _FITTING:
             return
         sample = self.sample(places)
-        if sample is not None and all(places.chunk(each) is None for each in sample):
-            theirs, ours = (", ".join(names) for names in ([each.document for each in sample[:2]], places.docnos[:2]))
+        if sample is not None and all(places.chunk(hit) is None for hit in sample):
+            theirs, ours = (", ".join(names) for names in ([hit.document for hit in sample[:2]], places.docnos[:2]))
             raise LiveError(
                 f"{self.name} has none of the collection's documents: it names {theirs}, the collection {ours}; use "
                 "the data that it was made of, or set live.prefix to what its ids begin with"
@@ -119,8 +119,8 @@ class LiveRun(ExternalSearch):
 
     def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """The hits of the topic, in the order of trec_eval; none where the run has no such topic."""
-        found = read_run_file(self.path).get(query.qid, ())
-        return [LiveHit(name, score=score) for name, score in found[: self.depth]]
+        hits = read_run_file(self.path).get(query.qid, ())
+        return [LiveHit(name, score=score) for name, score in hits[: self.depth]]
 
     def sample(self, places: HitMatcher) -> Sequence[LiveHit] | None:
         """The best hits of its topics."""
@@ -174,10 +174,10 @@ class LivePython(ExternalSearch):
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Ask for the hits of all states. Raises LiveError if none of several queries has a hit in the collection."""
         places = _places(index.chunks, self.prefix)
-        found = self._found([state.query for state in states], places)
-        after = [_place_hits(state, hits, places) for state, hits in zip(states, found, strict=True)]
-        hits = [hit for each in found for hit in each]
-        if len(states) > 1 and hits and not any(len(state.fused or ()) for state in after):
+        hits_of_states = self._found([state.query for state in states], places)
+        states_after = [_place_hits(state, hits, places) for state, hits in zip(states, hits_of_states, strict=True)]
+        hits = [hit for hits_of_query in hits_of_states for hit in hits_of_query]
+        if len(states) > 1 and hits and not any(len(state.fused or ()) for state in states_after):
             theirs, ours = ", ".join(hit.document or hit.text[:40] for hit in hits[:2]), ", ".join(places.docnos[:2])
             raise LiveError(
                 f"{self.name} returned no document of the collection: it names {theirs}, the collection {ours}; return "
@@ -187,7 +187,7 @@ class LivePython(ExternalSearch):
             state.with_note(REPEATED)
             if len({h.document for h in hits if not h.text}) < sum(not h.text for h in hits)
             else state
-            for state, hits in zip(after, found, strict=True)
+            for state, hits in zip(states_after, hits_of_states, strict=True)
         ]
 
     def _found(self, queries: Sequence[Query], places: HitMatcher) -> list[list[LiveHit]]:
@@ -198,30 +198,30 @@ class LivePython(ExternalSearch):
 
     def describe(self) -> str:
         """The retriever and its parameters."""
-        given = "".join(f" {name}={value}" for name, value in self.parameters.items())
-        return f"ask {self.name}{given} for {self.depth} hits"
+        parameters = "".join(f" {name}={value}" for name, value in self.parameters.items())
+        return f"ask {self.name}{parameters} for {self.depth} hits"
 
 
-def _place_hits(state: QueryState, found: Sequence[LiveHit], places: HitMatcher) -> QueryState:
+def _place_hits(state: QueryState, hits: Sequence[LiveHit], places: HitMatcher) -> QueryState:
     """The state with the found hits as its ranking; a hit in no document of the collection keeps its place by name.
 
     Scores are those of the search if every hit has one and they never increase, else 1 / rank.
     """
     chunks: dict[int, tuple[int, float | None]] = {}
-    strangers: list[tuple[int, str]] = []
-    for rank, each in enumerate(found, start=1):
-        chunk = places.chunk(each)
+    unmatched: list[tuple[int, str]] = []
+    for rank, hit in enumerate(hits, start=1):
+        chunk = places.chunk(hit)
         if chunk is None:
-            strangers.append((len(chunks), identifier(each.document or each.text)[:_NAME]))
+            unmatched.append((len(chunks), identifier(hit.document or hit.text)[:_NAME]))
         else:
-            chunks.setdefault(chunk, (rank, each.score))
-    given = [score for _, score in chunks.values() if score is not None]
-    falling = len(given) == len(chunks) and all(one >= next_ for one, next_ in pairwise(given))
-    ranking = Ranking.ordered(list(chunks), given if falling else [1 / rank for rank, _ in chunks.values()])
-    if strangers:
-        names = ", ".join(name for _, name in strangers[:3])
-        state = state.with_note(f"{len(strangers)} of {len(found)} hits are in no document of the collection: {names}")
-    return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, strangers=tuple(strangers))
+            chunks.setdefault(chunk, (rank, hit.score))
+    scores = [score for _, score in chunks.values() if score is not None]
+    falling = len(scores) == len(chunks) and all(one >= next_ for one, next_ in pairwise(scores))
+    ranking = Ranking.ordered(list(chunks), scores if falling else [1 / rank for rank, _ in chunks.values()])
+    if unmatched:
+        names = ", ".join(name for _, name in unmatched[:3])
+        state = state.with_note(f"{len(unmatched)} of {len(hits)} hits are in no document of the collection: {names}")
+    return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, strangers=tuple(unmatched))
 
 
 @lru_cache(maxsize=4)

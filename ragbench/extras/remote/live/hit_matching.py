@@ -60,22 +60,22 @@ class HitMatcher:
         """Whether a name is, letter by letter, the id of a document."""
         return identifier(name) in self._by_docno
 
-    def chunk(self, found: LiveHit) -> int | None:
+    def chunk(self, hit: LiveHit) -> int | None:
         """The number of the chunk, None when no document of the collection fits the hit.
 
         In the document that the hit names: the chunk that shares most of the hit's text, else the first of the section
         it names, else its first. A hit that names no document is placed by its text alone.
         """
-        document = self._document(found.document) if found.document else None
+        document = self._document(hit.document) if hit.document else None
         if document is None:
-            return self._by_text(found.text)
+            return self._by_text(hit.text)
         first, stop = self._table.chunks_of(document)
         if first >= stop:
             return None
         if stop - first == 1:
             return first
-        named = found.section or urlsplit(found.document).fragment
-        shared = self._most_shared(found.text, range(first, stop))
+        named = hit.section or urlsplit(hit.document).fragment
+        shared = self._most_shared(hit.text, range(first, stop))
         section = self._in_section(document, named) if named else None
         return shared if shared is not None else section if section is not None else first
 
@@ -84,12 +84,12 @@ class HitMatcher:
         if (row := self._by_docno.get(identifier(name))) is not None:
             return row
         keys = [_key(name), self._without_prefix(_key(urlsplit(name).path))]
-        for table, wanted in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
-            if found := [table[key] for key in wanted if key in table]:
-                return found[0]
+        for table, wanted_keys in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
+            if rows := [table[key] for key in wanted_keys if key in table]:
+                return rows[0]
         parts = keys[1].split("/")
         # A file name alone is not enough: a page elsewhere may have the same.
-        tails = ("/".join(parts[place:]) for place in range(1, len(parts) - 1))
+        tails = ("/".join(parts[i:]) for i in range(1, len(parts) - 1))
         return next((self._by_key[tail] for tail in tails if tail in self._by_key), self._by_tail.get(keys[1]))
 
     def _without_prefix(self, key: str) -> str:
@@ -98,11 +98,11 @@ class HitMatcher:
 
     def _in_section(self, document: int, heading: str) -> int | None:
         """The first chunk of the section with this anchor or heading."""
-        wanted = slug(heading.rpartition("/")[2])
+        sought = slug(heading.rpartition("/")[2])
         first, stop = self._table.chunks_of(document)
         anchors, headings = self._anchors[document], self._headings[document]
         for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True)):
-            if anchor == heading or slug(text) == wanted:
+            if anchor == heading or slug(text) == sought:
                 return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
         return None
 
@@ -138,7 +138,7 @@ class HitMatcher:
         pairs = []
         for row, docno in enumerate(self._table.docnos):
             parts = _key(docno).split("/")
-            pairs += [("/".join(parts[place:]), row) for place in range(1, len(parts))]
+            pairs += [("/".join(parts[i:]), row) for i in range(1, len(parts))]
         return _unique(pairs)
 
     @cached_property
@@ -155,11 +155,11 @@ class HitMatcher:
 
     @cached_property
     def _chunks_by_shingle(self) -> Mapping[tuple[str, ...], Sequence[int]]:
-        found: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        by_shingle: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for chunk, text in enumerate(self._table.texts(0, self._table.n_retrievable)):
             for shingle in _shingles(text):
-                found[shingle].append(chunk)
-        return found
+                by_shingle[shingle].append(chunk)
+        return by_shingle
 
 
 def _key(path: str) -> str:
@@ -170,23 +170,23 @@ def _key(path: str) -> str:
 
 def _addresses(fields: Mapping[str, Any]) -> list[str]:
     values = [fields.get(name) for name in _ADDRESSES]
-    flat = [each for value in values for each in (value if isinstance(value, list) else [value])]
-    return [each for each in flat if isinstance(each, str) and each.strip("/ ")]
+    flat = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    return [item for item in flat if isinstance(item, str) and item.strip("/ ")]
 
 
 def _unique(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
     rows: dict[str, set[int]] = defaultdict(set)
     for key, row in pairs:
         rows[key].add(row)
-    return {key: next(iter(found)) for key, found in rows.items() if len(found) == 1}
+    return {key: next(iter(row_set)) for key, row_set in rows.items() if len(row_set) == 1}
 
 
 def _shingles(text: str) -> set[tuple[str, ...]]:
     """The runs of four words of a text; all words as one run if there are fewer."""
-    found = words(text)
-    if len(found) < SHINGLE:
-        return {found} if found else set()
-    return {found[place : place + SHINGLE] for place in range(len(found) - SHINGLE + 1)}
+    tokens = words(text)
+    if len(tokens) < SHINGLE:
+        return {tokens} if tokens else set()
+    return {tokens[i : i + SHINGLE] for i in range(len(tokens) - SHINGLE + 1)}
 
 
 def _winner(votes: Mapping[int, int], n_shingles: int) -> int | None:

@@ -76,8 +76,8 @@ class _Session:
     def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
         """The tool's result. Unanswered when there is none."""
         try:
-            asked = asyncio.run_coroutine_threadsafe(self._client.call_tool(tool, dict(arguments)), self._loop)
-            return asked.result()
+            future = asyncio.run_coroutine_threadsafe(self._client.call_tool(tool, dict(arguments)), self._loop)
+            return future.result()
         except Exception as error:
             raise Unanswered(_reason(error)) from None
 

@@ -86,24 +86,24 @@ class PythonRetriever:
 
     def ask(self, queries: Sequence[Query], depth: int, parameters: Mapping[str, Any]) -> Sequence[Any]:
         """The raw answer to each query. Raises LiveError, with the exception of the object as its cause."""
-        given = {**self.parameters, **parameters}
-        if (key := repr(sorted(given.items()))) not in self._bound:
-            self._bound[key] = _asking(self.target, given)
+        arguments = {**self.parameters, **parameters}
+        if (key := repr(sorted(arguments.items()))) not in self._bound:
+            self._bound[key] = _asking(self.target, arguments)
         way = self._bound[key]
         groups = [queries] if way.batch else [[query] for query in queries]
         return [answer for group in groups for answer in self._answers(way, group, depth)]
 
     def _answers(self, way: _Way, queries: Sequence[Query], depth: int) -> Sequence[Any]:
         try:
-            found = way.answers(queries, depth)
+            answers = way.answers(queries, depth)
         except extensions.FAILURES as error:
             raise LiveError(f"retriever '{self.name}' failed on {_of(queries)}: {extensions.failure(error)}") from error
-        if len(found) != len(queries):
+        if len(answers) != len(queries):
             raise LiveError(
-                f"retriever '{self.name}' returned {len(found)} answers to {len(queries)} queries: return a list of "
+                f"retriever '{self.name}' returned {len(answers)} answers to {len(queries)} queries: return a list of "
                 "hits for each query"
             )
-        return found
+        return answers
 
     def hits(self, answer: Any, query: Query, depth: int, places: HitMatcher) -> list[LiveHit]:
         """The first `depth` hits of an answer. Raises LiveError for an answer of another form."""
@@ -118,8 +118,8 @@ class PythonRetriever:
 class _Unusable(Exception):
     """Why an answer cannot be used, as the object of `returned`."""
 
-    def __init__(self, what: str, remedy: str = _USABLE) -> None:
-        super().__init__(what)
+    def __init__(self, returned: str, remedy: str = _USABLE) -> None:
+        super().__init__(returned)
         self.remedy = remedy
 
 
@@ -148,19 +148,21 @@ def retriever(function: Any = None, *, name: str | None = None) -> Any:
     """
     if function is None:
         return functools.partial(retriever, name=name)
-    made = PythonRetriever(name or str(getattr(function, "__name__", type(function).__name__)), function, kept=True)
-    extensions.register("retriever", made.name, made)
-    return made
+    new_retriever = PythonRetriever(
+        name or str(getattr(function, "__name__", type(function).__name__)), function, kept=True
+    )
+    extensions.register("retriever", new_retriever.name, new_retriever)
+    return new_retriever
 
 
 def hold(name: str, target: Any) -> PythonRetriever:
     """A retriever for an object, found by name and number as long as the returned value is referenced."""
     number = 0
-    while (held := _HELD.get((name, number))) is not None and held.target is not target:
+    while (existing := _HELD.get((name, number))) is not None and existing.target is not target:
         number += 1
-    if held is None:
-        held = _HELD[name, number] = PythonRetriever(name, target, number=number)
-    return held
+    if existing is None:
+        existing = _HELD[name, number] = PythonRetriever(name, target, number=number)
+    return existing
 
 
 def of_object(name: str, value: Any) -> PythonRetriever | None:
@@ -172,13 +174,13 @@ def of_object(name: str, value: Any) -> PythonRetriever | None:
 
 def find(name: str, number: int) -> PythonRetriever:
     """The retriever of this name. Raises LiveError for one that this process does not have."""
-    found: PythonRetriever | None = _HELD.get((name, number)) or extensions.find("retriever", name)
-    if found is None:
+    registered: PythonRetriever | None = _HELD.get((name, number)) or extensions.find("retriever", name)
+    if registered is None:
         raise LiveError(
             f"retriever '{name}' is not known in this process: measure it where it is made (execution=local), or "
             "decorate it with @ragbench.retriever in a module that RAGBENCH_PLUGINS names"
         )
-    return found
+    return registered
 
 
 def _is_retriever(value: Any) -> bool:
@@ -219,13 +221,15 @@ def _asking(target: Any, parameters: Mapping[str, Any]) -> _Way:
     except (TypeError, ValueError):  # a function of C without one
         places = []
     depth_name = _depth_of(places[1:])
-    rest = places[2:] if depth_name is True else places[1:]
-    names = frozenset(each.name for each in rest if each.name != depth_name)
-    known = None if any(each.kind is each.VAR_KEYWORD for each in rest) else names
+    others = places[2:] if depth_name is True else places[1:]
+    names = frozenset(parameter.name for parameter in others if parameter.name != depth_name)
+    names_taken = None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in others) else names
     call = functools.partial(_call, functools.partial(function, **parameters), depth_name)
     if places and (places[0].name in _MANY or _is_list(places[0].annotation)):
-        return _Way(lambda queries, depth: list(call([query.text for query in queries], depth)), known, batch=True)
-    return _Way(_each(call), known)
+        return _Way(
+            lambda queries, depth: list(call([query.text for query in queries], depth)), names_taken, batch=True
+        )
+    return _Way(_each(call), names_taken)
 
 
 def _each(ask: Callable[[str, int], Any]) -> _Answers:
@@ -234,15 +238,22 @@ def _each(ask: Callable[[str, int], Any]) -> _Answers:
 
 def _call(function: Callable[..., Any], depth_name: str | bool, query: Any, depth: int) -> Any:
     if isinstance(depth_name, str):
-        found = function(query, **{depth_name: depth})
+        returned = function(query, **{depth_name: depth})
     else:
-        found = function(query, depth) if depth_name else function(query)
-    return _complete(found) if inspect.isawaitable(found) else found
+        returned = function(query, depth) if depth_name else function(query)
+    return _complete(returned) if inspect.isawaitable(returned) else returned
 
 
 def _depth_of(places: Sequence[inspect.Parameter]) -> str | bool:
     """The name of the parameter that takes the depth, True for the second in place, False for none."""
-    named = next((each.name for each in places if each.name in _DEPTHS and each.kind is not each.POSITIONAL_ONLY), None)
+    named = next(
+        (
+            parameter.name
+            for parameter in places
+            if parameter.name in _DEPTHS and parameter.kind is not parameter.POSITIONAL_ONLY
+        ),
+        None,
+    )
     if named is not None:
         return named
     first = places[0] if places else None
@@ -270,11 +281,11 @@ def _of_pyterrier(transformer: Any) -> _Answers:
         import pandas as pd
 
         topics = pd.DataFrame([(query.qid, query.text) for query in queries], columns=["qid", "query"])
-        found = transformer.transform(topics)
-        if not {"qid", "docno"} <= set(found.columns):
-            raise ValueError(f"the transformer returns no column docno, only {', '.join(map(str, found.columns))}")
-        by_qid = dict(list(found.groupby(found["qid"].astype(str), sort=False)))
-        return [by_qid.get(query.qid, found[:0]) for query in queries]
+        frame = transformer.transform(topics)
+        if not {"qid", "docno"} <= set(frame.columns):
+            raise ValueError(f"the transformer returns no column docno, only {', '.join(map(str, frame.columns))}")
+        by_qid = dict(list(frame.groupby(frame["qid"].astype(str), sort=False)))
+        return [by_qid.get(query.qid, frame[:0]) for query in queries]
 
     return answers
 
@@ -286,8 +297,8 @@ def _of_bm25s(index: Any) -> _Answers:
         if getattr(index, "corpus", None) is None:
             raise ValueError("the index has no corpus: pass bm25s.BM25(corpus=[{'docno': ..., 'text': ...}, ...])")
         tokens = importlib.import_module("bm25s").tokenize([query], show_progress=False)
-        found, scores = index.retrieve(tokens, k=min(depth, len(index.corpus)), show_progress=False)
-        return [(item, float(score)) for item, score in zip(found[0], scores[0], strict=True) if score > 0]
+        rows, scores = index.retrieve(tokens, k=min(depth, len(index.corpus)), show_progress=False)
+        return [(item, float(score)) for item, score in zip(rows[0], scores[0], strict=True) if score > 0]
 
     return _each(answer)
 
@@ -298,7 +309,7 @@ def _haystack_inputs(pipeline: Any, query: str) -> dict[str, dict[str, str]]:
         component: {name: query for name in ("query", "text", "question") if name in sockets}
         for component, sockets in pipeline.inputs().items()
     }
-    return {component: given for component, given in inputs.items() if given}
+    return {component: inputs_of_component for component, inputs_of_component in inputs.items() if inputs_of_component}
 
 
 @functools.cache
@@ -344,7 +355,7 @@ def _of_mapping(answer: Mapping[Any, Any]) -> list[Any]:
 
 def _rows(frame: Any) -> list[Any]:
     rows = frame.to_dict("records")
-    name = next((each for each in (*_DOCUMENT, *_ID) if each in frame.columns), None)
+    name = next((name for name in (*_DOCUMENT, *_ID) if name in frame.columns), None)
     if rows and name is None:
         raise _Unusable(f"a DataFrame with the columns {', '.join(map(str, frame.columns))}", "name one docno")
     if "score" in frame.columns:
@@ -382,12 +393,12 @@ def _hit(item: Any, places: HitMatcher) -> LiveHit:
     section = next((holder[key] for key in _SECTION for holder in holders if holder.get(key)), "")
     section = section[-1] if isinstance(section, (list, tuple)) else section
     if score is None:
-        given = next((fields[key] for key in _SCORE if fields.get(key) is not None), None)
-        score = None if given is None else _score(given)
-    known = [name for name in names if places.knows(name)] or [
+        raw_score = next((fields[key] for key in _SCORE if fields.get(key) is not None), None)
+        score = None if raw_score is None else _score(raw_score)
+    matched = [name for name in names if places.knows(name)] or [
         name for name in names if places.chunk(LiveHit(name)) is not None
     ]
-    return LiveHit(next(iter([*known, *names]), ""), section if isinstance(section, str) else "", text, score)
+    return LiveHit(next(iter([*matched, *names]), ""), section if isinstance(section, str) else "", text, score)
 
 
 def _fields(item: Any) -> Mapping[str, Any]:
@@ -396,7 +407,9 @@ def _fields(item: Any) -> Mapping[str, Any]:
         return item
     inner = getattr(item, "node", item)
     names = (*_DOCUMENT, *_ID, *_TEXT, *_SECTION, *_SCORE, "metadata", "meta")
-    return {name: value for each in (inner, item) for name in names if (value := getattr(each, name, None)) is not None}
+    return {
+        name: value for source in (inner, item) for name in names if (value := getattr(source, name, None)) is not None
+    }
 
 
 def _score(value: Any) -> float:
@@ -418,8 +431,8 @@ def _of(queries: Sequence[Query]) -> str:
     return first if len(queries) == 1 else f"{len(queries)} queries, the first of them {first}"
 
 
-def _known(name: str, known: Iterable[str]) -> str:
-    return did_you_mean(name, sorted(known), "parameters") or ": it has none"
+def _known(name: str, names: Iterable[str]) -> str:
+    return did_you_mean(name, sorted(names), "parameters") or ": it has none"
 
 
 def _content(target: Any, depth: int = 3) -> str:
@@ -430,7 +443,7 @@ def _content(target: Any, depth: int = 3) -> str:
         return text_digest(f"{_content(target.__func__)} {_content(target.__self__)}")
     if inspect.isfunction(target):
         cells = inspect.getclosurevars(target).nonlocals.values() if target.__closure__ else ()
-        enclosed = [_value(each, depth) for each in (*(target.__defaults__ or ()), *cells)]
+        enclosed = [_value(cell, depth) for cell in (*(target.__defaults__ or ()), *cells)]
         return text_digest(f"{extensions.code_digest(target)} {enclosed}")
     plain = {name: value for name, value in sorted(_vars(target).items()) if _is_plain(value)}
     return text_digest(f"{type(target).__module__}.{type(target).__qualname__} {plain!r}")

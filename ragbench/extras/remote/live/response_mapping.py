@@ -29,12 +29,12 @@ class Proposal:
     found: int
 
 
-def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
-    """The longest list of objects as hits; of their fields the one that most often names a document (`known`).
+def propose(answer: Any, is_known: Callable[[str], bool]) -> Proposal:
+    """The longest list of objects as hits; of their fields the one that most often names a document (`is_known`).
 
     Raises LiveError for an answer without a list of objects.
     """
-    lists = sorted(_lists(answer, ""), key=lambda each: -len(each[1]))
+    lists = sorted(_lists(answer, ""), key=lambda pair: -len(pair[1]))
     if not lists:
         raise LiveError(
             f"the answer has no list of hits (it begins {str(answer)[:80]!r}): ask for a query that finds something, "
@@ -47,9 +47,9 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
     texts = {
         name: texts
         for name, values in fields.items()
-        if len(texts := [each for each in values if isinstance(each, str)]) == len(hits)
+        if len(texts := [value for value in values if isinstance(value, str)]) == len(hits)
     }
-    document, prefix, named = _document(texts, known)
+    document, prefix, named = _document(texts, is_known)
     others = [name for name in texts if name != document]
     keys = {
         "hits": path or "@",
@@ -66,38 +66,38 @@ def propose(answer: Any, known: Callable[[str], bool]) -> Proposal:
     return Proposal({name: value for name, value in keys.items() if value}, len(hits), named)
 
 
-def _document(texts: Mapping[str, list[str]], known: Callable[[str], bool]) -> tuple[str, str, int]:
+def _document(texts: Mapping[str, list[str]], is_known: Callable[[str], bool]) -> tuple[str, str, int]:
     """The field that names documents, what usually stands before their names, and how many hits it names.
 
     Empty where no field does and none has a usual name.
     """
-    prefixes = {name: [_prefix(value, known) for value in values] for name, values in texts.items()}
-    counted = {name: sum(each is not None for each in found) for name, found in prefixes.items()}
+    prefixes = {name: [_prefix(value, is_known) for value in values] for name, values in texts.items()}
+    counted = {name: sum(chunk is not None for chunk in chunks) for name, chunks in prefixes.items()}
     best = max(texts, key=lambda name: (counted[name], -_place("document", name)), default="")
     if not best or not (counted[best] or _is_usual("document", best)):
         return "", "", 0
-    usual_prefix = Counter(each for each in prefixes[best] if each is not None).most_common(1)
+    usual_prefix = Counter(prefix for prefix in prefixes[best] if prefix is not None).most_common(1)
     return best, usual_prefix[0][0] if usual_prefix else "", counted[best]
 
 
-def _usual(what: str, names: Iterable[str]) -> str:
+def _usual(kind: str, names: Iterable[str]) -> str:
     """The field that most usually holds something, empty where none does."""
-    return min((name for name in names if _is_usual(what, name)), key=lambda name: _place(what, name), default="")
+    return min((name for name in names if _is_usual(kind, name)), key=lambda name: _place(kind, name), default="")
 
 
-def _is_usual(what: str, name: str) -> bool:
-    return _place(what, name) < len(_NAMES[what])
+def _is_usual(kind: str, name: str) -> bool:
+    return _place(kind, name) < len(_NAMES[kind])
 
 
-def _prefix(name: str, known: Callable[[str], bool]) -> str | None:
+def _prefix(name: str, is_known: Callable[[str], bool]) -> str | None:
     """The folders before the part of a path or address that names a document; None where no part does."""
     parts = urlsplit(name).path.strip("/").split("/") if "/" in name else [name]
-    return next(("/".join(parts[:place]) for place in range(len(parts)) if known("/".join(parts[place:]))), None)
+    return next(("/".join(parts[:i]) for i in range(len(parts)) if is_known("/".join(parts[i:]))), None)
 
 
 def _lists(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """Every list of objects in an answer, with its expression."""
-    if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         yield path, value
     elif isinstance(value, Mapping) and depth < _DEEPEST:
         for key, inner in value.items():
@@ -121,10 +121,10 @@ def _below(path: str, key: object) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _place(what: str, name: str) -> int:
+def _place(kind: str, name: str) -> int:
     """The place of a field's last part among the usual names, their number where it is not one of them."""
     last = name.rpartition(".")[2].strip('"')
-    return _NAMES[what].index(last) if last in _NAMES[what] else len(_NAMES[what])
+    return _NAMES[kind].index(last) if last in _NAMES[kind] else len(_NAMES[kind])
 
 
 def _is_number(value: Any) -> bool:
