@@ -50,7 +50,7 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
     """All findings, errors first, sorted."""
     limits = limits or Limits()
     documents = {document.docno: document for document in benchmark.documents}
-    found = [
+    findings = [
         *_dangling(benchmark, documents),
         *_judgments(benchmark),
         *_leaks(benchmark, documents, limits),
@@ -60,7 +60,7 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
         *_splits(benchmark, limits),
         *_never_relevant(benchmark),
     ]
-    return sorted(found, key=lambda f: (_RANK[f.severity], f.code, f.where, f.message))
+    return sorted(findings, key=lambda f: (_RANK[f.severity], f.code, f.where, f.message))
 
 
 def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
@@ -147,34 +147,37 @@ def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
     missed = masks_of(benchmark, benchmark.topics).unmasked(benchmark.documents)
     holding = list({document.docno: document for document, _ in missed}.values())
     for topic in benchmark.topics if holding else ():
-        for document, place in masks_of(benchmark, [topic]).unmasked(holding):
+        for document, position in masks_of(benchmark, [topic]).unmasked(holding):
             yield Finding(
                 "error",
                 "unmasked-source",
                 topic.qid,
-                f"the {place} of {document.docno} still contains the topic's source: drop the topic",
+                f"the {position} of {document.docno} still contains the topic's source: drop the topic",
             )
 
 
 def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
     """Quotes that their documents no longer contain."""
-    for quote, said in quotes.report(benchmark.quotes, documents):
-        yield Finding("error" if quote.state == "lost" else "warning", f"{quote.state}-quote", quote.qid, said)
+    for quote, sentence in quotes.report(benchmark.quotes, documents):
+        yield Finding("error" if quote.state == "lost" else "warning", f"{quote.state}-quote", quote.qid, sentence)
 
 
 def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
     """Duplicate queries and documents."""
     for first, second, likeness in near_duplicates([topic.text for topic in benchmark.topics], limits.near_duplicate):
-        one, other = benchmark.topics[first], benchmark.topics[second]
-        if one.group and one.group == other.group:
+        one, duplicate = benchmark.topics[first], benchmark.topics[second]
+        if one.group and one.group == duplicate.group:
             continue
-        same = _words(one.text) == _words(other.text)
-        remedy = "give both one group, or drop one" + (": they are in two splits" if one.split != other.split else "")
+        identical = _words(one.text) == _words(duplicate.text)
+        shared = "the same words as" if identical else f"{likeness:.0%} of its words are shared with"
+        remedy = "give both one group, or drop one" + (
+            ": they are in two splits" if one.split != duplicate.split else ""
+        )
         yield Finding(
-            "error" if same else "warning",
-            "duplicate-topic" if same else "near-duplicate-topic",
+            "error" if identical else "warning",
+            "duplicate-topic" if identical else "near-duplicate-topic",
             one.qid,
-            f"{'the same words as' if same else f'{likeness:.0%} of its words are shared with'} {other.qid}: {remedy}",
+            f"{shared} {duplicate.qid}: {remedy}",
         )
     copies: dict[str, list[str]] = defaultdict(list)
     for document in benchmark.documents:
@@ -220,13 +223,13 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
             )
         for split, topics in sorted(by_split.items()):
             expected = total * len(topics) / len(benchmark.topics)
-            there = sum(topic.type == kind for topic in topics)
-            if len(by_split) > 1 and abs(there - expected) > max(2.0, 0.25 * expected):
+            count = sum(topic.type == kind for topic in topics)
+            if len(by_split) > 1 and abs(count - expected) > max(2.0, 0.25 * expected):
                 yield Finding(
                     "warning",
                     "type-balance",
                     kind,
-                    f"{there} of {total} are in {split}, {expected:.1f} expected: split again",
+                    f"{count} of {total} are in {split}, {expected:.1f} expected: split again",
                 )
 
 
@@ -239,12 +242,12 @@ def _never_relevant(benchmark: Benchmark) -> Iterator[Finding]:
     for name, docnos in sorted(by_area.items()):
         never = sorted(set(docnos) - relevant)
         if never:
-            shown = ", ".join(never[:5]) + (" ..." if len(never) > 5 else "")
+            listed = ", ".join(never[:5]) + (" ..." if len(never) > 5 else "")
             yield Finding(
                 "note",
                 "never-relevant",
                 name or "(root)",
-                f"{len(never)} of {len(docnos)} documents are not relevant to any query: {shown}",
+                f"{len(never)} of {len(docnos)} documents are not relevant to any query: {listed}",
             )
 
 
@@ -253,7 +256,7 @@ def _text(target: str, documents: dict[str, Document], is_section: bool) -> str:
     if document is None or not is_section:
         return document.text if document else ""
     anchor = target.rpartition("#")[2]
-    section = next((each for each in document.sections if each.anchor == anchor), None)
+    section = next((section for section in document.sections if section.anchor == anchor), None)
     return document.text[section.start : section.end] if section else ""
 
 

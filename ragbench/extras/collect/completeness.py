@@ -57,21 +57,19 @@ class Completeness:
 
     def sentences(self) -> list[str]:
         """The estimates in words."""
-        said = [
+        lines = [
             f"{self.known} sections or documents are judged relevant; the first {self.depth} results of "
             f"{len(self.estimates[0].systems)} systems contain {self.found} of them, {self.once} in one system only"
         ]
-        for each in self.estimates:
-            of = f" ({' and '.join(each.systems)})" if len(each.systems) == 2 else ""
-            shown = (
-                f"at most {each.share:.1%} [{each.low:.1%}, {each.high:.1%}] of them are judged"
-                if each.low < 1
+        for row in self.estimates:
+            of = f" ({' and '.join(row.systems)})" if len(row.systems) == 2 else ""
+            share = (
+                f"at most {row.share:.1%} [{row.low:.1%}, {row.high:.1%}] of them are judged"
+                if row.low < 1
                 else "more are already judged, so none are known to be missing"
             )
-            said.append(
-                f"{each.method}{of}: such systems would return about {each.relevant:.0f} relevant ones; {shown}"
-            )
-        return said
+            lines.append(f"{row.method}{of}: such systems would return about {row.relevant:.0f} relevant ones; {share}")
+        return lines
 
 
 def completeness(
@@ -90,35 +88,37 @@ def completeness(
         for qid, items in relevant.items()
     }
     pair = min(combinations(range(len(names)), 2), key=lambda two: (_overlap(hits, two), two))
-    counts = np.array([_counts(relevant[qid], found, pair) for qid, found in hits.items()], dtype=np.float64)
+    counts = np.array([_counts(relevant[qid], lists, pair) for qid, lists in hits.items()], dtype=np.float64)
     samples = np.hstack([counts.T @ drawn for drawn in resamples(len(counts), counts.shape[1], draws, seed)])
     totals = counts.sum(axis=0)
     methods: list[tuple[str, tuple[str, ...], Any]] = [
         ("Chao", tuple(names), lambda sums: _chao(sums, len(names))),
         ("Lincoln-Petersen", (names[pair[0]], names[pair[1]]), _chapman),
     ]
-    known, found, once, twice = (int(value) for value in totals[:4])
+    known, judged_found, once, twice = (int(value) for value in totals[:4])
     estimates = []
     for method, systems, estimate in methods:
         shares = np.minimum(1.0, samples[0] / np.maximum(estimate(samples), 1.0))
         low, high = np.quantile(shares, (0.025, 0.975))
-        there = max(float(estimate(totals)), 1.0)
-        estimates.append(Estimate(method, systems, there, min(1.0, known / there), float(low), float(high)))
-    return Completeness(depth, len(counts), known, found, once, twice, tuple(estimates))
+        at_least_one = max(float(estimate(totals)), 1.0)
+        estimates.append(
+            Estimate(method, systems, at_least_one, min(1.0, known / at_least_one), float(low), float(high))
+        )
+    return Completeness(depth, len(counts), known, judged_found, once, twice, tuple(estimates))
 
 
 def _overlap(hits: Mapping[str, list[set[str]]], pair: tuple[int, int]) -> float:
-    both = sum(len(found[pair[0]] & found[pair[1]]) for found in hits.values())
-    return both / max(1, sum(len(found[pair[0]] | found[pair[1]]) for found in hits.values()))
+    both = sum(len(items_of[pair[0]] & items_of[pair[1]]) for items_of in hits.values())
+    return both / max(1, sum(len(items_of[pair[0]] | items_of[pair[1]]) for items_of in hits.values()))
 
 
-def _counts(relevant: set[str], found: list[set[str]], pair: tuple[int, int]) -> tuple[int, ...]:
+def _counts(relevant: set[str], lists: list[set[str]], pair: tuple[int, int]) -> tuple[int, ...]:
     """The counts of a topic: relevant, found, found once, found twice; found by each of the pair, and by both."""
-    times = [sum(item in each for each in found) for item in relevant]
-    one, other = found[pair[0]], found[pair[1]]
+    times = [sum(item in items for items in lists) for item in relevant]
+    one, second = lists[pair[0]], lists[pair[1]]
     return (
         *(len(relevant), sum(n > 0 for n in times), times.count(1), times.count(2)),
-        *(len(one), len(other), len(one & other)),
+        *(len(one), len(second), len(one & second)),
     )
 
 

@@ -28,8 +28,8 @@ class Recognised:
 def recognise(folder: Path) -> Recognised:
     """Look at a folder. Raises ConfigError for a folder without documents."""
     if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise ConfigError(f"{folder} {what}: name the folder of your notes")
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise ConfigError(f"{folder} {problem}: name the folder of your notes")
     if _has(folder, "corpus.jsonl") and _has(folder, "queries.jsonl"):
         return Recognised("a collection in the form of BEIR", {"data": "beir", "data.folder": str(folder)}, True)
     if (folder / "qrels" / "topics.jsonl").is_file() and (folder / "corpus").is_dir():
@@ -41,7 +41,9 @@ def recognise(folder: Path) -> Recognised:
             raise ConfigError(f"no markdown file below {folder}: name the folder of your notes")
         data["data.include"] = list(OTHERS)
     around = dict.fromkeys((Path(), folder, folder.parent))
-    queries = next((place / name for place in around for name in _QUERIES if (place / name).is_file()), None)
+    queries = next(
+        (directory / name for directory in around for name in _QUERIES if (directory / name).is_file()), None
+    )
     if queries is not None:
         data["data.queries"] = str(queries)
         data |= judgments_of(queries)
@@ -59,4 +61,4 @@ def judgments_of(queries: Path) -> dict[str, str]:
 
 
 def _has(folder: Path, name: str) -> bool:
-    return any((folder / each).is_file() for each in (name, f"{name}.gz"))
+    return any((folder / suffix).is_file() for suffix in (name, f"{name}.gz"))

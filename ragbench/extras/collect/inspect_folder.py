@@ -57,22 +57,22 @@ class Survey:
 
 def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]) -> Survey:
     """Read a folder and optionally a table of queries. Raises CorpusError, and BenchmarkError with file and line."""
-    found = load_vault(corpus, queries, qrels, include=include, topics=queries is not None)
-    languages = Counter(filter(None, (language(document.text) for document in found.documents)))
-    chunks = sum(len(HeaderChunker().chunk(document)) for document in found.documents)
-    n = len(found.documents)
-    said = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{_named(languages, n)}"]
+    vault = load_vault(corpus, queries, qrels, include=include, topics=queries is not None)
+    languages = Counter(filter(None, (language(document.text) for document in vault.documents)))
+    chunks = sum(len(HeaderChunker().chunk(document)) for document in vault.documents)
+    n = len(vault.documents)
+    lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{_named(languages, n)}"]
     often = languages.most_common(1)[0][0] if languages else ""
-    if left := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
-        others = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in left)
-        globs = ", ".join(f'"{glob}"' for glob in (*include, *left))
-        said.append(f"not read: {others}; to read them, write data.include: [{globs}] into ragbench.yaml")
-    answered = sum(topic.qid in found.document_qrels for topic in found.topics)
+    if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
+        others = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in unread)
+        globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
+        lines.append(f"not read: {others}; to read them, write data.include: [{globs}] into ragbench.yaml")
+    answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
     if queries is not None:
-        without = f", {len(found.topics) - answered} without" if answered < len(found.topics) else ""
-        said.append(f"{queries}: {counted(len(found.topics), 'query')}, {answered} with an answer{without}")
-        said += _columns(queries, Names(found.documents))
-    return Survey(n, chunks, len(found.topics), answered, said, grouped_by_kind(found.warnings)[:_WARNINGS], often)
+        without = f", {len(vault.topics) - answered} without" if answered < len(vault.topics) else ""
+        lines.append(f"{queries}: {counted(len(vault.topics), 'query')}, {answered} with an answer{without}")
+        lines += _columns(queries, Names(vault.documents))
+    return Survey(n, chunks, len(vault.topics), answered, lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often)
 
 
 def language(text: str) -> str:
@@ -97,15 +97,19 @@ def _columns(queries: Path, names: Names) -> list[str]:
     """Which columns of a table are read and which are not, with what may have been meant."""
     rows = [row for _, row in read_rows(queries)]
     present = list(dict.fromkeys(name for row in rows for name in row))
-    known = {alias: name for name, aliases in COLUMNS.items() for alias in aliases}
-    read = [each if known[each] == each else f"{each} (as {known[each]})" for each in present if each in known]
-    said = [f"columns read: {', '.join(read)}"]
-    judged = any(known.get(each) == "relevant" for each in present)
+    canonical_names = {alias: name for name, aliases in COLUMNS.items() for alias in aliases}
+    read = [
+        column if canonical_names[column] == column else f"{column} (as {canonical_names[column]})"
+        for column in present
+        if column in canonical_names
+    ]
+    lines = [f"columns read: {', '.join(read)}"]
+    judged = any(canonical_names.get(column) == "relevant" for column in present)
     answers = [] if judged else unread_answers(rows, names)
-    for each in present:
-        if each in known or not each:
+    for column in present:
+        if column in canonical_names or not column:
             continue
-        near = nearest(each, [name for name in COLUMNS if name not in present])
-        meant = "relevant" if each in answers else near[0] if near else ""
-        said.append(f"column not read: {each}" + (f"; did you mean {meant}?" if meant else ""))
-    return said
+        near = nearest(column, [name for name in COLUMNS if name not in present])
+        meant = "relevant" if column in answers else near[0] if near else ""
+        lines.append(f"column not read: {column}" + (f"; did you mean {meant}?" if meant else ""))
+    return lines

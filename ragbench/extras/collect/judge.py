@@ -98,7 +98,7 @@ class JudgingSession:
         if self._place >= len(self._queue):
             return None
         row = self._pool.rows[self._queue[self._place]]
-        return Item(**{each.name: row[each.name] for each in fields(Item)})
+        return Item(**{field.name: row[field.name] for field in fields(Item)})
 
     @property
     def state(self) -> str:
@@ -131,22 +131,22 @@ class JudgingSession:
             self.skip()
             return "skipped"
         self.grade(int(key))
-        now = time.monotonic()
-        if now - self._graded_at < _LONGEST_SECONDS:
-            self._seconds.append(now - self._graded_at)
-        self._graded_at = now
+        current_time = time.monotonic()
+        if current_time - self._graded_at < _LONGEST_SECONDS:
+            self._seconds.append(current_time - self._graded_at)
+        self._graded_at = current_time
         return f"graded {key}"
 
     def grade(self, grade: int) -> None:
         """Grade the current pair 0-3 and go on to the next."""
         if grade not in GRADES:
             raise BenchmarkError(f"a grade is one of {', '.join(map(str, GRADES))}, got {grade}")
-        self._set(str(grade), again=False)
+        self._set(str(grade), requeue=False)
 
     def skip(self) -> None:
         """Postpone the current pair: it returns at the end, and in the next session."""
         already = self._pool.rows[self._queue[self._place]]["grade"] == SKIPPED if self.item else False
-        self._set(SKIPPED, again=not already)
+        self._set(SKIPPED, requeue=not already)
 
     def note(self, text: str) -> None:
         """Keep a note with the current pair; saved with its grade."""
@@ -157,21 +157,21 @@ class JudgingSession:
         """Take back the last grade or skip of this session and return to its pair; False when there is none."""
         if not self._done:
             return False
-        self._place, number, before, again = self._done.pop()
-        self._pool.rows[number]["grade"] = before
-        if again:
+        self._place, number, grade_before, requeued = self._done.pop()
+        self._pool.rows[number]["grade"] = grade_before
+        if requeued:
             self._queue.pop()
         self._save(number)
         return True
 
-    def _set(self, grade: str, again: bool) -> None:
+    def _set(self, grade: str, requeue: bool) -> None:
         if self.item is None:
             raise BenchmarkError(f"{self.path} has nothing left to grade: merge it into the judgments")
         number = self._queue[self._place]
         row = self._pool.rows[number]
-        self._done.append((self._place, number, row["grade"], again))
+        self._done.append((self._place, number, row["grade"], requeue))
         row["grade"] = grade
-        if again:
+        if requeue:
             self._queue.append(number)
         self._place += 1
         self._save(number)
@@ -182,9 +182,9 @@ class JudgingSession:
         with locked(self.path):
             theirs = {_pair(row): row for row in read_pool(self.path).rows} if self.path.exists() else {}
             for number, row in enumerate(self._pool.rows):
-                if number != changed and (other := theirs.get(_pair(row))):
-                    grade = _clean(other["grade"], str(self.path))
-                    row |= {"grade": grade, "note": other["note"] or row["note"]}
+                if number != changed and (newer := theirs.get(_pair(row))):
+                    grade = _clean(newer["grade"], str(self.path))
+                    row |= {"grade": grade, "note": newer["note"] or row["note"]}
             rows = ([row[name] for name in columns] for row in self._pool.rows)
             write_atomically(self.path, to_csv(columns, rows, self._pool.separator))
         open_ = ("", SKIPPED)
@@ -210,11 +210,11 @@ def require_pairs(pool: Path, qids: Collection[str], documents: Sequence[Documen
     """Raise BenchmarkError when a pool grades topics or sections that are not those of the collection."""
     sections = {f"{document.docno}#{section.anchor}" for document in documents for section in document.sections}
     rows, _ = _read_grades(pool)
-    strangers = [f"{qid} {section}" for qid, section, _ in rows if qid not in qids or section not in sections]
-    if strangers:
+    unknown = [f"{qid} {section}" for qid, section, _ in rows if qid not in qids or section not in sections]
+    if unknown:
         raise BenchmarkError(
-            f"{pool} grades {counted(len(strangers), 'pair')} whose topic or section is not in this collection "
-            f"({_join(strangers)}): name the collection that it was pooled from with data=..., nothing was merged"
+            f"{pool} grades {counted(len(unknown), 'pair')} whose topic or section is not in this collection "
+            f"({_join(unknown)}): name the collection that it was pooled from with data=..., nothing was merged"
         )
 
 
@@ -225,7 +225,7 @@ def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
     pool instead. Pairs without a grade, or skipped, are excluded.
     """
     merged = {qid: dict(grades) for qid, grades in qrels.items()}
-    rows, left = _read_grades(pool)
+    rows, ungraded = _read_grades(pool)
     added = unchanged = 0
     contradictions: list[str] = []
     for qid, section, grade in rows:
@@ -242,7 +242,7 @@ def merge(pool: Path, qrels: Qrels, overwrite: bool = False) -> Merged:
             f"{pool} contradicts {counted(len(contradictions), 'judgment')}: {_join(contradictions)}; "
             "correct it, or overwrite"
         )
-    return Merged(merged, added, unchanged, len(contradictions), left)
+    return Merged(merged, added, unchanged, len(contradictions), ungraded)
 
 
 def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merged:
@@ -267,11 +267,11 @@ def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) ->
     lowered = []
     for qid, best in best_sections(merged.qrels).items():
         for docno, grade in best.items():
-            known = judged.setdefault(qid, {}).get(docno)
-            if known is not None and (qid, docno) not in touched:
+            existing = judged.setdefault(qid, {}).get(docno)
+            if existing is not None and (qid, docno) not in touched:
                 continue
-            if known is not None and known > grade:
-                lowered.append(f"{qid} {docno} (judged {known}, its best section {grade})")
+            if existing is not None and existing > grade:
+                lowered.append(f"{qid} {docno} (judged {existing}, its best section {grade})")
             judged[qid][docno] = grade
     if lowered and not overwrite:
         raise BenchmarkError(f"{pool} contradicts {documents}: {_join(lowered)}; correct one of them, or overwrite")
@@ -282,10 +282,10 @@ def _merge_into(pool: Path, sections: Path, documents: Path, overwrite: bool) ->
 
 def grades_of(pool: Path) -> dict[str, dict[str, int]]:
     """The grades of a pool as judgments."""
-    found: dict[str, dict[str, int]] = {}
+    grades: dict[str, dict[str, int]] = {}
     for qid, section, grade in _read_grades(pool)[0]:
-        found.setdefault(qid, {})[section] = grade
-    return found
+        grades.setdefault(qid, {})[section] = grade
+    return grades
 
 
 def _read_grades(pool: Path) -> tuple[list[tuple[str, str, int]], int]:
@@ -299,11 +299,11 @@ def _read_grades(pool: Path) -> tuple[list[tuple[str, str, int]], int]:
     return rows, len(file.rows) - len(rows)
 
 
-def _clean(grade: str, where: str) -> str:
+def _clean(grade: str, location: str) -> str:
     """The grade as the file should hold it; a spreadsheet may have made `3.0` of 3."""
     text = grade.strip().lower().removesuffix(".0")
     if text not in ("", SKIPPED, *map(str, GRADES)):
-        raise BenchmarkError(f"{where}: grade '{grade}' must be 0, 1, 2, 3, s (skipped) or empty")
+        raise BenchmarkError(f"{location}: grade '{grade}' must be 0, 1, 2, 3, s (skipped) or empty")
     return text
 
 

@@ -64,7 +64,7 @@ def keys(stream: TextIO) -> Callable[[], str]:
 
         def key() -> str:
             descriptor = stream.fileno()
-            before = termios.tcgetattr(descriptor)
+            settings_before = termios.tcgetattr(descriptor)
             try:
                 tty.setcbreak(descriptor, termios.TCSANOW)  # the default would throw away keys pressed meanwhile
                 pressed = os.read(descriptor, 1)
@@ -73,7 +73,7 @@ def keys(stream: TextIO) -> Callable[[], str]:
                     termios.tcflush(descriptor, termios.TCIFLUSH)
                 return pressed.decode("utf-8", "replace")
             finally:
-                termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+                termios.tcsetattr(descriptor, termios.TCSADRAIN, settings_before)
 
         return key
 

@@ -75,8 +75,8 @@ def grade_pool(
     sampled = tuple(sorted(qids[:n_topics]))
     rows = []
     for number, row in enumerate(pool.rows, start=1):
-        found = _GRADE.search(ask(_prompt(row)))
-        rows.append({**row, "grade": found[0] if found else "", _JUDGE: model})
+        match = _GRADE.search(ask(_prompt(row)))
+        rows.append({**row, "grade": match[0] if match else "", _JUDGE: model})
         progress("grading", number, len(pool.rows))
     _write(grades, pool, rows, (_JUDGE,))
     _write(sample, pool, [{**row, "grade": "", "note": ""} for row in pool.rows if row["qid"] in sampled], ())

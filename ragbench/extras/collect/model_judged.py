@@ -39,10 +39,10 @@ class ModelJudged:
     @property
     def sentence(self) -> str:
         """How far the model agrees with annotators, to be shown with every figure that uses its grades."""
-        found = self.agreement
+        agreed = self.agreement
         return (
-            f"Model and annotators graded {found.n_pairs} pairs of {found.n_topics} topics: {found.same:.0%} equal "
-            f"[{self.same[0]:.0%}, {self.same[1]:.0%}], quadratic kappa {found.kappa_quadratic:.2f} "
+            f"Model and annotators graded {agreed.n_pairs} pairs of {agreed.n_topics} topics: {agreed.same:.0%} equal "
+            f"[{self.same[0]:.0%}, {self.same[1]:.0%}], quadratic kappa {agreed.kappa_quadratic:.2f} "
             f"[{self.kappa[0]:.2f}, {self.kappa[1]:.2f}]."
         )
 
@@ -59,8 +59,8 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     if ungraded or not by_annotators:
         raise ResultsError(f"{sample} has {ungraded} pairs without a grade: grade them with ragbench judge {sample}")
     qids = sorted(set(by_model) | set(by_annotators))
-    known = {topic.qid for topic in benchmark.topics}
-    if unknown := [qid for qid in qids if qid not in known]:
+    known_qids = {topic.qid for topic in benchmark.topics}
+    if unknown := [qid for qid in qids if qid not in known_qids]:
         raise ResultsError(f"{model} grades topic {unknown[0]}, which '{benchmark.name}' does not have: name its run")
     policy = Policy.of(results.config(results.arms[0]))
     runs = {arm: results.run(arm) for arm in results.arms}
@@ -68,9 +68,9 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     others = [qid for qid in qids if qid not in by_annotators]
     machine = _values(runs, _add_grades(benchmark, by_model, qids), policy.measure)
     human = _values(runs, _add_grades(benchmark, by_annotators, sampled), policy.measure)
-    base, *rest = results.arms
+    base, *other_arms = results.arms
     rows = []
-    for arm in rest:
+    for arm in other_arms:
         corrected = prediction_powered_mean(
             _differences(human, arm, base, sampled),
             _differences(machine, arm, base, sampled),
@@ -114,23 +114,23 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
 
 def _add_grades(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str, dict[str, int]]:
     """Judgments of the documents of some topics, with grades of sections added: the best grade of a document counts."""
-    found = {qid: dict(benchmark.document_qrels.get(qid, {})) for qid in qids}
+    grades_by_qid = {qid: dict(benchmark.document_qrels.get(qid, {})) for qid in qids}
     for qid, best in best_sections({qid: grades[qid] for qid in qids if qid in grades}).items():
         for docno, grade in best.items():
-            found[qid][docno] = max(grade, found[qid].get(docno, grade))
-    return found
+            grades_by_qid[qid][docno] = max(grade, grades_by_qid[qid].get(docno, grade))
+    return grades_by_qid
 
 
 def _values(
     runs: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]], qrels: Qrels, measure: str
 ) -> dict[str, dict[str, float]]:
     """The measure by arm and topic, without topics that have no relevant document."""
-    found = {}
+    values = {}
     for arm, run in runs.items():
         frame = measures.evaluate({qid: list(run.get(qid, [])) for qid in qrels}, qrels, [measure])
         rows = frame[frame["measure"] == measure]
-        found[arm] = dict(zip(rows["qid"], rows["value"], strict=True))
-    return found
+        values[arm] = dict(zip(rows["qid"], rows["value"], strict=True))
+    return values
 
 
 def _differences(values: Mapping[str, Mapping[str, float]], arm: str, base: str, qids: Sequence[str]) -> list[float]:

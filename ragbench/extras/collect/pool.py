@@ -43,15 +43,15 @@ def pool(runs: Mapping[str, Run], qrels: Qrels, depth: int = 20, by_topic: bool 
     """
     if depth < 1:
         raise ConfigError(f"depth must be at least 1, got {depth}")
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    ranks: dict[tuple[str, str], tuple[int, int]] = {}
     for run in runs.values():
         for qid, ranked in run.items():
             judged = qrels.get(qid, {})
             for rank, (section, _) in enumerate(ranked[:depth], start=1):
                 if section not in judged:
-                    best, n = found.get((qid, section), (rank, 0))
-                    found[qid, section] = (min(best, rank), n + 1)
-    rows = [PoolRow(qid, section, best, n) for (qid, section), (best, n) in found.items()]
+                    best, n = ranks.get((qid, section), (rank, 0))
+                    ranks[qid, section] = (min(best, rank), n + 1)
+    rows = [PoolRow(qid, section, best, n) for (qid, section), (best, n) in ranks.items()]
     return sorted(rows, key=lambda r: (r.qid if by_topic else "", r.best_rank, -r.n_runs, r.qid, r.section))
 
 
@@ -67,7 +67,9 @@ def write_pool(
     if not replace and path.exists():
         qrels, grades = benchmark.section_qrels, read_pool(path).rows
         merged = [str(qrels.get(row["qid"], {}).get(row["section"])) for row in grades]
-        if lost := sum(row["grade"].strip() not in ("", known) for row, known in zip(grades, merged, strict=True)):
+        if lost := sum(
+            row["grade"].strip() not in ("", merged_grade) for row, merged_grade in zip(grades, merged, strict=True)
+        ):
             raise BenchmarkError(
                 f"{path} has {counted(lost, 'grade')} that would be lost: merge it and name the judgments with "
                 "data.qrels, or write another file"
@@ -106,8 +108,8 @@ def read_source(path: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = dict(read_json_file(file))
-        return {name: found[name] for name in ("benchmark", "collection", "questions", "data", "topics")}
+        pool_record = dict(read_json_file(file))
+        return {name: pool_record[name] for name in ("benchmark", "collection", "questions", "data", "topics")}
     except (OSError, ValueError, KeyError, TypeError):
         raise BenchmarkError(f"{file} cannot be read: remove it and name the data with data=") from None
 
@@ -155,7 +157,7 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]], separator: str
 def _section(section_id: str, documents: Mapping[str, Document], name: str) -> tuple[Document, Section]:
     document = documents.get(docno_of_section(section_id))
     anchor = section_id.rpartition("#")[2]
-    section = next((each for each in document.sections if each.anchor == anchor), None) if document else None
+    section = next((section for section in document.sections if section.anchor == anchor), None) if document else None
     if document is None or section is None:
         raise BenchmarkError(f"'{name}' has no section '{section_id}': pool section-level runs on this collection")
     return document, section

@@ -46,22 +46,22 @@ def prediction_powered_mean(
     """
     from scipy.special import stdtrit
 
-    gold, same, rest = (np.asarray(values, dtype=np.float64) for values in (annotators, model, elsewhere))
-    n, more = len(gold), len(rest)
+    gold, model_same, model_rest = (np.asarray(values, dtype=np.float64) for values in (annotators, model, elsewhere))
+    n, more = len(gold), len(model_rest)
     if n < minimums.GRADED:
         raise ResultsError(
             f"people judged {n} topics, and a model's grades count only next to {minimums.GRADED} or more: "
             "judge a larger sample"
         )
-    others = float(np.var(rest, ddof=1)) / more if more > 1 else 0.0
-    spread = float(np.var(same, ddof=1)) / n + others
-    covariance = float(np.cov(gold, same, ddof=1)[0, 1]) / n
+    others = float(np.var(model_rest, ddof=1)) / more if more > 1 else 0.0
+    spread = float(np.var(model_same, ddof=1)) / n + others
+    covariance = float(np.cov(gold, model_same, ddof=1)[0, 1]) / n
     weight = min(1.0, max(0.0, covariance / spread)) if more > 1 and spread > TIE**2 else 0.0
-    shift = weight * (float(rest.mean()) - float(same.mean())) if weight else 0.0
-    variance = float(np.var(gold - weight * same, ddof=1)) / n + weight**2 * others
+    shift = weight * (float(model_rest.mean()) - float(model_same.mean())) if weight else 0.0
+    variance = float(np.var(gold - weight * model_same, ddof=1)) / n + weight**2 * others
     t = -float(stdtrit(n - 1, (1 - confidence) / 2))
     centre, alone = float(gold.mean()) + shift, float(gold.mean())
     reach, reach_alone = t * math.sqrt(variance), t * math.sqrt(float(np.var(gold, ddof=1)) / n)
     interval, interval_alone = (centre - reach, centre + reach), (alone - reach_alone, alone + reach_alone)
-    naive = float(np.concatenate([same, rest]).mean())
+    naive = float(np.concatenate([model_same, model_rest]).mean())
     return PoweredMean(centre, *interval, weight, alone, *interval_alone, naive, n, more)

@@ -14,8 +14,8 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     """Wilson's 95% interval of a share (JASA 22, 1927)."""
     from scipy.stats import binomtest
 
-    found = binomtest(hits, n).proportion_ci(0.95, "wilson")
-    return float(found.low), float(found.high)
+    interval = binomtest(hits, n).proportion_ci(0.95, "wilson")
+    return float(interval.low), float(interval.high)
 
 
 def quadratic_kappa(counts: NDArray[np.float64]) -> float:
@@ -40,6 +40,6 @@ def kappa_interval(first: Qrels, second: Qrels, seed: int) -> tuple[float, float
     drawn = [
         quadratic_kappa(stacked[generator.integers(len(tables), size=len(tables))].sum(axis=0)) for _ in range(_DRAWS)
     ]
-    known = [value for value in drawn if value == value] or [float("nan")]
-    low, high = np.percentile(known, [2.5, 97.5])
+    finite = [value for value in drawn if value == value] or [float("nan")]
+    low, high = np.percentile(finite, [2.5, 97.5])
     return float(low), float(high)

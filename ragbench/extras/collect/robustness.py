@@ -30,23 +30,23 @@ def losses(arms: Arms, variants: Mapping[str, Mapping[str, str]]) -> pd.DataFram
     `topics` and `variants` are means over the `n` topics that have the variant; `loss` is variants minus topics, with
     an interval that holds together with all others. Raises ResultsError where no topic has a value.
     """
-    qids = sorted({qid for each in variants.values() for qid in each})
+    qids = sorted({qid for variant in variants.values() for qid in variant})
     rows: list[tuple[str, str]] = [(kind, arm) for kind in variants for arm in arms.arms]
-    values = {arm: known.levels.get(DOCUMENT, {}) for arm, known in arms.arms.items()}
+    values = {arm: arm_values.levels.get(DOCUMENT, {}) for arm, arm_values in arms.arms.items()}
 
     def of(arm: str, names: Sequence[str | None]) -> list[float]:
         return [np.nan if name is None else values[arm].get(name, np.nan) for name in names]
 
     changed = np.array([of(arm, [variants[kind].get(qid) for qid in qids]) for kind, arm in rows], dtype=float)
-    before = np.array([of(arm, qids) for _, arm in rows], dtype=float)
-    before[np.isnan(changed)] = np.nan
-    changed[np.isnan(before)] = np.nan
-    kept = ~np.isnan(changed).all(axis=1)
-    if not kept.any():
+    baseline_values = np.array([of(arm, qids) for _, arm in rows], dtype=float)
+    baseline_values[np.isnan(changed)] = np.nan
+    changed[np.isnan(baseline_values)] = np.nan
+    measured = ~np.isnan(changed).all(axis=1)
+    if not measured.any():
         raise ResultsError("no topic with an answer has a variant: name other kinds")
-    compared = arms.policy.compare(changed[kept], before[kept])
-    found = [
+    compared = arms.policy.compare(changed[measured], baseline_values[measured])
+    records = [
         (*row, e.n, e.mean_baseline, e.mean_candidate, e.difference, e.ci_low, e.ci_high, e.p_value)
-        for row, e in zip([row for row, keep in zip(rows, kept, strict=True) if keep], compared, strict=True)
+        for row, e in zip([row for row, keep in zip(rows, measured, strict=True) if keep], compared, strict=True)
     ]
-    return COLUMNS.frame(found)
+    return COLUMNS.frame(records)

@@ -22,9 +22,9 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> Iterator[tuple[in
     for number, words in enumerate(sets):
         ordered = sorted(words, key=lambda word: (frequency[word], word))
         prefix = ordered[: len(ordered) - math.ceil(threshold * len(ordered) - 1e-9) + 1]
-        for other in sorted({other for word in prefix for other in seen_with[word]}):
-            likeness = len(words & sets[other]) / len(words | sets[other])
+        for candidate in sorted({candidate for word in prefix for candidate in seen_with[word]}):
+            likeness = len(words & sets[candidate]) / len(words | sets[candidate])
             if likeness >= threshold:
-                yield other, number, likeness
+                yield candidate, number, likeness
         for word in prefix:
             seen_with[word].append(number)

@@ -74,47 +74,47 @@ class Validity:
     def sentences(self) -> list[str]:
         """The agreement in words."""
         pairs = self.sure_same + self.sure_other + self.sure_one + self.sure_none
-        sure = f"both sets find a significant difference in {self.sure_same + self.sure_other} of {pairs} pairs"
+        summary = f"both sets find a significant difference in {self.sure_same + self.sure_other} of {pairs} pairs"
         return [
             f"Order of {len(self.effects) + 1} arms: Kendall's tau {self.tau.text}; two samples of the human-written "
             f"queries reach {self.ceiling.text}.",
             f"Pairs of arms: the same one is better in {self.same_sign.value:.0%} "
-            f"[{self.same_sign.low:.0%}, {self.same_sign.high:.0%}]; {sure}, contradict each other in "
+            f"[{self.same_sign.low:.0%}, {self.same_sign.high:.0%}]; {summary}, contradict each other in "
             f"{self.sure_other} of these, and only one set finds one in {self.sure_one}.",
             f"Effects against {self.base}: correlation {self.correlation.text}; the other topics find "
             f"{with_interval(self.bias.value, self.bias.low, self.bias.high)} more on average.",
         ]
 
 
-def validate(human: Arms, other: Arms) -> Validity:
+def validate(human: Arms, model_arms: Arms) -> Validity:
     """Compare the conclusions of two sets of topics about the arms they share, by the policy of the human-written set.
 
     Raises ResultsError for fewer than `minimums.SHARED` shared arms.
     """
-    names = [arm for arm in human.arms if arm in other.arms]
+    names = [arm for arm in human.arms if arm in model_arms.arms]
     if len(names) < minimums.SHARED:
         raise ResultsError(
             f"the two runs share {len(names)} arms by name, and {minimums.SHARED} are needed: "
             "run the same arms on both topics"
         )
     sides = [
-        Arms({name: replace(each.arms[name], levels=_documents(each, name)) for name in names}, human.policy)
-        for each in (human, other)
+        Arms({name: replace(arms.arms[name], levels=_documents(arms, name)) for name in names}, human.policy)
+        for arms in (human, model_arms)
     ]
     values = [_matrix(side) for side in sides]
     seed, confidence = human.policy.seed, human.policy.statistics.confidence
-    means = [each.mean(axis=1) for each in values]
-    first, second = (_resampled_means(each, seed + place) for place, each in enumerate(values))
-    again = _resampled_means(values[0], seed + 2, values[1].shape[1])
+    means = [matrix.mean(axis=1) for matrix in values]
+    first, second = (_resampled_means(matrix, seed + number) for number, matrix in enumerate(values))
+    resampled = _resampled_means(values[0], seed + 2, values[1].shape[1])
 
     def interval(value: float, draws: Floats) -> Interval:
         tail = 50 * (1 - confidence)
         low, high = np.nanpercentile(draws, [tail, 100 - tail])
         return Interval(float(value), float(low), float(high))
 
-    ceiling = _tau(first, again)
-    effects = [each[1:] - each[0] for each in means]
-    drawn = [each[1:] - each[0] for each in (first, second)]
+    ceiling = _tau(first, resampled)
+    effects = [means_of_set[1:] - means_of_set[0] for means_of_set in means]
+    drawn = [means_of_set[1:] - means_of_set[0] for means_of_set in (first, second)]
     states = [_sure(side) for side in sides]
     both = (states[0] != 0) & (states[1] != 0)
     gap = drawn[1] - drawn[0]
@@ -163,29 +163,29 @@ def _signs(means: Floats) -> Floats:
     return np.asarray(np.where(np.abs(gap) <= TIE, 0.0, np.sign(gap)))
 
 
-def _tau(one: Floats, other: Floats) -> Floats:
+def _tau(one: Floats, synthetic: Floats) -> Floats:
     """Kendall's tau-b of every draw; NaN where all values of one side are ties."""
-    first, second = _signs(one), _signs(other)
+    first, second = _signs(one), _signs(synthetic)
     ranked = np.sqrt((first != 0).sum(axis=0) * (second != 0).sum(axis=0))
     with np.errstate(invalid="ignore"):
         return np.asarray((first * second).sum(axis=0) / ranked)
 
 
-def _same(one: Floats, other: Floats) -> Floats:
-    return np.asarray((_signs(one) == _signs(other)).mean(axis=0))
+def _same(one: Floats, second: Floats) -> Floats:
+    return np.asarray((_signs(one) == _signs(second)).mean(axis=0))
 
 
-def _correlation(one: Floats, other: Floats) -> Floats:
+def _correlation(one: Floats, synthetic: Floats) -> Floats:
     """Pearson's correlation over the arms for every draw."""
-    first, second = one - one.mean(axis=0), other - other.mean(axis=0)
+    first, second = one - one.mean(axis=0), synthetic - synthetic.mean(axis=0)
     with np.errstate(invalid="ignore"):
         return np.asarray((first * second).sum(axis=0) / np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0)))
 
 
 def _sure(arms: Arms) -> NDArray[np.int64]:
     """For every pair of arms 1 if the first is significantly better, -1 if it is worse, else 0; one family."""
-    found = arms.levels_of([Contrast.of(*pair) for pair in combinations(arms.arms, 2)])
-    return np.array([int(each[DOCUMENT].better) - int(each[DOCUMENT].worse) for each in found])
+    judged_levels = arms.levels_of([Contrast.of(*pair) for pair in combinations(arms.arms, 2)])
+    return np.array([int(level[DOCUMENT].better) - int(level[DOCUMENT].worse) for level in judged_levels])
 
 
 def _table(sides: list[Arms], difference: Floats, drawn: Floats, confidence: float) -> pd.DataFrame:
@@ -200,9 +200,9 @@ def _table(sides: list[Arms], difference: Floats, drawn: Floats, confidence: flo
         for row, levels in zip(
             rows, side.levels_of([Contrast.of(name, next(iter(side.arms))) for name in names]), strict=True
         ):
-            found = levels[DOCUMENT].comparison
-            row += [found.difference, found.ci_low, found.ci_high, levels[DOCUMENT].quality(effect)]
-    for place, row in enumerate(rows):
-        row += [float(difference[place]), float(low[place]), float(high[place])]
+            comparison = levels[DOCUMENT].comparison
+            row += [comparison.difference, comparison.ci_low, comparison.ci_high, levels[DOCUMENT].quality(effect)]
+    for number, row in enumerate(rows):
+        row += [float(difference[number]), float(low[number]), float(high[number])]
     columns = ["arm", "effect", "low", "high", "quality", "other_effect", "other_low", "other_high", "other_quality"]
     return pd.DataFrame(rows, columns=[*columns, "difference", "difference_low", "difference_high"])

@@ -23,14 +23,14 @@ def write_splits(path: Path, sides: Mapping[str, str]) -> None:
     if path.suffix in (".csv", ".tsv"):
         header, separator, rows = read_table(path)
         names = [name.strip().lower() for name in header]
-        text = next(place for place, name in enumerate(names) if name in TEXT_COLUMNS)
-        place = names.index("split") if "split" in names else len(header)
+        text = next(i for i, name in enumerate(names) if name in TEXT_COLUMNS)
+        position = names.index("split") if "split" in names else len(header)
         written = io.StringIO()
         writer = csv.writer(written, delimiter=separator, lineterminator="\n")
-        writer.writerow([*header[:place], "split", *header[place + 1 :]])
+        writer.writerow([*header[:position], "split", *header[position + 1 :]])
         for _, cells in rows:
             padded = cells + [""] * (len(header) - len(cells))
-            writer.writerow([*padded[:place], sides.get(" ".join(cells[text].split()), ""), *padded[place + 1 :]])
+            writer.writerow([*padded[:position], sides.get(" ".join(cells[text].split()), ""), *padded[position + 1 :]])
         write_atomically(path, written.getvalue())
         return
     objects = [row for _, row in read_objects(path)]

@@ -22,13 +22,21 @@ def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
         raise ConfigError("--model-grades takes one run: name its folder, or @1")
     measured = measurements.load(sources[0])
     benchmark = measured_data.benchmark_of(measured, judged_since=True)
-    found = model_judged.measure_effects(measured, benchmark, Path(arguments.model_grades), Path(arguments.sample))
+    measured_effects = model_judged.measure_effects(
+        measured, benchmark, Path(arguments.model_grades), Path(arguments.sample)
+    )
     if arguments.json:
-        agreement = {name: value for name, value in plain(found.agreement).items() if name != "disagreements"}
-        effects = found.effects.to_dict(orient="records")
-        console.print_json({"agreement": agreement, "kappa": found.kappa, "same": found.same, "effects": effects})
+        agreement = {
+            name: value for name, value in plain(measured_effects.agreement).items() if name != "disagreements"
+        }
+        effects = measured_effects.effects.to_dict(orient="records")
+        console.print_json(
+            {"agreement": agreement, "kappa": measured_effects.kappa, "same": measured_effects.same, "effects": effects}
+        )
         return 0
-    signed = dict.fromkeys(found.effects.columns, "+.3f") | {"weight": ".2f"}
-    console.print_table(found.effects, f"Change from {measured.arms[0]}, judged by a model and annotators", signed)
-    console.print_text(found.sentence)
+    signed = dict.fromkeys(measured_effects.effects.columns, "+.3f") | {"weight": ".2f"}
+    console.print_table(
+        measured_effects.effects, f"Change from {measured.arms[0]}, judged by a model and annotators", signed
+    )
+    console.print_text(measured_effects.sentence)
     return 0

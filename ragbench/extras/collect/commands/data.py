@@ -101,12 +101,12 @@ def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.N
     rows = [
         (
             number,
-            time.strftime("%Y-%m-%d %H:%M", time.gmtime(each["at"])),
-            each["command"],
-            len(each["queries"]),
-            ", ".join(each["arms"]),
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(comparison["at"])),
+            comparison["command"],
+            len(comparison["queries"]),
+            ", ".join(comparison["arms"]),
         )
-        for number, each in enumerate(comparisons.made(settings.ledger, benchmark.name), start=1)
+        for number, comparison in enumerate(comparisons.made(settings.ledger, benchmark.name), start=1)
     ]
     table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
     if arguments.json:
@@ -177,17 +177,17 @@ def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     if not arguments.second:
         raise ConfigError("ragbench data agreement needs --second FILE, the second judge's qrels")
     first = benchmark.section_qrels or benchmark.document_qrels
-    found = agreement(first, read_qrels(Path(arguments.second)))
+    comparison = agreement(first, read_qrels(Path(arguments.second)))
     if arguments.json:
-        console.print_json(plain(found))
+        console.print_json(plain(comparison))
         return 0
     print(
-        f"{counted(found.n_pairs, 'pair')} of {counted(found.n_topics, 'topic')}: {found.same:.1%} equal, "
-        f"Krippendorff's alpha {found.alpha_ordinal:.3f} (ordinal), Cohen's kappa {found.kappa:.3f}, "
-        f"quadratic {found.kappa_quadratic:.3f}"
+        f"{counted(comparison.n_pairs, 'pair')} of {counted(comparison.n_topics, 'topic')}: {comparison.same:.1%} "
+        f"equal, Krippendorff's alpha {comparison.alpha_ordinal:.3f} (ordinal), Cohen's kappa {comparison.kappa:.3f}, "
+        f"quadratic {comparison.kappa_quadratic:.3f}"
     )
-    for each in found.disagreements[:20]:
-        print(f"  {each.qid} {each.target}: {each.first} and {each.second}")
+    for pair in comparison.disagreements[:20]:
+        print(f"  {pair.qid} {pair.target}: {pair.first} and {pair.second}")
     return 0
 
 
@@ -272,12 +272,12 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
     splits = sorted(measured.per_query["split"].unique())
     values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
     rows = []
-    for place, arm in enumerate(measured.arms):
-        for other in measured.arms[place + 1 :]:
+    for number, arm in enumerate(measured.arms):
+        for second in measured.arms[number + 1 :]:
             for split in splits:
-                difference = values[arm, split] - values[other, split]
+                difference = values[arm, split] - values[second, split]
                 sd = float(difference.std(ddof=1))
-                rows.append((split, arm, other, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
+                rows.append((split, arm, second, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
     if arguments.json:
         console.print_json(table.to_dict(orient="records"))

@@ -44,11 +44,15 @@ def main(arguments: argparse.Namespace) -> int:
     named = not measured or measured_data.names_data(split_words(arguments.words)[1])
     config = settings.config if named else measured[0].config(measured[0].arms[0])
     benchmark = load(config)
-    for each in measured:
-        measured_data.require(each, benchmark, judged_since=True)
+    for results in measured:
+        measured_data.require(results, benchmark, judged_since=True)
     docnos = {path: docno for docno, path in file_names(benchmark).items()}
     runs = {str(source): renamed(read_run(source), docnos) for source in sources if not source.is_dir()}
-    runs |= {f"{each.folder}/{arm}": each.run(arm, measurements.SECTIONS) for each in measured for arm in each.arms}
+    runs |= {
+        f"{results.folder}/{arm}": results.run(arm, measurements.SECTIONS)
+        for results in measured
+        for arm in results.arms
+    }
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
     write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))

@@ -66,16 +66,16 @@ def main(arguments: argparse.Namespace) -> int:
     recognised = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     queries = _queries(arguments, recognised.data, asks and not recognised.queries)
-    given = bool(recognised.queries) or queries is not None
+    has_queries = bool(recognised.queries) or queries is not None
     data = dict(recognised.data)
     if queries:
         data = {**{key: value for key, value in data.items() if key != "data.qrels"}, "data.queries": str(queries)}
         data |= judgments_of(queries)
-    if arguments.live is not None and not given:
+    if arguments.live is not None and not has_queries:
         data["data.queries"] = str(_TOPICS)
-    opened, warnings, language = _opened(arguments.folder, recognised.said, data, given)
+    opened, warnings, language = _opened(arguments.folder, recognised.said, data, has_queries)
     suited, how = _for_language(language)
-    findings = [*opened, *how, *_known(given, suited)]
+    findings = [*opened, *how, *_known(has_queries, suited)]
     today = {} if arguments.live is None else _today(arguments.live, data, findings)
     arms = {**today, **_ARMS}
     if not arguments.json:
@@ -86,17 +86,17 @@ def main(arguments: argparse.Namespace) -> int:
     beside = ".ragbench" if arguments.folder.resolve() == Path.cwd() else "results"
     results = _ask("Where do results go?", beside) if asks else beside
     budget = _ask_number("How many milliseconds may a change add to a slow query (p95)?", 50) if asks else 50
-    derived = {} if given or arguments.live is not None else {"topics": "derived"}
+    derived = {} if has_queries or arguments.live is not None else {"topics": "derived"}
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
     written = project.Project(file.absolute(), values, arms)
     if kept and not files.has_text(file, written.text):
         raise refused
     written.write()
-    can_run = given or arguments.live is None
+    can_run = has_queries or arguments.live is None
     with trust():  # in what this command has just written
         expected = _expected(arguments) if can_run else ""
     if arguments.json:
-        named = {name: list(words) for name, words in arms.items()}
+        named = {name: list(overrides) for name, overrides in arms.items()}
         console.print_json({"file": str(file), **values, "found": findings, "arms": named, "expected": expected})
         return 0
     print(f"wrote {file}")
@@ -139,12 +139,12 @@ def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     from ragbench.benchmark import search_log as log
     from ragbench.extras.collect.topics import from_log, topics_file
 
-    made = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
-    topics_file.write(_TOPICS, made.topics, made.document_qrels, {}, replace=replace, keep_same=True)
+    topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
+    topics_file.write(_TOPICS, topics.topics, topics.document_qrels, {}, replace=replace, keep_same=True)
     return _TOPICS
 
 
-def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tuple[str, ...]]:
+def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tuple[str, ...]]:
     """The arm `today` for a search at an address, which is asked one query. Raises LiveError, ConfigError."""
     from ragbench.config.overrides import word
     from ragbench.extras.collect.topics.from_log import finder
@@ -158,9 +158,9 @@ def _today(url: str, data: Mapping[str, Any], said: list[str]) -> dict[str, tupl
     query = max(documents, key=lambda document: len(document.text)).title
     search = LiveHttp(url=url, hits="@", document="@")
     proposal = propose(search.answer(query), lambda name: find(name) is not None)
-    shown = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
+    typed = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
     placed = f"{counted(proposal.hits, 'hit')}, {proposal.found} of them match documents here"
-    said.append(f"queried {search.name} for '{query}': {placed} ({shown})")
+    lines.append(f"queried {search.name} for '{query}': {placed} ({typed})")
     keys = {"live.url": url, **{f"live.{name}": value for name, value in proposal.keys.items()}}
     return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}
 
@@ -173,7 +173,9 @@ def _documents(data: Mapping[str, Any]) -> Sequence[Document]:
     return load({"loader": data["data"], **options}, topics=False).documents
 
 
-def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tuple[list[str], Sequence[str], str]:
+def _opened(
+    folder: Path, kind: str, data: Mapping[str, Any], has_queries: bool
+) -> tuple[list[str], Sequence[str], str]:
     """What the data holds, in sentences, what is wrong with it, and the language of notes.
 
     Raises BenchmarkError, CorpusError.
@@ -185,13 +187,13 @@ def _opened(folder: Path, kind: str, data: Mapping[str, Any], given: bool) -> tu
 
     values = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
     if data["data"] != "vault":
-        found = load_benchmark(data["data"], **values)
-        said = [f"{folder}: {kind}, {counted(len(found.documents), 'document')}, {counted(len(found.topics), 'topic')}"]
-        return said, grouped_by_kind(found.warnings), ""
-    queries, qrels = (Path(values[key]) if given and key in values else None for key in ("queries", "qrels"))
-    seen = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
+        benchmark = load_benchmark(data["data"], **values)
+        counts = f"{counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
+        return [f"{folder}: {kind}, {counts}"], grouped_by_kind(benchmark.warnings), ""
+    queries, qrels = (Path(values[key]) if has_queries and key in values else None for key in ("queries", "qrels"))
+    inspection = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
     none = [] if "queries" in values else ["no queries given: ragbench will generate synthetic queries from your notes"]
-    return [*seen.said, *none], seen.warnings, seen.language
+    return [*inspection.said, *none], inspection.warnings, inspection.language
 
 
 def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
@@ -210,12 +212,14 @@ def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
     return settings, [f"for {language}: {', '.join(f'{key}={value}' for key, value in settings.items())}"]
 
 
-def _known(given: bool, suited: Mapping[str, str]) -> list[str]:
+def _known(has_queries: bool, suited: Mapping[str, str]) -> list[str]:
     """What other collections let expect of the arms, in a sentence; nothing where the atlas knows too few of them."""
     from ragbench.results import verdicts
 
     advice = (
-        None if suited else verdicts.prediction_of_change("recommended", "baseline", "people" if given else "derived")
+        None
+        if suited
+        else verdicts.prediction_of_change("recommended", "baseline", "people" if has_queries else "derived")
     )
     return [f"{advice.sentence}"] if advice else []
 
@@ -226,16 +230,16 @@ def _ask(question: str, default: str) -> str:
 
 def _ask_number(question: str, default: int) -> float:
     while True:
-        said = _ask(question, str(default))
+        answer = _ask(question, str(default))
         try:
-            return float(said) if "." in said else int(said)
+            return float(answer) if "." in answer else int(answer)
         except ValueError:
-            print(f"'{said}' is not a number")
+            print(f"'{answer}' is not a number")
 
 
 def _ask_file() -> Path | None:
     while True:
-        given = _ask("Which file has your queries? Press Enter to generate synthetic queries.", "none")
-        if given == "none" or Path(given).expanduser().is_file():
-            return None if given == "none" else Path(given).expanduser()
-        print(f"{given} is not a file")
+        answer = _ask("Which file has your queries? Press Enter to generate synthetic queries.", "none")
+        if answer == "none" or Path(answer).expanduser().is_file():
+            return None if answer == "none" else Path(answer).expanduser()
+        print(f"{answer} is not a file")

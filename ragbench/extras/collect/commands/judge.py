@@ -66,11 +66,11 @@ def main(arguments: argparse.Namespace) -> int:
         console.next_command(shlex.join(["judge", str(pool), "--merge", *_place(read_source(pool))]))
         return 0
     config, source = composition.compose(arguments.overrides).config, read_source(pool)
-    typed = [word for word in arguments.overrides if section_of(word) == "data"]
-    if source and all(key_of(word) == "data.qrels" for word in typed):  # it only says where the judgments go
+    typed = [override for override in arguments.overrides if section_of(override) == "data"]
+    if source and all(key_of(override) == "data.qrels" for override in typed):  # it only says where the judgments go
         qrels = {"qrels": config["data"]["qrels"]} if typed else {}
         config = {**config, "data": {**source["data"], **qrels}, "topics": source["topics"]}
-    named = any(word.startswith("data=builtin") for word in arguments.overrides)
+    named = any(override.startswith("data=builtin") for override in arguments.overrides)
     folder = _folder(config["data"], named and arguments.into_builtin)
     qids, documents = _collection(config, folder)
     if source and collection_digest(documents) != source["collection"]:
@@ -132,8 +132,10 @@ def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Seq
 
     if data["loader"] not in ("vault", "git") or not data.get("qrels") or not Path(data["qrels"]).exists():
         return
-    found = judgments_by_id(Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", [])
-    for name, judged in zip((DOCUMENTS, SECTIONS), found, strict=True):
+    judgments = judgments_by_id(
+        Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", []
+    )
+    for name, judged in zip((DOCUMENTS, SECTIONS), judgments, strict=True):
         if judged:
             write_qrels(folder / name, judged)
 

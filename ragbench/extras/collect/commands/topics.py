@@ -103,14 +103,14 @@ def main(arguments: argparse.Namespace) -> int:
     """Compose the configuration and do the task."""
     from ragbench.config import composition
 
-    overrides = [word for word in arguments.words if "=" in word and not Path(word).exists()]
-    task, *arguments.inputs = [word for word in arguments.words if word not in overrides] or ["show"]
+    overrides = [argument for argument in arguments.words if "=" in argument and not Path(argument).exists()]
+    task, *arguments.inputs = [argument for argument in arguments.words if argument not in overrides] or ["show"]
     if task not in (*_TASKS, *RUNNING):
         raise ConfigError(f"ragbench topics has no task '{task}': use {', '.join((*_TASKS, *RUNNING))}")
     if task == "derive":
-        given = {"topics": DERIVED, "topics.limit": arguments.limit, "topics.seed": arguments.seed}
-        keys = {key_of(word) for word in overrides}
-        overrides += [f"{key}={value}" for key, value in given.items() if value is not None and key not in keys]
+        options = {"topics": DERIVED, "topics.limit": arguments.limit, "topics.seed": arguments.seed}
+        keys = {key_of(override) for override in overrides}
+        overrides += [f"{key}={value}" for key, value in options.items() if value is not None and key not in keys]
     arguments.limit = 100 if arguments.limit is None else arguments.limit
     arguments.seed = 13 if arguments.seed is None else arguments.seed
     if task in RUNNING:
@@ -145,20 +145,20 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.extras.collect.topics.topics_file import write
 
     options = {key: value for key, value in settings.config["topics"].items() if key != "kind"}
-    found = documents(settings.config["data"])
-    made = choose(found.documents, build(DeriveSpec, options, "topics"), found.name)
-    out = Path(arguments.out)
-    write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
+    benchmark = documents(settings.config["data"])
+    topics = choose(benchmark.documents, build(DeriveSpec, options, "topics"), benchmark.name)
+    path = Path(arguments.out)
+    write(path, topics.topics, topics.document_qrels, topics.section_qrels, replace=arguments.replace)
     if arguments.json:
-        return _as_json(out, made)
+        return _as_json(path, topics)
     console.print_table(
-        titled(overview(made)),
-        f"{counted(len(made.topics), 'synthetic query')} from {counted(len(found.documents), 'document')}",
+        titled(overview(topics)),
+        f"{counted(len(topics.topics), 'synthetic query')} from {counted(len(benchmark.documents), 'document')}",
     )
-    _print_counts("not used", made.dropped)
+    _print_counts("not used", topics.dropped)
     if settings.config["data"]["loader"] in ("vault", "git"):
-        return _say_written(settings, out, " topics=given")
-    print(f"wrote {out}")
+        return _say_written(settings, path, " topics=given")
+    print(f"wrote {path}")
     console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_words(settings.overrides)}")
     return 0
 
@@ -183,39 +183,41 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     logged = log.read(Path(arguments.inputs[0]))
     opened = any(search.clicked for search in logged.searches)
     documents = data.load(settings.config["data"], topics=False).documents if opened else ()
-    made = from_log.choose(logged, spec, from_log.finder(documents))
-    out = Path(arguments.out)
-    write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
-    said = {
-        "file": str(out),
-        "searches": made.searches,
-        "queries": made.asked,
-        "topics": len(made.topics),
+    topics = from_log.choose(logged, spec, from_log.finder(documents))
+    path = Path(arguments.out)
+    write(path, topics.topics, topics.document_qrels, {}, replace=arguments.replace)
+    summary = {
+        "file": str(path),
+        "searches": topics.searches,
+        "queries": topics.asked,
+        "topics": len(topics.topics),
         "left_out": dict(logged.left_out),
-        "judged_by_clicks": len(made.document_qrels),
-        "opened_by_rank": [round(float(rate), 4) for rate in made.rates],
+        "judged_by_clicks": len(topics.document_qrels),
+        "opened_by_rank": [round(float(rate), 4) for rate in topics.rates],
     }
     for reason, count in logged.left_out.items():
         if reason.startswith("with "):
-            console.say(f"warning: {count} searches {reason} are excluded; read {out} before you share it")
-    if made.found < made.named:
+            console.say(f"warning: {count} searches {reason} are excluded; read {path} before you share it")
+    if topics.found < topics.named:
         console.say(
-            f"warning: {made.named - made.found} of {made.named} relevant documents of the log are not in this "
+            f"warning: {topics.named - topics.found} of {topics.named} relevant documents of the log are not in this "
             "collection: name its data with data=vault data.corpus=FOLDER"
         )
     if arguments.json:
-        console.print_json(said)
+        console.print_json(summary)
         return 0
     console.print_table(
-        titled(overview(made)),
-        f"{counted(len(made.topics), 'topic')} of {counted(made.asked, 'query')} in {made.searches} searches",
+        titled(overview(topics)),
+        f"{counted(len(topics.topics), 'topic')} of {counted(topics.asked, 'query')} in {topics.searches} searches",
     )
     _print_counts("left out", logged.left_out)
     if opened:
-        shown = ", ".join(f"{rate:.1%}" for rate in made.rates[:5])
-        bias = f"opened by rank: {shown}" if shown else "the log lacks the results shown: expect position bias"
-        print(f"weak judgments from clicks: {counted(len(made.document_qrels), 'topic')} ({bias})")
-    return _say_written(settings, out)
+        percentages = ", ".join(f"{rate:.1%}" for rate in topics.rates[:5])
+        bias = (
+            f"opened by rank: {percentages}" if percentages else "the log lacks the results shown: expect position bias"
+        )
+        print(f"weak judgments from clicks: {counted(len(topics.document_qrels), 'topic')} ({bias})")
+    return _say_written(settings, path)
 
 
 def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -232,31 +234,31 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     with as_options():
         spec = threads.ThreadSpec(per_page=arguments.per_page)
     folder = Path(arguments.out)
-    out, sheet = folder / "topics.jsonl", folder / "review.csv"
-    require_new(out, replace=arguments.replace)
+    path, sheet = folder / "topics.jsonl", folder / "review.csv"
+    require_new(path, replace=arguments.replace)
     issue_threads = threads.read(Path(arguments.inputs[0]))
     moved = threads.read_redirects(Path(arguments.redirects)) if arguments.redirects else {}
     pages = threads.Pages(data.load(settings.config["data"], topics=False).documents, arguments.site, moved)
-    made = threads.choose(issue_threads, pages, spec)
-    if all(topic.type == threads.NAMED for topic in made.topics):
+    topics = threads.choose(issue_threads, pages, spec)
+    if all(topic.type == threads.NAMED for topic in topics.topics):
         raise BenchmarkError(
             f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "
             "which data.corpus is published, and old paths with --redirects"
         )
-    write(out, made.topics, made.document_qrels, {}, replace=arguments.replace)
-    write_atomically(sheet, threads.review_sheet(made))
-    kinds = Counter(topic.type for topic in made.topics)
+    write(path, topics.topics, topics.document_qrels, {}, replace=arguments.replace)
+    write_atomically(sheet, threads.review_sheet(topics))
+    kinds = Counter(topic.type for topic in topics.topics)
     if arguments.json:
-        said = {"file": str(out), "review": str(sheet), "threads": len(issue_threads), "topics": len(made.topics)}
-        console.print_json({**said, "evidence": dict(kinds), "dropped": dict(made.dropped)})
+        summary = {"file": str(path), "review": str(sheet), "threads": len(issue_threads), "topics": len(topics.topics)}
+        console.print_json({**summary, "evidence": dict(kinds), "dropped": dict(topics.dropped)})
         return 0
     console.print_table(
-        titled(overview(made)), f"{counted(len(made.topics), 'topic')} of {counted(len(issue_threads), 'thread')}"
+        titled(overview(topics)), f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}"
     )
     _print_counts("evidence", kinds)
-    _print_counts("not used", made.dropped)
+    _print_counts("not used", topics.dropped)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
-    return _say_written(settings, out)
+    return _say_written(settings, path)
 
 
 def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -269,13 +271,13 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
         )
     sheet = Path(arguments.inputs[0])
     topics, qrels, dropped = threads.read_review(sheet)
-    out = sheet.with_name("topics.jsonl")
-    write(out, topics, qrels, {}, replace=True)
+    path = sheet.with_name("topics.jsonl")
+    write(path, topics, qrels, {}, replace=True)
     if arguments.json:
-        console.print_json({"file": str(out), "topics": len(topics), "dropped": dropped})
+        console.print_json({"file": str(path), "topics": len(topics), "dropped": dropped})
         return 0
     print(f"{counted(len(topics), 'topic')} kept, {dropped} dropped")
-    return _say_written(settings, out)
+    return _say_written(settings, path)
 
 
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -288,24 +290,24 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
     model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
-    out = Path(arguments.out)
-    require_new(out, replace=arguments.replace)
+    path = Path(arguments.out)
+    require_new(path, replace=arguments.replace)
     benchmark = documents(settings.config["data"])
     with console.progress(arguments.quiet or arguments.json) as progress:
-        made = draft(benchmark.documents, model.complete, spec, progress)
-    write(out, made.topics, made.document_qrels, made.section_qrels, replace=arguments.replace)
+        topics = draft(benchmark.documents, model.complete, spec, progress)
+    write(path, topics.topics, topics.document_qrels, topics.section_qrels, replace=arguments.replace)
     if arguments.json:
-        return _as_json(out, made)
+        return _as_json(path, topics)
     console.print_table(
-        titled(overview(made)),
-        f"{counted(len(made.topics), 'drafted topic')} from {counted(len(benchmark.documents), 'document')}",
+        titled(overview(topics)),
+        f"{counted(len(topics.topics), 'drafted topic')} from {counted(len(benchmark.documents), 'document')}",
     )
-    _print_counts("not used", made.dropped)
-    return _say_written(settings, out)
+    _print_counts("not used", topics.dropped)
+    return _say_written(settings, path)
 
 
-def _as_json(out: Path, made: MadeTopics) -> int:
-    console.print_json({"file": str(out), "topics": len(made.topics), "dropped": dict(made.dropped)})
+def _as_json(path: Path, topics: MadeTopics) -> int:
+    console.print_json({"file": str(path), "topics": len(topics.topics), "dropped": dict(topics.dropped)})
     return 0
 
 
@@ -314,11 +316,11 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
         print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
 
 
-def _say_written(settings: Settings, out: Path, more: str = "") -> int:
+def _say_written(settings: Settings, path: Path, more: str = "") -> int:
     """Say which file was written and what to do with it."""
-    words = f"{project.data_words(settings.overrides)}{more} {shlex.quote(f'data.queries={out}')}"
-    print(f"wrote {out}; read and correct it, then use it with{words}")
-    console.next_command(f"run -m exp=baseline,recommended{words}")
+    overrides = f"{project.data_words(settings.overrides)}{more} {shlex.quote(f'data.queries={path}')}"
+    print(f"wrote {path}; read and correct it, then use it with{overrides}")
+    console.next_command(f"run -m exp=baseline,recommended{overrides}")
     return 0
 
 
@@ -331,12 +333,12 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 
     benchmark = load(settings.config)
     rows = unjudged_sections(benchmark, arguments.depth)
-    out = Path(arguments.out)
-    written = pool.write_pool(out, rows, benchmark, replace=arguments.replace)
-    write_text(pool.source_of(out), json.dumps(pool.about(benchmark, settings.config), indent=1))
+    path = Path(arguments.out)
+    written = pool.write_pool(path, rows, benchmark, replace=arguments.replace)
+    write_text(pool.source_of(path), json.dumps(pool.about(benchmark, settings.config), indent=1))
     topics = counted(len({row.qid for row in rows}), "topic")
-    print(f"{counted(written, 'unjudged pair')} of {topics} in {out}, found by lexical search and links")
-    console.next_command(f"judge {out}")
+    print(f"{counted(written, 'unjudged pair')} of {topics} in {path}, found by lexical search and links")
+    console.next_command(f"judge {path}")
     return 0
 
 
@@ -349,7 +351,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 
     if len(arguments.inputs) > 1:
         raise ConfigError("ragbench topics validate takes one run, and the other with --against RUN")
-    settings = composition.compose([word for word in overrides if section_of(word) == "paths"])
+    settings = composition.compose([override for override in overrides if section_of(override) == "paths"])
 
     def of(name: str) -> measurements.Measurements:
         return measurements.load(find(name, settings, console.say))
@@ -358,14 +360,14 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if persons.topics_origin:
         console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which is not human-written")
-    wanted = next((word.partition("=")[2] for word in overrides if key_of(word) == "topics"), DERIVED)
-    other = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, wanted, quiet)
-    validity = validate(Arms.of(persons), Arms.of(other))
+    kind = next((override.partition("=")[2] for override in overrides if key_of(override) == "topics"), DERIVED)
+    second = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, kind, quiet)
+    validity = validate(Arms.of(persons), Arms.of(second))
     if arguments.json:
         effects = validity.effects.to_dict(orient="records")
-        console.print_json({"runs": [str(persons.folder), str(other.folder)], **plain(validity), "effects": effects})
+        console.print_json({"runs": [str(persons.folder), str(second.folder)], **plain(validity), "effects": effects})
         return 0
-    name = other.topics_origin or "topics"
+    name = second.topics_origin or "topics"
     of_people, of_others = validity.topics
     title = f"{validity.measure} against {validity.base}: {of_people} human-written queries, {of_others} {name}"
     console.print_table(validity.effects, title, dict.fromkeys(validity.effects.columns, "+.3f"))
@@ -409,22 +411,22 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
 def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
     """A run of the arms on one kind of topics."""
     # Keys such as topics.limit exist for derived topics only.
-    kept = [word for word in overrides if key_of(word) != "topics"]
-    kept = [word for word in kept if topics != "given" or section_of(word) != "topics"]
+    kept_overrides = [override for override in overrides if key_of(override) != "topics"]
+    kept_overrides = [override for override in kept_overrides if topics != "given" or section_of(override) != "topics"]
     with console.progress(quiet) as progress:
-        return _sweep([*kept, f"topics={topics}"], _VALIDATED).run(progress)
+        return _sweep([*kept_overrides, f"topics={topics}"], _VALIDATED).run(progress)
 
 
 def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
     """A sweep on all topics, without times and tracking unless asked for; over `arms` where no `exp=` names others."""
     from ragbench.workbench import Experiment
 
-    keys = {key_of(word) for word in overrides}
-    words = [*overrides]
-    words += [] if keys & {"exp", "+exp"} else [f"exp={','.join(arms)}"]
+    keys = {key_of(override) for override in overrides}
+    swept = [*overrides]
+    swept += [] if keys & {"exp", "+exp"} else [f"exp={','.join(arms)}"]
     defaults = {"split": "all", "latency.enabled": "false", "tracking.enabled": "false"}
-    words += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
-    return Experiment.sweep(*words)
+    swept += [f"{key}={value}" for key, value in defaults.items() if key not in keys]
+    return Experiment.sweep(*swept)
 
 
 _TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {

@@ -50,18 +50,20 @@ def load_beir(
     listed = read_queries(_plain_or_packed(folder / "queries.jsonl")) if topics else []
     files = qrels_files(folder / "qrels", qrels) if topics else {}
     by_split = {split: read_judgments(path, grades) for split, path in files.items()}
-    known = {topic.qid for topic in listed}
-    foreign = [split for split, judged in by_split.items() if qrels is None and judged and not known & judged.keys()]
+    known_qids = {topic.qid for topic in listed}
+    foreign = [
+        split for split, judged in by_split.items() if qrels is None and judged and not known_qids & judged.keys()
+    ]
     if len(foreign) < len(by_split):  # a copy with the queries of one split often has the judgments of all
         by_split = {split: judged for split, judged in by_split.items() if split not in foreign}
     else:
         foreign = []
     if unknown_topics == "fail":
-        require_topics({files[split]: judged for split, judged in by_split.items()}, known)
+        require_topics({files[split]: judged for split, judged in by_split.items()}, known_qids)
     collected = Collector(Form(markdown, title_in_text))
     corpus = _plain_or_packed(folder / "corpus.jsonl")
-    for where, document in read_documents(corpus, collected.form):
-        collected.add(where, document)
+    for location, document in read_documents(corpus, collected.form):
+        collected.add(location, document)
     documents, warnings = collected.finish(str(corpus))
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
@@ -73,16 +75,16 @@ def read_queries(path: Path) -> list[Topic]:
     """The topics of a queries file: `_id`, `text`, optionally type, need, hypothesis, group; others are ignored."""
     topics: dict[str, Topic] = {}
     for number, row in read_objects(path):
-        where = f"{path}:{number}"
+        location = f"{path}:{number}"
         key = next((key for key in (*IDS, "qid", "query_id") if key in row), None)
         qid = identifier(row[key]) if key and isinstance(row[key], (str, int)) else ""
         if not qid:
-            raise BenchmarkError(f"{where} has no query id: give every record a non-empty '_id'")
+            raise BenchmarkError(f"{location} has no query id: give every record a non-empty '_id'")
         text = row.get("text")
         if not isinstance(text, str) or not text.strip():
-            raise BenchmarkError(f"{where}: query {qid} is empty: give it a text or remove it")
+            raise BenchmarkError(f"{location}: query {qid} is empty: give it a text or remove it")
         if qid in topics:
-            raise BenchmarkError(f"{where} repeats query id '{qid}': ids must be unique")
+            raise BenchmarkError(f"{location} repeats query id '{qid}': ids must be unique")
         optional = {
             k: row[k] for k in ("type", "need", "hypothesis", "group") if isinstance(row.get(k), str) and row[k]
         }

@@ -35,11 +35,11 @@ def load_ir_datasets(
     the catalogue knows its size. Raises BenchmarkError in one sentence for an unknown id, a failed download, a missing
     extra package.
     """
-    ids = {_split(id): id} if isinstance(id, str) else {str(split): str(each) for split, each in id.items()}
+    ids = {_split(id): id} if isinstance(id, str) else {str(split): str(dataset) for split, dataset in id.items()}
     if not ids:
         raise BenchmarkError("data.id is empty: name a dataset of ir_datasets")
     grades = check_grades(grades)
-    datasets = {split: _dataset(each) for split, each in ids.items()}
+    datasets = {split: _dataset(dataset) for split, dataset in ids.items()}
     first, first_id = next(iter(datasets.values())), next(iter(ids.values()))
     documents, warnings = _documents(first, first_id, Form(markdown, title_in_text), max_documents)
     name = name or first_id
@@ -79,12 +79,12 @@ def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> tuple[t
         for number, record in enumerate(dataset.docs_iter()):
             if number >= max_documents:
                 raise BenchmarkError(too_many)
-            where = f"{id} document {number + 1}"
+            location = f"{id} document {number + 1}"
             docno = identifier(record.doc_id)
             if not docno:
-                raise BenchmarkError(f"{where} has no id")
+                raise BenchmarkError(f"{location} has no id")
             title, text, metadata = _parts(record)
-            collected.add(where, make_document(docno, title, text, metadata, form))
+            collected.add(location, make_document(docno, title, text, metadata, form))
     return collected.finish(id)
 
 
@@ -95,8 +95,8 @@ def _parts(record: Any) -> tuple[str, str, dict[str, Any]]:
     text = next((fields[key] for key in ("text", "abstract", "body") if isinstance(fields.get(key), str)), None)
     if text is None:
         text, title = record.default_text(), ""
-    known = ("author", "authors", "date", "keywords", "tags", "description")
-    return str(title or ""), text, {key: fields[key] for key in known if isinstance(fields.get(key), str)}
+    known_fields = ("author", "authors", "date", "keywords", "tags", "description")
+    return str(title or ""), text, {key: fields[key] for key in known_fields if isinstance(fields.get(key), str)}
 
 
 def _topics(dataset: Any, id: str) -> Iterator[Topic]:
@@ -124,16 +124,16 @@ def _judgments(dataset: Any, id: str, grades: Grades | None) -> dict[str, dict[s
     return qrels
 
 
-def _require(dataset: Any, id: str, what: str) -> None:
+def _require(dataset: Any, id: str, noun: str) -> None:
     has: Callable[[str], bool] = dataset.has
-    if not has(what):
+    if not has(noun):
         raise BenchmarkError(
-            f"ir_datasets '{id}' has no {what}: choose an id below it that has documents, queries and qrels"
+            f"ir_datasets '{id}' has no {noun}: choose an id below it that has documents, queries and qrels"
         )
 
 
 @contextmanager
-def _errors_in_one_sentence(id: str, done: str) -> Iterator[None]:
+def _errors_in_one_sentence(id: str, task: str) -> Iterator[None]:
     """Turn what the library raises into one sentence that names the dataset and the remedy."""
     try:
         yield
@@ -144,7 +144,7 @@ def _errors_in_one_sentence(id: str, done: str) -> Iterator[None]:
     # The library's readers and downloads raise many kinds of errors that have no common base.
     except Exception as error:
         raise BenchmarkError(
-            f"ir_datasets '{id}' could not be {done} ({_cause(error)}): check the network, or fetch the collection "
+            f"ir_datasets '{id}' could not be {task} ({_cause(error)}): check the network, or fetch the collection "
             "by hand and use data=beir or data=trec"
         ) from None
 

@@ -52,9 +52,9 @@ def load_git(
     """
     if not without_secret(url):
         raise ConfigError("data.url must hold no password or token: give it to git, with git config credential.helper")
-    place = corpus or _checkout(url, commit, subfolder, cache or locations.results())
+    checkout = corpus or _checkout(url, commit, subfolder, cache or locations.results())
     return load_vault(
-        place, queries, qrels, name, grades, include, on_error, unknown_topics, dialect=dialect, topics=topics
+        checkout, queries, qrels, name, grades, include, on_error, unknown_topics, dialect=dialect, topics=topics
     )
 
 
@@ -72,17 +72,17 @@ def _checkout(url: str, commit: str, subfolder: str, cache: Path) -> Path:
         raise ConfigError(f"data.subfolder must be a folder inside the repository, got '{subfolder[:60]}'")
     if url.startswith("-") or not url.strip():
         raise ConfigError(f"data.url must be the address of a git repository, got '{url[:60]}'")
-    place = cache.expanduser() / "fetched" / f"{commit[:12]}-{digest([commit, str(inside)])[:8]}"
-    if not place.is_dir():
-        _fetch(url, commit, inside, place)
-    _require_unchanged(place, commit)
-    return place / inside
+    checkout = cache.expanduser() / "fetched" / f"{commit[:12]}-{digest([commit, str(inside)])[:8]}"
+    if not checkout.is_dir():
+        _fetch(url, commit, inside, checkout)
+    _require_unchanged(checkout, commit)
+    return checkout / inside
 
 
-def _fetch(url: str, commit: str, inside: PurePosixPath, place: Path) -> None:
-    """Create `place`; it never exists incomplete."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    draft = draft_of(place)
+def _fetch(url: str, commit: str, inside: PurePosixPath, checkout: Path) -> None:
+    """Create `checkout`; it never exists incomplete."""
+    checkout.parent.mkdir(parents=True, exist_ok=True)
+    draft = draft_of(checkout)
     try:
         _git("init", "--quiet", str(draft))
         for setting in _CHECKOUT:
@@ -90,9 +90,9 @@ def _fetch(url: str, commit: str, inside: PurePosixPath, place: Path) -> None:
         _git("-C", str(draft), "remote", "add", "origin", url)
         if inside.parts:  # the rest of the repository is not fetched where the server can leave it out
             _git("-C", str(draft), "sparse-checkout", "set", "--cone", str(inside))
-        settings = [word for setting in _FETCHING for word in ("-c", setting)]
-        asked = ("fetch", "--quiet", "--depth=1", "--no-tags", "--filter=blob:none", "origin", commit)
-        for arguments in (asked, ("checkout", "--quiet", "--detach", commit)):
+        settings = [argument for setting in _FETCHING for argument in ("-c", setting)]
+        command = ("fetch", "--quiet", "--depth=1", "--no-tags", "--filter=blob:none", "origin", commit)
+        for arguments in (command, ("checkout", "--quiet", "--detach", commit)):
             try:
                 _git("-C", str(draft), *settings, *arguments)
             except _Refused as error:
@@ -103,23 +103,27 @@ def _fetch(url: str, commit: str, inside: PurePosixPath, place: Path) -> None:
         if not (draft / inside).is_dir():
             raise BenchmarkError(f"commit {commit[:12]} of {url} has no folder '{inside}': correct data.subfolder")
         try:
-            draft.rename(place)
+            draft.rename(checkout)
         except OSError:
-            if not place.is_dir():  # else another process was faster
+            if not checkout.is_dir():  # else another process was faster
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _require_unchanged(place: Path, commit: str) -> None:
+def _require_unchanged(checkout: Path, commit: str) -> None:
     try:
-        there = _git("-C", str(place), "rev-parse", "HEAD").strip()
-        changed = _git("-C", str(place), "status", "--porcelain", "--no-renames", "--ignored", "--untracked-files=all")
+        head = _git("-C", str(checkout), "rev-parse", "HEAD").strip()
+        changed = _git(
+            "-C", str(checkout), "status", "--porcelain", "--no-renames", "--ignored", "--untracked-files=all"
+        )
     except _Refused as error:
-        raise BenchmarkError(f"{place} cannot be read ({error}): remove it, and it is fetched again") from None
-    if there != commit or changed:
-        what = changed.splitlines()[0][3:] if changed else f"commit {there[:12]}"
-        raise BenchmarkError(f"{place} has changed since it was fetched ({what}): remove it, and it is fetched again")
+        raise BenchmarkError(f"{checkout} cannot be read ({error}): remove it, and it is fetched again") from None
+    if head != commit or changed:
+        changed_file = changed.splitlines()[0][3:] if changed else f"commit {head[:12]}"
+        raise BenchmarkError(
+            f"{checkout} has changed since it was fetched ({changed_file}): remove it, and it is fetched again"
+        )
 
 
 class _Refused(Exception):
@@ -130,14 +134,14 @@ def _git(*arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     try:
         environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-        done = processes.run_tool(["git", *arguments], _LIMIT_SECONDS, environment)
+        process = processes.run_tool(["git", *arguments], _LIMIT_SECONDS, environment)
     except FileNotFoundError:
         raise BenchmarkError(
             "git is not installed: install it, or name a copy of the documents with data.corpus=DIR"
         ) from None
     except subprocess.TimeoutExpired:
         raise _Refused(f"no answer within {_LIMIT_SECONDS // 60} minutes") from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
-        raise _Refused((lines or done.stderr.splitlines() or ["git failed"])[0].partition(": ")[2] or "git failed")
-    return done.stdout
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
+        raise _Refused((lines or process.stderr.splitlines() or ["git failed"])[0].partition(": ")[2] or "git failed")
+    return process.stdout

@@ -61,8 +61,8 @@ def load_trec(
     collected = Collector(Form(markdown, title_in_text))
     for file in _files(corpus):
         reader = read_documents if _starts_with(file, "{", encoding) else read_trectext
-        for where, document in reader(file, collected.form, encoding):
-            collected.add(where, document)
+        for location, document in reader(file, collected.form, encoding):
+            collected.add(location, document)
     documents, warnings = collected.finish(str(corpus))
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
@@ -84,13 +84,15 @@ def read_trec_topics(path: Path, field: _TopicField = "title", encoding: str = "
         _tagged_topics(path, field, encoding) if _starts_with(path, "<", encoding) else _listed_topics(path, encoding)
     )
     topics: dict[str, Topic] = {}
-    for where, topic in rows:
+    for location, topic in rows:
         if not topic.qid:
-            raise BenchmarkError(f"{where}: a topic has no number: give it a <num>")
+            raise BenchmarkError(f"{location}: a topic has no number: give it a <num>")
         if not topic.text:
-            raise BenchmarkError(f"{where}: query {topic.qid} is empty: give it a text, or choose another data.field")
+            raise BenchmarkError(
+                f"{location}: query {topic.qid} is empty: give it a text, or choose another data.field"
+            )
         if topic.qid in topics:
-            raise BenchmarkError(f"{where} repeats topic '{topic.qid}': numbers must be unique")
+            raise BenchmarkError(f"{location} repeats topic '{topic.qid}': numbers must be unique")
         topics[topic.qid] = topic
     if not topics:
         raise BenchmarkError(f"{path} holds no topics")
@@ -129,7 +131,7 @@ def read_trectext(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[t
         raise BenchmarkError(f"{path}:{opened} has a <DOC> that is never closed: add </DOC>")
 
 
-def _trectext_document(where: str, block: str, form: Form) -> Document:
+def _trectext_document(location: str, block: str, form: Form) -> Document:
     parts: dict[str, list[str]] = {"docno": [], "title": [], "text": [], "skipped": []}
     stack: list[str] = []
     end = 0
@@ -147,7 +149,7 @@ def _trectext_document(where: str, block: str, form: Form) -> Document:
     parts[_role(stack)].append(block[end:])
     docno = identifier("".join(parts["docno"]))
     if not docno:
-        raise BenchmarkError(f"{where} has a <DOC> without <DOCNO>: give every document one")
+        raise BenchmarkError(f"{location} has a <DOC> without <DOCNO>: give every document one")
     return make_document(docno, " ".join(parts["title"]), "".join(parts["text"]).strip("\n"), {}, form)
 
 
@@ -183,8 +185,8 @@ def _tagged_topics(path: Path, field: _TopicField, encoding: str) -> Iterator[tu
 
 
 def _tagged_topic(parts: dict[str, str], field: _TopicField) -> Topic:
-    words = {name: " ".join(_LABEL.sub("", text).split()) for name, text in parts.items()}
-    return Topic(identifier(words.get("num", "")), words.get(field, ""), need=words.get("desc", ""))
+    fields = {name: " ".join(_LABEL.sub("", text).split()) for name, text in parts.items()}
+    return Topic(identifier(fields.get("num", "")), fields.get(field, ""), need=fields.get("desc", ""))
 
 
 def _listed_topics(path: Path, encoding: str) -> Iterator[tuple[str, Topic]]:

@@ -79,10 +79,10 @@ def candidates(documents: Sequence[Document], kinds: Sequence[Kind] = KINDS) -> 
 
 def _descriptions(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
     """The first sentence of the frontmatter's description; all of it is masked."""
-    whole = read_metadata(document.frontmatter).description
-    first = next((sentence.text for sentence in sentences(whole)), "")
+    description = read_metadata(document.frontmatter).description
+    first = next((sentence.text for sentence in sentences(description)), "")
     if first:
-        yield Candidate("description", document.docno, document.docno, query(first), whole)
+        yield Candidate("description", document.docno, document.docno, query(first), description)
 
 
 def _aliases(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator[Candidate]:
@@ -102,13 +102,13 @@ def _links(document: Document, spoken: Sequence[Sentence], titles: Titles) -> It
             continue
         ((link, label),) = sentence.links
         target = targets.get((link.kind, link.text))
-        before, _, after = sentence.text.partition(label)
-        if target is None or target == document.docno or (words(before) and words(after)):
+        text_before, _, text_after = sentence.text.partition(label)
+        if target is None or target == document.docno or (words(text_before) and words(text_after)):
             continue
         named = link.kind != "markdown" and link.text.startswith(label)  # shown as its address
         if named or any(name in Finder([words(label)]) for name in (target, titles[target])):
             label = " "
-        text = _LEADS_OUT.sub("", _LEADS_ON.sub("", f"{before}{label}{after}"))
+        text = _LEADS_OUT.sub("", _LEADS_ON.sub("", f"{text_before}{label}{text_after}"))
         yield Candidate("link", target, target, query(text), sentence.raw)
 
 
@@ -141,8 +141,8 @@ def _symptoms(document: Document, spoken: Sequence[Sentence], _: Titles) -> Iter
     """Sentences that tell a failure; of "if it fails so, do this" only the failure: who asks does not know the rest."""
     for sentence in spoken:
         if _FAILS.search(sentence.text):
-            told = _CONDITION.match(sentence.text)
-            text = told[1] if told and _FAILS.search(told[1]) else sentence.text
+            condition = _CONDITION.match(sentence.text)
+            text = condition[1] if condition and _FAILS.search(condition[1]) else sentence.text
             yield Candidate("symptom", document.docno, document.docno, query(text), sentence.raw)
 
 
@@ -155,7 +155,7 @@ def _messages(document: Document, _: Sequence[Sentence], __: Titles) -> Iterator
 
 
 def _first_sentences(document: Document, spoken: Sequence[Sentence], _: Titles) -> Iterator[Candidate]:
-    first = next((each for each in spoken if n_words(query(each.text))), None)
+    first = next((candidate for candidate in spoken if n_words(query(candidate.text))), None)
     if first is not None:
         yield Candidate("first_sentence", document.docno, document.docno, query(first.text), first.raw)
 

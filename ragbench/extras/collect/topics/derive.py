@@ -45,13 +45,13 @@ class MadeTopics:
 def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
     """The benchmark with derived topics instead of its topics, their sources masked in its documents."""
     spec = spec or DeriveSpec()
-    made = choose(benchmark.documents, spec, benchmark.name)
+    topics = choose(benchmark.documents, spec, benchmark.name)
     return without_sources(
         replace(
             benchmark,
-            topics=made.topics,
-            document_qrels=made.document_qrels,
-            section_qrels=made.section_qrels,
+            topics=topics.topics,
+            document_qrels=topics.document_qrels,
+            section_qrels=topics.section_qrels,
         )
     )
 
@@ -75,19 +75,19 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
     usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
     chosen = list(_take_in_turn(_distinct(usable, dropped), spec))
     if not chosen:
-        why = (
+        reasons = (
             ", ".join(f"{count} {reason}" for reason, count in dropped.most_common() if count)
             or "nothing reads like one"
         )
         unused = [kind for kind in EVERY if kind not in spec.kinds]
         add = f", or add {', '.join(unused)} to topics.kinds" if unused else ""
-        raise BenchmarkError(f"no queries can be derived from '{name}' ({why}): write queries{add}")
-    topics = {_qid(each): each for each in chosen}
-    sections = {qid: {each.target: 1} for qid, each in topics.items() if each.target != each.docno}
-    judged = best_sections(sections) | {qid: {each.docno: 1} for qid, each in topics.items()}
+        raise BenchmarkError(f"no queries can be derived from '{name}' ({reasons}): write queries{add}")
+    topics = {_qid(candidate): candidate for candidate in chosen}
+    sections = {qid: {candidate.target: 1} for qid, candidate in topics.items() if candidate.target != candidate.docno}
+    judged = best_sections(sections) | {qid: {candidate.docno: 1} for qid, candidate in topics.items()}
     listed = [
-        Topic(qid, each.text, each.kind, group=each.docno, provenance=DERIVED, masked=each.masked)
-        for qid, each in sorted(topics.items())
+        Topic(qid, candidate.text, candidate.kind, group=candidate.docno, provenance=DERIVED, masked=candidate.masked)
+        for qid, candidate in sorted(topics.items())
     ]
     sides = split(listed, judged, spec.seed, spec.train)
     return MadeTopics(
@@ -96,7 +96,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
 
 
 def _usable(
-    found: Sequence[Candidate], documents: Sequence[Document], spec: DeriveSpec, dropped: Counter[str]
+    candidates: Sequence[Candidate], documents: Sequence[Document], spec: DeriveSpec, dropped: Counter[str]
 ) -> Iterator[Candidate]:
     """Candidates of suitable length whose only answer keeps enough text and does not contain the query elsewhere."""
     by_docno = {document.docno: document for document in documents}
@@ -104,49 +104,49 @@ def _usable(
     link_words = _link_words(documents)
     frequency = Counter(word for document in documents for word in {*words(document.text)})
     common = {word for word, count in frequency.items() if count > max(2, _COMMON * len(documents))}
-    for each in found:
-        answer = by_docno[each.docno]
-        length = n_words(each.text)
+    for candidate in candidates:
+        answer = by_docno[candidate.docno]
+        length = n_words(candidate.text)
         if length < spec.least_words:
             dropped["too short"] += 1
         elif length > spec.most_words:
             dropped["too long"] += 1
-        elif len(telling := {*words(each.text)} - common) < _TELLING.get(each.kind, 3):
+        elif len(telling := {*words(candidate.text)} - common) < _TELLING.get(candidate.kind, 3):
             dropped["of common words only"] += 1
-        elif spec.overlap < 1 and _shared(telling, answer, each) > spec.overlap:
+        elif spec.overlap < 1 and _shared(telling, answer, candidate) > spec.overlap:
             dropped["with more words of the answer than topics.overlap"] += 1
         elif texts[answer.text.strip()] > 1:
             dropped["answered by several copies"] += 1
-        elif n_words(answer.text) - n_words(each.masked) < _LEFT:
+        elif n_words(answer.text) - n_words(candidate.masked) < _LEFT:
             dropped["with a short answer"] += 1
-        elif _tells(answer, each, link_words[each.docno]):
+        elif _tells(answer, candidate, link_words[candidate.docno]):
             dropped["given away by title, path or text of the answer"] += 1
         else:
-            yield each
+            yield candidate
 
 
 def _shared(telling: Collection[str], answer: Document, candidate: Candidate) -> float:
     """The share of the words that the answer has outside the source of the topic."""
-    left = Counter(words(f"{answer.title}\n{answer.text}"))
+    counts = Counter(words(f"{answer.title}\n{answer.text}"))
     if answer.text in Finder([words(candidate.masked)]):  # not in frontmatter or another document
-        left -= Counter(words(candidate.masked))
-    return sum(left[word] > 0 for word in telling) / len(telling)
+        counts -= Counter(words(candidate.masked))
+    return sum(counts[word] > 0 for word in telling) / len(telling)
 
 
 def _link_words(documents: Sequence[Document]) -> Mapping[str, str]:
     """The texts of all links to a document, by its docno."""
-    found: dict[str, list[str]] = defaultdict(list)
+    by_docno: dict[str, list[str]] = defaultdict(list)
     for document in documents:
         for link in document.links:
             if link.target is not None:
-                found[link.target].append(link.text)
-    return defaultdict(str, {docno: "\n\n".join(texts) for docno, texts in found.items()})
+                by_docno[link.target].append(link.text)
+    return defaultdict(str, {docno: "\n\n".join(texts) for docno, texts in by_docno.items()})
 
 
 def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
     """Whether the answer still contains the query verbatim after its source is masked."""
     finder = Finder([words(candidate.text)])
-    if any(place in finder for place in (answer.title, answer.docno, link_words)):
+    if any(text in finder for text in (answer.title, answer.docno, link_words)):
         return True
     if n_words(candidate.text) >= WIDE:
         return False  # it is masked in all documents
@@ -155,20 +155,23 @@ def _tells(answer: Document, candidate: Candidate, link_words: str) -> bool:
     return places > (candidate.kind != "link")  # the source of a link is in another document
 
 
-def _distinct(found: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
+def _distinct(candidates: Sequence[Candidate], dropped: Counter[str]) -> list[Candidate]:
     """The candidates without near-duplicate queries: one remains if their answers are the same, else none."""
-    gone: set[int] = set()
-    for one, other, _ in near_duplicates([each.text for each in found], _LIKENESS):
-        gone |= {other} if found[one].docno == found[other].docno else {one, other}
-    dropped["near-duplicates"] += len(gone)
-    return [each for number, each in enumerate(found) if number not in gone]
+    removed: set[int] = set()
+    for one, second, _ in near_duplicates([candidate.text for candidate in candidates], _LIKENESS):
+        removed |= {second} if candidates[one].docno == candidates[second].docno else {one, second}
+    dropped["near-duplicates"] += len(removed)
+    return [candidate for number, candidate in enumerate(candidates) if number not in removed]
 
 
-def _take_in_turn(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
+def _take_in_turn(candidates: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Candidate]:
     """Up to `limit` candidates: kinds by shares in turn, areas in proportion, at most `per_document` per answer."""
-    queues = {kind: _by_area([each for each in found if each.kind == kind], spec.seed) for kind in spec.kinds}
+    queues = {
+        kind: _by_area([candidate for candidate in candidates if candidate.kind == kind], spec.seed)
+        for kind in spec.kinds
+    }
     answers: Counter[str] = Counter()
-    taken = dict.fromkeys(queues, 0)
+    counts = dict.fromkeys(queues, 0)
     for _ in range(spec.limit):
         for queue in queues.values():
             while queue and answers[queue[0].docno] >= spec.per_document:
@@ -176,21 +179,21 @@ def _take_in_turn(found: Iterable[Candidate], spec: DeriveSpec) -> Iterator[Cand
         waiting = [kind for kind, queue in queues.items() if queue]
         if not waiting:
             return
-        kind = min(waiting, key=lambda each: (taken[each] + 1) / spec.shares.get(each, 1.0))
-        taken[kind] += 1
+        kind = min(waiting, key=lambda kind: (counts[kind] + 1) / spec.shares.get(kind, 1.0))
+        counts[kind] += 1
         chosen = queues[kind].popleft()
         answers[chosen.docno] += 1
         yield chosen
 
 
-def _by_area(found: Iterable[Candidate], seed: int) -> deque[Candidate]:
+def _by_area(candidates: Iterable[Candidate], seed: int) -> deque[Candidate]:
     """The candidates in a seeded order in which every prefix has the areas in their proportions."""
     areas: dict[str, list[Candidate]] = defaultdict(list)
-    for each in found:
-        areas[area(each.docno)].append(each)
+    for candidate in candidates:
+        areas[area(candidate.docno)].append(candidate)
     for members in areas.values():
-        members.sort(key=lambda each: _draw(seed, each))
-    return deque(interleave(areas, lambda _, each: _draw(seed, each)))
+        members.sort(key=lambda candidate: _draw(seed, candidate))
+    return deque(interleave(areas, lambda _, candidate: _draw(seed, candidate)))
 
 
 def _draw(seed: int, candidate: Candidate) -> str:

@@ -83,28 +83,30 @@ def draft(
     """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
     evidence = Evidence(documents)
     dropped: Counter[str] = Counter()
-    kept: dict[str, tuple[Passage, list[str]]] = {}
+    kept_by_id: dict[str, tuple[Passage, list[str]]] = {}
     for number, passage in enumerate(_order(evidence.passages, spec.seed)):
-        if len(kept) == spec.limit or number == spec.tries * spec.limit:
+        if len(kept_by_id) == spec.limit or number == spec.tries * spec.limit:
             break
         question = _line(ask(_prompt(ASK, passage)))
         answers, reason = _answers(question, passage, evidence, ask, spec)
-        if not reason and any(near_duplicates([question, *kept], _LIKENESS)):
+        if not reason and any(near_duplicates([question, *kept_by_id], _LIKENESS)):
             reason = "near-duplicates"
         if reason:
             dropped[reason] += 1
         else:
-            kept[question] = passage, answers
-            progress("drafting topics", len(kept), spec.limit)
-    if not kept:
-        why = ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
-        raise BenchmarkError(f"no drafted question passes the checks ({why}): use a larger model, or topics derive")
-    qids = {question: f"m-{text_digest(question, 10)}" for question in kept}
-    sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept.items()}
+            kept_by_id[question] = passage, answers
+            progress("drafting topics", len(kept_by_id), spec.limit)
+    if not kept_by_id:
+        reasons = (
+            ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"
+        )
+        raise BenchmarkError(f"no drafted question passes the checks ({reasons}): use a larger model, or topics derive")
+    qids = {question: f"m-{text_digest(question, 10)}" for question in kept_by_id}
+    sections = {qids[question]: dict.fromkeys(answers, 1) for question, (_, answers) in kept_by_id.items()}
     judged = best_sections(sections)
     listed = [
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
-        for question, (passage, _) in kept.items()
+        for question, (passage, _) in kept_by_id.items()
     ]
     sides = split(listed, judged, spec.seed, spec.train)
     return MadeTopics(
@@ -114,38 +116,38 @@ def draft(
 
 def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:
     """The ids of the sections that answer a question, and the reason to drop it, empty to keep it."""
-    asked = words(question)
-    if not 3 <= len(asked) <= 40:
+    question_words = words(question)
+    if not 3 <= len(question_words) <= 40:
         return [], "too short or too long"
-    runs = Finder(asked[place : place + WIDE] for place in range(len(asked) - WIDE + 1))
+    runs = Finder(question_words[i : i + WIDE] for i in range(len(question_words) - WIDE + 1))
     if passage.body in runs:
         return [], "word for word from its section"
-    if any(place in Finder([asked]) for place in (passage.document.title, passage.heading)):
+    if any(text in Finder([question_words]) for text in (passage.document.title, passage.heading)):
         return [], "given away by title or heading"
     if not _says_yes(ask(_prompt(_CHECK, passage, question))):
         return [], "not answered by its section"
     answers = [passage.id]
     near = evidence.find(question, spec.others + 1)
-    for other in [each for each in near if each.id != passage.id][: spec.others]:
-        if _says_yes(ask(_prompt(_CHECK, other, question))):
-            answers.append(other.id)
+    for neighbour in [neighbour for neighbour in near if neighbour.id != passage.id][: spec.others]:
+        if _says_yes(ask(_prompt(_CHECK, neighbour, question))):
+            answers.append(neighbour.id)
             if len(answers) > spec.answers:
                 return [], "answered by many sections"
     return answers, ""
 
 
-def _order(found: Sequence[Passage], seed: int) -> list[Passage]:
+def _order(unordered: Sequence[Passage], seed: int) -> list[Passage]:
     """Passages of enough words in a seeded order: areas in proportion, every document once before one comes again."""
     turns: Counter[str] = Counter()
     areas: dict[str, list[tuple[int, int, Passage]]] = defaultdict(list)
-    for place, each in enumerate(sorted(found, key=lambda each: shuffle_key(seed, each.id))):
-        if len(words(each.body)) >= _LEAST_WORDS:
-            docno = each.document.docno
-            areas[area(docno)].append((turns[docno], place, each))
+    for number, passage in enumerate(sorted(unordered, key=lambda passage: shuffle_key(seed, passage.id))):
+        if len(words(passage.body)) >= _LEAST_WORDS:
+            docno = passage.document.docno
+            areas[area(docno)].append((turns[docno], number, passage))
             turns[docno] += 1
     for members in areas.values():
-        members.sort(key=lambda each: each[:2])
-    return [each for _, _, each in interleave(areas, lambda name, _: name)]
+        members.sort(key=lambda entry: entry[:2])
+    return [passage for _, _, passage in interleave(areas, lambda name, _: name)]
 
 
 def _prompt(prompt: str, passage: Passage, question: str = "") -> str:

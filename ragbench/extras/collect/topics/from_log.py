@@ -60,7 +60,7 @@ class AskedQuery:
     @property
     def text(self) -> str:
         """The most frequent spelling."""
-        return min(self.spellings, key=lambda each: (-self.spellings[each], each))
+        return min(self.spellings, key=lambda spelling: (-self.spellings[spelling], spelling))
 
 
 @dataclass(frozen=True)
@@ -95,44 +95,44 @@ def finder(documents: Sequence[Document]) -> Callable[[str], str | None]:
 def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> LogTopics:
     """Sample topics; `docno_of` finds the document that the log names. BenchmarkError when no query is left."""
     by_rank = rates(log.searches)
-    asked = _distinct_queries(log.searches, by_rank)
-    kept = [each for each in asked if max(1, len(each.sessions)) >= spec.least_sessions]
-    chosen = sample(kept, spec)
+    queries = _distinct_queries(log.searches, by_rank)
+    frequent = [query for query in queries if max(1, len(query.sessions)) >= spec.least_sessions]
+    chosen = sample(frequent, spec)
     if not chosen:
         raise BenchmarkError(
             f"no query was asked by {spec.least_sessions} sessions or more: set --least-sessions lower"
         )
     qrels: dict[str, dict[str, int]] = {}
-    topics, named, found = [], 0, 0
-    for each, group in zip(chosen, _groups([each.text for each in chosen]), strict=True):
-        topic = Topic(_qid(each), each.text, FREQUENT if each.count > 1 else RARE, group=group, provenance=_LOGGED)
+    topics, named, resolved = [], 0, 0
+    for query, group in zip(chosen, _groups([query.text for query in chosen]), strict=True):
+        topic = Topic(_qid(query), query.text, FREQUENT if query.count > 1 else RARE, group=group, provenance=_LOGGED)
         topics.append(topic)
-        relevant = each.clicks.relevant(spec.least_clicks)
+        relevant = query.clicks.relevant(spec.least_clicks)
         docnos = [docno for name in relevant if (docno := docno_of(name)) is not None]
-        named, found = named + len(relevant), found + len(docnos)
+        named, resolved = named + len(relevant), resolved + len(docnos)
         if docnos:
             qrels[topic.qid] = dict.fromkeys(docnos, 1)
     sides = split(topics, qrels, spec.seed, spec.train)
     placed = tuple(replace(topic, split=sides[topic.qid]) for topic in topics)
     total = sum(search.count for search in log.searches)
-    return LogTopics(placed, qrels, {}, len(asked), total, by_rank, named, found)
+    return LogTopics(placed, qrels, {}, len(queries), total, by_rank, named, resolved)
 
 
-def sample(asked: Sequence[AskedQuery], spec: LogSpec) -> list[AskedQuery]:
+def sample(queries: Sequence[AskedQuery], spec: LogSpec) -> list[AskedQuery]:
     """Up to `limit` queries, the most frequent first: a quota of those asked once, the rest in proportion to frequency.
 
     Systematic sampling with probabilities proportional to size (Madow 1949): a mean over the rest estimates the mean
     over searches. Places that one part cannot fill go to the other part.
     """
     rng = np.random.default_rng(spec.seed)
-    rare = [each for each in asked if each.count == 1]
-    often = [each for each in asked if each.count > 1]
+    rare = [query for query in queries if query.count == 1]
+    often = [query for query in queries if query.count > 1]
     n_rare = min(len(rare), max(round(spec.tail * spec.limit), spec.limit - len(often)))
     places = rng.permutation(len(rare))[:n_rare]
-    chosen = [rare[place] for place in places]
-    drawn = proportional(np.array([each.count for each in often], dtype=float), spec.limit - n_rare, rng)
-    chosen += [often[place] for place in drawn]
-    return sorted(chosen, key=lambda each: (-each.count, each.text))
+    chosen = [rare[i] for i in places]
+    drawn = proportional(np.array([query.count for query in often], dtype=float), spec.limit - n_rare, rng)
+    chosen += [often[i] for i in drawn]
+    return sorted(chosen, key=lambda query: (-query.count, query.text))
 
 
 def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -> list[int]:
@@ -140,25 +140,25 @@ def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -
 
     A place whose size exceeds an `n`-th of the rest is always drawn.
     """
-    left = list(range(len(sizes)))
-    if n >= len(left):
-        return left
+    remaining = list(range(len(sizes)))
+    if n >= len(remaining):
+        return remaining
     certain: list[int] = []
     while n > len(certain):
-        total = sizes[left].sum()
-        sure = [place for place in left if (n - len(certain)) * sizes[place] >= total]
-        if not sure:
+        total = sizes[remaining].sum()
+        always = [i for i in remaining if (n - len(certain)) * sizes[i] >= total]
+        if not always:
             break
-        certain += sure
-        left = [place for place in left if place not in set(sure)]
-    wanted = n - len(certain)
-    if wanted <= 0:
+        certain += always
+        remaining = [i for i in remaining if i not in set(always)]
+    needed = n - len(certain)
+    if needed <= 0:
         return sorted(certain)
-    order = rng.permutation(left)
+    order = rng.permutation(remaining)
     edges = np.cumsum(sizes[order])
-    step = edges[-1] / wanted
-    points = (rng.random() + np.arange(wanted)) * step
-    return sorted([*certain, *(int(place) for place in order[np.searchsorted(edges, points, side="right")])])
+    step = edges[-1] / needed
+    points = (rng.random() + np.arange(needed)) * step
+    return sorted([*certain, *(int(i) for i in order[np.searchsorted(edges, points, side="right")])])
 
 
 def _distinct_queries(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[AskedQuery]:
@@ -166,29 +166,29 @@ def _distinct_queries(searches: Sequence[Search], by_rank: NDArray[np.float64]) 
 
     A session that asks a query again counts once; without sessions every search counts.
     """
-    found: dict[tuple[str, ...], AskedQuery] = defaultdict(AskedQuery)
+    by_form: dict[tuple[str, ...], AskedQuery] = defaultdict(AskedQuery)
     for search in searches:
         key = tuple(sorted({*words(normal_form(search.query))})) or (normal_form(search.query),)
-        each = found[key]
-        each.clicks.add(search, by_rank)
-        if search.session and search.session in each.sessions:
+        query = by_form[key]
+        query.clicks.add(search, by_rank)
+        if search.session and search.session in query.sessions:
             continue
-        each.sessions |= {search.session} if search.session else set()
-        each.spellings[search.query] += search.count
-        each.count += search.count
-    return [found[key] for key in sorted(found)]
+        query.sessions |= {search.session} if search.session else set()
+        query.spellings[search.query] += search.count
+        query.count += search.count
+    return [by_form[key] for key in sorted(by_form)]
 
 
 def _groups(texts: Sequence[str]) -> list[str]:
     """The name of its group for every text that shares most words with others, `""` for the rest."""
     first = list(range(len(texts)))
-    pairs = [(one, other) for one, other, _ in near_duplicates(texts, _GROUPED)]
-    for one, other in sorted(pairs):
-        low, high = sorted((first[one], first[other]))
-        first = [low if place == high else place for place in first]
-    grouped = {place for pair in pairs for place in pair}
-    return [f"l-{text_digest(texts[first[place]], 10)}" if place in grouped else "" for place in range(len(texts))]
+    pairs = [(one, second) for one, second, _ in near_duplicates(texts, _GROUPED)]
+    for one, second in sorted(pairs):
+        low, high = sorted((first[one], first[second]))
+        first = [low if i == high else i for i in first]
+    grouped = {i for pair in pairs for i in pair}
+    return [f"l-{text_digest(texts[first[i]], 10)}" if i in grouped else "" for i in range(len(texts))]
 
 
-def _qid(asked: AskedQuery) -> str:
-    return f"l-{text_digest(normal_form(asked.text), 10)}"
+def _qid(query: AskedQuery) -> str:
+    return f"l-{text_digest(normal_form(query.text), 10)}"

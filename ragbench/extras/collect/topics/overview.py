@@ -30,10 +30,10 @@ def overview(source: HasTopics) -> pd.DataFrame:
     kinds = sorted({(kind, author) for kind, author, _ in counts})
     rows = []
     for kind in kinds:
-        here = [counts[*kind, split] for split in splits]
-        missing = {split: minimums.CONCLUSION - n for split, n in zip(splits, here, strict=True)}
+        row = [counts[*kind, split] for split in splits]
+        missing = {split: minimums.CONCLUSION - n for split, n in zip(splits, row, strict=True)}
         short = [f"{n} in {split}" for split, n in missing.items() if n > 0]
-        rows.append((*kind, *here, ", ".join(short)))
+        rows.append((*kind, *row, ", ".join(short)))
     return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])
 
 

@@ -41,7 +41,7 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
     A variant has the judgments and the split of its topic, but not its hypothesis and salient
     terms, which are for other words.
     """
-    made = [
+    variants = [
         replace(
             topic,
             qid=f"{topic.qid}{SEPARATOR}{kind}",
@@ -55,16 +55,16 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
         for kind in kinds
         if (text := variant(topic, kind, seed)) != topic.text
     ]
-    if not made:
+    if not variants:
         raise BenchmarkError(f"no topic of '{benchmark.name}' changes by {', '.join(kinds)}: name other kinds")
-    bases = {each.qid: each.qid.rpartition(SEPARATOR)[0] for each in made}
+    bases = {variant.qid: variant.qid.rpartition(SEPARATOR)[0] for variant in variants}
 
     def with_variants_of(qrels: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
         return {**qrels, **{qid: qrels[base] for qid, base in bases.items() if base in qrels}}
 
     return replace(
         benchmark,
-        topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *made),
+        topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *variants),
         document_qrels=with_variants_of(benchmark.document_qrels),
         section_qrels=with_variants_of(benchmark.section_qrels),
         quotes=(
@@ -88,19 +88,19 @@ def _typos(text: str, chance: random.Random) -> str:
     """A typing error in a fifth of the words, at least in one: two letters swapped, one dropped or one doubled."""
     places = list(_PLAIN.finditer(text))
     n = min(len(places), max(1, len(text.split()) // _WORDS_PER_SLIP))
-    for match in sorted(chance.sample(places, n), key=lambda each: -each.start()):
+    for match in sorted(chance.sample(places, n), key=lambda match: -match.start()):
         text = f"{text[: match.start()]}{_slip(match[0], chance)}{text[match.end() :]}"
     return text
 
 
 def _slip(word: str, chance: random.Random) -> str:
-    place = chance.randrange(1, len(word) - 1)
+    position = chance.randrange(1, len(word) - 1)
     kind = chance.choice(("swap", "omit", "double"))
-    if kind == "swap" and word[place] != word[place + 1]:
-        return f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}"
+    if kind == "swap" and word[position] != word[position + 1]:
+        return f"{word[:position]}{word[position + 1]}{word[position]}{word[position + 2 :]}"
     if kind == "double":
-        return f"{word[:place]}{word[place]}{word[place:]}"
-    return f"{word[:place]}{word[place + 1 :]}"
+        return f"{word[:position]}{word[position]}{word[position:]}"
+    return f"{word[:position]}{word[position + 1 :]}"
 
 
 def _case(text: str, _: random.Random) -> str:
@@ -110,8 +110,8 @@ def _case(text: str, _: random.Random) -> str:
 
 def _keywords(text: str, _: random.Random) -> str:
     """The text without function words and question marks; unchanged if nothing else is left."""
-    kept = [word.strip("?!,;:") for word in text.split() if word.strip("?!,;:.'\"").casefold() not in _FUNCTION]
-    return " ".join(word for word in kept if word) or text
+    kept_words = [word.strip("?!,;:") for word in text.split() if word.strip("?!,;:.'\"").casefold() not in _FUNCTION]
+    return " ".join(word for word in kept_words if word) or text
 
 
 def _word_order(text: str, chance: random.Random) -> str:
@@ -129,8 +129,8 @@ def _drop(text: str, chance: random.Random) -> str:
     places = list(_PLAIN.finditer(text))
     if len(places) < 2:
         return text
-    gone = chance.choice(places)
-    return " ".join(f"{text[: gone.start()]}{text[gone.end() :]}".split())
+    dropped = chance.choice(places)
+    return " ".join(f"{text[: dropped.start()]}{text[dropped.end() :]}".split())
 
 
 _CHANGES: Mapping[Kind, Callable[[str, random.Random], str]] = {

@@ -36,9 +36,9 @@ def sentences(text: str, mdx: bool = False) -> Iterator[Sentence]:
     running = RunningText.of(text, mdx)
     for paragraph in running.paragraphs:
         for raw in _split(paragraph):
-            shown, links = running.as_read(raw)
-            if shown:
-                yield Sentence(raw, shown, links)
+            visible, links = running.as_read(raw)
+            if visible:
+                yield Sentence(raw, visible, links)
 
 
 def _split(paragraph: str) -> Iterator[str]:
@@ -47,5 +47,5 @@ def _split(paragraph: str) -> Iterator[str]:
         if not _ABBREVIATION.search(paragraph, begin, match.end()):
             yield paragraph[begin : match.end()].strip()
             begin = match.end()
-    if rest := paragraph[begin:].strip():
-        yield rest
+    if remainder := paragraph[begin:].strip():
+        yield remainder

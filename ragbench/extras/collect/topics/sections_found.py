@@ -50,8 +50,8 @@ class Passage:
 
 def passages(documents: Iterable[Document]) -> list[Passage]:
     """Every section of the documents that has text below its heading."""
-    found = (Passage(document, section) for document in documents for section in document.sections)
-    return [each for each in found if each.body]
+    all_passages = (Passage(document, section) for document in documents for section in document.sections)
+    return [passage for passage in all_passages if passage.body]
 
 
 class Evidence:
@@ -62,9 +62,9 @@ class Evidence:
         self.passages = passages(documents)
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
         lengths = []
-        for number, each in enumerate(self.passages):
-            counted = Counter(_stems(each.body))
-            for stem in _stems(f"{each.document.title} {each.heading}"):
+        for number, passage in enumerate(self.passages):
+            counted = Counter(_stems(passage.body))
+            for stem in _stems(f"{passage.document.title} {passage.heading}"):
                 counted[stem] += _HEADINGS
             lengths.append(sum(counted.values()))
             for stem, count in counted.items():
@@ -78,15 +78,15 @@ class Evidence:
                     self._linked[document.docno].add(link.target)
                     self._linked[link.target].add(document.docno)
 
-    def find(self, text: str, n: int, known: Collection[str] = ()) -> list[Passage]:
-        """The `n` sections most like a text, best first; those of documents linked with `known` (docnos) score more."""
+    def find(self, text: str, n: int, relevant: Collection[str] = ()) -> list[Passage]:
+        """The `n` sections most like a text, best first; those linked with `relevant` documents score more."""
         scores: dict[int, float] = defaultdict(float)
         for stem, times in Counter(_stems(text)).items():
             postings = self._postings.get(stem, ())
             idf = math.log(1 + (len(self.passages) - len(postings) + 0.5) / (len(postings) + 0.5))
             for number, count in postings:
                 scores[number] += times * idf * count * (_K1 + 1) / (count + self._norms[number])
-        near = {docno for each in known for docno in self._linked.get(each, ())}
+        near = {docno for source_docno in relevant for docno in self._linked.get(source_docno, ())}
         gain = _LINKED * max(scores.values(), default=0.0) if near else 0.0
         gained = {
             number: score + (gain if self.passages[number].document.docno in near else 0.0)
@@ -113,7 +113,7 @@ def unjudged_sections(benchmark: Benchmark, depth: int) -> list[PoolRow]:
         grades = benchmark.document_qrels.get(topic.qid, {})
         judged = benchmark.section_qrels.get(topic.qid, {})
         relevant = [docno for docno, grade in grades.items() if grade > 0]
-        found = evidence.find(f"{topic.text} {topic.need}", depth + len(judged), relevant)
-        new = [each for each in found if each.id not in judged][:depth]
-        rows[bool(relevant)] += [PoolRow(topic.qid, each.id, rank, 1) for rank, each in enumerate(new, start=1)]
+        candidates = evidence.find(f"{topic.text} {topic.need}", depth + len(judged), relevant)
+        new = [passage for passage in candidates if passage.id not in judged][:depth]
+        rows[bool(relevant)] += [PoolRow(topic.qid, passage.id, rank, 1) for rank, passage in enumerate(new, start=1)]
     return [*rows[False], *rows[True]]

@@ -11,8 +11,8 @@ T = TypeVar("T")
 def interleave(groups: Mapping[str, Sequence[T]], tie: Callable[[str, T], str]) -> list[T]:
     """All members, in the given order within their group; `tie` gives the key that orders members at equal places."""
     placed = [
-        ((place + 0.5) / len(members), tie(name, each), each)
+        ((i + 0.5) / len(members), tie(name, member), member)
         for name, members in groups.items()
-        for place, each in enumerate(members)
+        for i, member in enumerate(members)
     ]
-    return [each for _, _, each in sorted(placed, key=lambda item: item[:2])]
+    return [member for _, _, member in sorted(placed, key=lambda item: item[:2])]

@@ -121,8 +121,8 @@ def _of_json(entry: Mapping[str, Any], number: int) -> Thread:
         return Thread(str(entry.get("id", number)), str(entry["title"]), tuple(posts))
     comments = entry.get("comments") or []
     comments = comments.get("nodes", []) if isinstance(comments, Mapping) else comments
-    replies = [each for one in comments for each in [one, *((one.get("replies") or {}).get("nodes") or [])]]
-    posts = [Post(_login(each), str(each.get("body") or "")) for each in [entry, *replies]]
+    replies = [comment for one in comments for comment in [one, *((one.get("replies") or {}).get("nodes") or [])]]
+    posts = [Post(_login(reply), str(reply.get("body") or "")) for reply in [entry, *replies]]
     return Thread(str(entry.get("number", number)), str(entry["title"]), tuple(posts))
 
 
@@ -146,7 +146,7 @@ def _of_table(text: str, file: Path) -> list[Thread]:
 def _plain(cooked: str) -> str:
     """The text of HTML, with the addresses of its links after their labels, without code."""
     text = re.sub(r"<(pre|aside|blockquote)\b.*?</\1>", "\n", cooked, flags=re.S | re.I)
-    text = _HREF.sub(lambda found: f" {found[1]} ", text)
+    text = _HREF.sub(lambda match: f" {match[1]} ", text)
     return html.unescape(_TAG.sub("", re.sub(r"<br\s*/?>|</p>", "\n", text, flags=re.I)))
 
 
@@ -187,7 +187,7 @@ class Pages:
         path = unquote(urlsplit(path).path).strip("/").lower()
         path = re.sub(r"\.(?:html?|mdx?|markdown)$", "", path)
         path = re.sub(r"(?:^|/)(?:_?index|readme)$", "", path)
-        return re.sub(r"(?:^|/)\d+[-_.](?=[^/])", lambda found: "/" if found[0].startswith("/") else "", path)
+        return re.sub(r"(?:^|/)\d+[-_.](?=[^/])", lambda match: "/" if match[0].startswith("/") else "", path)
 
     def of(self, address: str) -> str | None:
         """The docno of an address; None for other sites and for pages that are not there."""
@@ -204,8 +204,8 @@ class Pages:
     def named(self, text: str) -> str | None:
         """The only document whose title of three words or more a text contains."""
         words = _words(text)
-        found = {docno for title, docno in self._titles.items() if _words(title) in words}
-        return next(iter(found)) if len(found) == 1 else None
+        docnos = {docno for title, docno in self._titles.items() if _words(title) in words}
+        return next(iter(docnos)) if len(docnos) == 1 else None
 
 
 def _words(text: str) -> str:
@@ -228,16 +228,16 @@ def question_of(thread: Thread, spec: ThreadSpec) -> str:
     body = _BLOCKS.sub("\n", thread.posts[0].text if thread.posts else "")
     lines = [line for line in body.splitlines() if not _DROPPED_LINE.match(line) and not _LOG_LINE.match(line)]
     text = _TAG.sub(" ", _URL.sub(" ", _LABELLED.sub(r"\1", "\n".join(lines))))
-    said: list[str] = []
+    spoken: list[str] = []
     for sentence in _SENTENCE.split(text.strip()):
         words = _GREETING.sub("", re.sub(r"[*_`]+", "", sentence).strip()).split()
-        if len(words) >= spec.least_words and len(said) < int(spec.sentences):
-            said.append(" ".join(words))
+        if len(words) >= spec.least_words and len(spoken) < int(spec.sentences):
+            spoken.append(" ".join(words))
     title = " ".join(_URL.sub(" ", re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", thread.title)).replace("`", "").split())
     if title and title[-1] not in ".!?:":
         title += "."
-    words = [*title.split(), *" ".join(said).split()]
-    return " ".join(words[: spec.most_words]).removesuffix(".") if not said else " ".join(words[: spec.most_words])
+    words = [*title.split(), *" ".join(spoken).split()]
+    return " ".join(words[: spec.most_words]).removesuffix(".") if not spoken else " ".join(words[: spec.most_words])
 
 
 def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
@@ -250,9 +250,9 @@ def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
     asker = thread.posts[0].author
     linked: dict[str, list[str]] = {LINK: [], ASKER: []}
     for number, post in enumerate(thread.posts):
-        own = number == 0 or (bool(asker) and post.author == asker)
+        by_asker = number == 0 or (bool(asker) and post.author == asker)
         found = (pages.of(address) for address in _URL.findall(_BLOCKS.sub("\n", post.text)))
-        linked[ASKER if own else LINK] += [docno for docno in found if docno is not None]
+        linked[ASKER if by_asker else LINK] += [docno for docno in found if docno is not None]
     for kind in (LINK, ASKER):
         if linked[kind]:
             return kind, dict.fromkeys(linked[kind], _GRADES[kind])
@@ -266,7 +266,7 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
     dropped: Counter[str] = Counter()
     order = (LINK, NAMED, ASKER)
     candidates = []
-    for place, thread in enumerate(threads):
+    for number, thread in enumerate(threads):
         kind, grades = evidence_of(thread, pages)
         text = question_of(thread, spec)
         if not grades:
@@ -276,24 +276,24 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
         elif reason := personal(text):
             dropped[f"with {reason}"] += 1
         else:
-            candidates.append((order.index(kind), place, thread, text, kind, grades))
-    taken: list[tuple[int, Thread, str, str, dict[str, int]]] = []
+            candidates.append((order.index(kind), number, thread, text, kind, grades))
+    chosen: list[tuple[int, Thread, str, str, dict[str, int]]] = []
     pages_used: Counter[str] = Counter()
-    seen: list[frozenset[str]] = []
-    for _, place, thread, text, kind, grades in sorted(candidates, key=lambda each: each[:2]):
-        words = frozenset(_WORD.findall(text.lower()))
-        if any(len(words & other) >= spec.alike * len(words | other) for other in seen):
+    token_sets: list[frozenset[str]] = []
+    for _, number, thread, text, kind, grades in sorted(candidates, key=lambda candidate: candidate[:2]):
+        tokens = frozenset(_WORD.findall(text.lower()))
+        if any(len(tokens & tokens_before) >= spec.alike * len(tokens | tokens_before) for tokens_before in token_sets):
             dropped["almost like another"] += 1
             continue
         if all(pages_used[docno] >= spec.per_page for docno in grades):
             dropped["on pages with enough topics"] += 1
             continue
-        seen.append(words)
+        token_sets.append(tokens)
         pages_used.update(grades.keys())
-        taken.append((place, thread, text, kind, grades))
-    taken.sort(key=lambda each: each[0])
+        chosen.append((number, thread, text, kind, grades))
+    chosen.sort(key=lambda candidate: candidate[0])
     topics, qrels, sources = [], {}, {}
-    for _, thread, text, kind, grades in taken:
+    for _, thread, text, kind, grades in chosen:
         qid = f"thread-{thread.key}"
         topics.append(Topic(qid, text, kind, group=qid, provenance=THREADS))
         qrels[qid], sources[qid] = grades, thread
@@ -303,15 +303,15 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
 _REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
 
 
-def review_sheet(made: ThreadTopics) -> str:
+def review_sheet(topics: ThreadTopics) -> str:
     """A CSV to go through: put `no` into `keep` to drop a topic, shorten `text`; `relevant` are documents, by `;`."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(_REVIEW)
-    for topic in made.topics:
-        relevant = ";".join(made.document_qrels[topic.qid])
-        writer.writerow(["yes", topic.qid, topic.text, topic.type, relevant, made.threads[topic.qid].title])
-    return out.getvalue()
+    for topic in topics.topics:
+        relevant = ";".join(topics.document_qrels[topic.qid])
+        writer.writerow(["yes", topic.qid, topic.text, topic.type, relevant, topics.threads[topic.qid].title])
+    return buffer.getvalue()
 
 
 def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int]:
