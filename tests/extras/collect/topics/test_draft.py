@@ -86,7 +86,7 @@ def test_evidence_is_found_by_words_headings_and_links(tmp_path: Path) -> None:
     evidence = Evidence(read_vault(tmp_path).documents)
     assert [each.id for each in evidence.find("wrenches", 3)] == ["b#wrench-sizes", "a#pumps/repair"]
     assert [each.id for each in evidence.find("repair of lamps", 1)] == ["c#lamps"]
-    assert [each.id for each in evidence.find("wrench", 1, known=["b"])] == ["a#pumps/repair"]  # b links to a
+    assert [each.id for each in evidence.find("wrench", 1, relevant=["b"])] == ["a#pumps/repair"]  # b links to a
     assert evidence.find("zebra", 3) == []
 
 
