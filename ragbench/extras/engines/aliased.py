@@ -66,7 +66,7 @@ class Hit:
     @staticmethod
     def of(chunks: Any, score: Any, load: Any) -> Hit:
         """The hit of an answer. Raises TypeError, ValueError for values that none has."""
-        if not isinstance(chunks, list) or not all(isinstance(each, str) for each in [load, *chunks]):
+        if not isinstance(chunks, list) or not all(isinstance(value, str) for value in [load, *chunks]):
             raise TypeError("its chunks and its collection are not texts")
         return Hit(chunks, number(score), load)
 
@@ -84,7 +84,7 @@ def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> Found:
             else:
                 fused[chunk] += weight / total * ((score - low) / (high - low) if high > low else 1.0)
     order = sorted(fused, key=lambda chunk: -fused[chunk])
-    return Found.of(hits, ((each, fused[each], *(scores.get(each) for scores in hits.values())) for each in order))
+    return Found.of(hits, ((chunk, fused[chunk], *(scores.get(chunk) for scores in hits.values())) for chunk in order))
 
 
 class AliasedEngine(ABC):
@@ -104,17 +104,17 @@ class AliasedEngine(ABC):
         self._read()
 
     def _connect(self, address: str) -> None:
-        wanted = ConfigError(f"the address of a search must be such as {self.example}")
-        found = resolved(address)
+        expected = ConfigError(f"the address of a search must be such as {self.example}")
+        address_value = resolved(address)
         try:
-            parts = urlsplit(found)
+            parts = urlsplit(address_value)
             self._base = f"{self.schemes[parts.scheme]}://{parts.netloc.rpartition('@')[2]}"
             split_address(self._base)
         except (KeyError, ValueError):
-            raise wanted from None
+            raise expected from None
         self.name, self._alias, self._lock = address, parts.path.strip("/"), threading.RLock()
         if not self.alias_form.fullmatch(self._alias):
-            raise wanted
+            raise expected
         self._client = Client(self._base, self._headers(parts), timeout_s=_WAIT_S, max_bytes=_MOST_BYTES)
         self._units: dict[str, list[Unit]] = {}
 
@@ -139,7 +139,7 @@ class AliasedEngine(ABC):
         """Delete a collection."""
 
     @abstractmethod
-    def _rename(self, before: str | None, now: str) -> None:
+    def _rename(self, old_name: str | None, new_name: str) -> None:
         """Let the alias lead to another collection, in one step."""
 
     @abstractmethod
@@ -177,8 +177,8 @@ class AliasedEngine(ABC):
         try:
             return self._client.send(method, f"{self._base}{path}", body).json()
         except BoundaryError as error:
-            said = getattr(error, "body", "")
-            raise BundleError(f"{self.name} does not answer ({error}{f': {said}' if said else ''})") from error
+            detail = getattr(error, "body", "")
+            raise BundleError(f"{self.name} does not answer ({error}{f': {detail}' if detail else ''})") from error
 
     @property
     def _collection(self) -> str:
@@ -186,37 +186,45 @@ class AliasedEngine(ABC):
 
     @classmethod
     @contextmanager
-    def create(cls, address: str, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[Self]:
+    def create(cls, address: str, plan: Plan, dimension: int, facts: Mapping[str, Any]) -> Iterator[Self]:
         """A new collection, which replaces the earlier one when the block ends without an error."""
-        made = cls.__new__(cls)
-        made._connect(address)
-        with closing(made):
-            made._require_place()
-            with made._alone():
+        engine = cls.__new__(cls)
+        engine._connect(address)
+        with closing(engine):
+            engine._require_place()
+            with engine._alone():
                 try:
-                    name = made._draft = made._new(plan, dimension)
-                    own = {"format": FORMAT, "plan": plan.to_json(), "dimension": dimension, "load": name, "points": 0}
-                    made._write_files({_ABOUT: _bytes({**about, **own}), _FORMS: b"{}", _TERMS: b"[]"})
-                    made._read()
-                    yield made
-                    made._swap()
+                    name = engine._draft = engine._new(plan, dimension)
+                    record = {
+                        "format": FORMAT,
+                        "plan": plan.to_json(),
+                        "dimension": dimension,
+                        "load": name,
+                        "points": 0,
+                    }
+                    engine._write_files({_ABOUT: _bytes({**facts, **record}), _FORMS: b"{}", _TERMS: b"[]"})
+                    engine._read()
+                    yield engine
+                    engine._swap()
                 except BaseException:
-                    made._give_up()
+                    engine._give_up()
                     raise
 
     @classmethod
     def reach(cls, address: str) -> None:
         """Raise BundleError, ConfigError where an address cannot be loaded."""
-        made = cls.__new__(cls)
-        made._connect(address)
-        with closing(made):
-            made._require_place()
+        engine = cls.__new__(cls)
+        engine._connect(address)
+        with closing(engine):
+            engine._require_place()
 
     def _require_place(self) -> None:
         """Raise BundleError where nothing answers, ConfigError where the name leads to what no load has made."""
-        found = self._current()
-        if found is not None and not self._of_load(found):
-            raise ConfigError(f"{self.name} leads to {found}, which is not a search of ragbench: choose another name")
+        collection = self._current()
+        if collection is not None and not self._of_load(collection):
+            raise ConfigError(
+                f"{self.name} leads to {collection}, which is not a search of ragbench: choose another name"
+            )
 
     def _of_load(self, collection: str) -> bool:
         """Whether a collection is named as those of loads are."""
@@ -228,9 +236,9 @@ class AliasedEngine(ABC):
 
     def _new(self, plan: Plan, dimension: int) -> str:
         """Make an empty collection, after what was left of others is deleted."""
-        for left, used in self._collections().items():
+        for collection, used in self._collections().items():
             if not used:
-                self._discard(left)
+                self._discard(collection)
         name = f"{self._alias}--{secrets.token_hex(6)}"
         self._make(name, plan, dimension)
         return name
@@ -247,18 +255,22 @@ class AliasedEngine(ABC):
 
     def _read(self) -> None:
         """Read what it says about itself, and the forms of words."""
-        found = self._files((_ABOUT, _FORMS, _TERMS))
+        files_read = self._files((_ABOUT, _FORMS, _TERMS))
         try:
-            self.about = read_json(found[_ABOUT], own=True)
+            self.about = read_json(files_read[_ABOUT], own=True)
             self.plan = Plan.from_json(self.about["plan"])
-            forms, terms = read_json(found[_FORMS], own=True), read_json(found[_TERMS], own=True)
-            self._forms = {str(form): str(found) for form, found in forms.items()}
+            forms, terms = read_json(files_read[_FORMS], own=True), read_json(files_read[_TERMS], own=True)
+            self._forms = {str(form): str(terms) for form, terms in forms.items()}
             self._numbers = {str(term): number for number, term in enumerate(terms)}
-            load, points, same = str(self.about["load"]), int(self.about["points"]), self.about["format"] == FORMAT
+            load, points, forms_match = (
+                str(self.about["load"]),
+                int(self.about["points"]),
+                self.about["format"] == FORMAT,
+            )
             self.about |= {"load": load, "points": points}
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
             raise BundleError(f"{self.name} is not a search that ragbench exported: load it again") from None
-        if not same:
+        if not forms_match:
             raise BundleError(f"{self.name} is of another version of ragbench: load it again with this one")
 
     def close(self) -> None:
@@ -289,20 +301,20 @@ class AliasedEngine(ABC):
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Send one request with a query for each source, and fuse; after a new load, once again."""
         with self._lock:
-            load, found = self.about["load"], self._asked(text, vector, only)
-            if {hit.load for hits in found.values() for hit in hits} != {load}:
+            load, hits = self.about["load"], self._asked(text, vector, only)
+            if {hit.load for hits in hits.values() for hit in hits} != {load}:
                 self._read()
-                found = found if self.about["load"] == load else self._asked(text, vector, only)
+                hits = hits if self.about["load"] == load else self._asked(text, vector, only)
         allowed = None if only is None else set(only)
         scores = {
             source: {chunk: hit.score for hit in hits for chunk in hit.chunks if allowed is None or chunk in allowed}
-            for source, hits in found.items()
+            for source, hits in hits.items()
         }
         return fuse(self.plan, scores)
 
     def _asked(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Mapping[str, Sequence[Hit]]:
-        words = query_terms(text, lambda forms: {form: self._forms[form] for form in forms if form in self._forms})
-        return self._hits(words, vector, only)
+        terms = query_terms(text, lambda forms: {form: self._forms[form] for form in forms if form in self._forms})
+        return self._hits(terms, vector, only)
 
     # writing ----------------------------------------------------------------------------------------------------
 
@@ -324,10 +336,10 @@ class AliasedEngine(ABC):
     def _swap(self) -> None:
         """Let the alias name the draft, and delete what it named before."""
         assert self._draft is not None
-        before = self._current()
-        self._rename(before, self._draft)
+        current = self._current()
+        self._rename(current, self._draft)
         self._draft = None
-        self._discard(before)
+        self._discard(current)
 
     def digests(self) -> Mapping[str, str]:
         """Nothing: a new collection takes every document, since what words count changes with one."""
@@ -343,18 +355,30 @@ class AliasedEngine(ABC):
     def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
         """Keep a document and its chunks until `finish` writes them."""
         chunks = [chunk.chunk_id for chunk in row.chunks]
-        about = {"docno": row.docno, "path": row.path, "title": row.title, "modified": row.modified, **row.metadata}
-        whole = Unit({"kind": "document", "digest": row.digest, "chunks": chunks, **about})
+        document_fields = {
+            "docno": row.docno,
+            "path": row.path,
+            "title": row.title,
+            "modified": row.modified,
+            **row.metadata,
+        }
+        document_unit = Unit({"kind": "document", "digest": row.digest, "chunks": chunks, **document_fields})
         if self.plan.wholes:
-            whole.fields, whole.words = row.fields, postings(row.fields, self.plan.wholes, terms)
-        units = [whole]
+            document_unit.fields, document_unit.words = row.fields, postings(row.fields, self.plan.wholes, terms)
+        units = [document_unit]
         for chunk, vector in zip(row.chunks, vectors, strict=True):
-            place = {"headings": list(chunk.headings), "start_line": chunk.start_line, "end_line": chunk.end_line}
-            said = {"kind": "chunk", "chunk_id": chunk.chunk_id, "chunks": [chunk.chunk_id], "text": chunk.text}
-            made = Unit({**said, **place, **about, "passage": passage_key(chunk.passage)}, vector=vector)
+            chunk_fields = {
+                "headings": list(chunk.headings),
+                "start_line": chunk.start_line,
+                "end_line": chunk.end_line,
+            }
+            text_fields = {"kind": "chunk", "chunk_id": chunk.chunk_id, "chunks": [chunk.chunk_id], "text": chunk.text}
+            chunk_unit = Unit(
+                {**text_fields, **chunk_fields, **document_fields, "passage": passage_key(chunk.passage)}, vector=vector
+            )
             if self.plan.words:
-                made.fields, made.words = chunk.fields, postings(chunk.fields, self.plan.words, terms)
-            units.append(made)
+                chunk_unit.fields, chunk_unit.words = chunk.fields, postings(chunk.fields, self.plan.words, terms)
+            units.append(chunk_unit)
         self._units[row.docno] = units
 
     def drop(self, docno: str) -> None:
@@ -362,24 +386,24 @@ class AliasedEngine(ABC):
         self._units.pop(docno, None)
 
     def finish(
-        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, about: Mapping[str, Any]
+        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, facts: Mapping[str, Any]
     ) -> None:
         """Write what was kept into a collection of its own, then forms, files and what it says about itself."""
         old = self._files() if self._units else {}
-        own = {**self.about, **about}
+        record = {**self.about, **facts}
         if self._units:
             if self._draft is None:
-                self._draft = self._new(self.plan, own["dimension"])
-            units = [unit for found in self._units.values() for unit in found]
-            own |= {"load": self._draft, "points": len(units)}
+                self._draft = self._new(self.plan, record["dimension"])
+            units = [unit for group in self._units.values() for unit in group]
+            record |= {"load": self._draft, "points": len(units)}
             numbered = self._write(units)
-            kept = {form: " ".join(found) for form, found in forms.items()}
-            old = {**old, _FORMS: _bytes({**self._forms, **kept}), _TERMS: _bytes(numbered)}
+            form_terms = {form: " ".join(terms) for form, terms in forms.items()}
+            old = {**old, _FORMS: _bytes({**self._forms, **form_terms}), _TERMS: _bytes(numbered)}
             self._units = {}
         written = old if files is None else {**{n: b for n, b in old.items() if n in (_FORMS, _TERMS)}, **files}
         if files is not None:
             self._drop_files(self._collection, [_ABOUT] if old else [_ABOUT, _FORMS, _TERMS], others=True)
-        self._write_files({**written, _ABOUT: _bytes(own)})
+        self._write_files({**written, _ABOUT: _bytes(record)})
         self._read()
 
     def _write_files(self, files: Mapping[str, bytes]) -> None:
@@ -394,8 +418,8 @@ class AliasedEngine(ABC):
     @understood
     def damage(self) -> str | None:
         """What is missing, None if nothing is."""
-        found, expected = self._count(), self.about["points"]
-        return None if found == expected else f"{found} points are there, {expected} were written"
+        count, expected = self._count(), self.about["points"]
+        return None if count == expected else f"{count} points are there, {expected} were written"
 
 
 def _bytes(value: Any) -> bytes:

@@ -44,24 +44,29 @@ def postings(texts: Mapping[str, str], scoring: Bm25F, terms: Terms) -> list[Pos
         for term, count in counts.items():
             tf[term] += weight * count  # type: ignore[assignment]
             fields[term] |= 1 << bit
-    kept = _in_a_byte(int(size + 0.5))
-    return [Posting(term, float(value), kept, fields[term]) for term, value in sorted(tf.items())]
+    rounded_size = _in_a_byte(int(size + 0.5))
+    return [Posting(term, float(value), rounded_size, fields[term]) for term, value in sorted(tf.items())]
 
 
 def impacts(units: Sequence[Sequence[Posting]], scoring: Bm25F) -> list[list[float]]:
     """What every posting of every unit adds to a query that has its term, computed here and not by a database."""
     fields, k1 = scoring.scaled
-    held = [
-        Counter(each.term for postings in units for each in postings if each.fields >> bit & 1)
+    frequencies = [
+        Counter(posting.term for postings in units for posting in postings if posting.fields >> bit & 1)
         for bit in range(len(fields))
     ]
-    filled = [sum(any(each.fields >> bit & 1 for each in postings) for postings in units) for bit in range(len(fields))]
-    n_units, total = max(filled, default=0), sum(each.tf for postings in units for each in postings)
+    filled = [
+        sum(any(posting.fields >> bit & 1 for posting in postings) for postings in units) for bit in range(len(fields))
+    ]
+    n_units, total = max(filled, default=0), sum(posting.tf for postings in units for posting in postings)
     mean, b = total / max(n_units, 1), scoring.b
-    most = {term: max(each[term] for each in held) for term in set().union(*held)}
-    idf = {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in most.items()}
+    highest = {term: max(counter[term] for counter in frequencies) for term in set().union(*frequencies)}
+    idf = {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in highest.items()}
     return [
-        [idf[each.term] * each.tf / (each.tf + k1 * (1 - b + b * each.length / mean)) for each in postings]
+        [
+            idf[posting.term] * posting.tf / (posting.tf + k1 * (1 - b + b * posting.length / mean))
+            for posting in postings
+        ]
         for postings in units
     ]
 

@@ -71,23 +71,23 @@ def rows(index: Index, plan: Plan) -> Iterator[DocumentRow]:
                     number,
                 )
             )
-        found, metadata = facets.metadata_of(row), read_metadata(table.frontmatter_of(row))
-        about = {
-            "tags": list(found.tags),
-            "doc_type": found.doc_type,
-            "product": found.product,
-            "component": found.component,
+        metadata_read, metadata = facets.metadata_of(row), read_metadata(table.frontmatter_of(row))
+        metadata_fields = {
+            "tags": list(metadata_read.tags),
+            "doc_type": metadata_read.doc_type,
+            "product": metadata_read.product,
+            "component": metadata_read.component,
             "category": metadata.category,
             "authors": list(metadata.authors),
-            "file_size": found.file_size,
+            "file_size": metadata_read.file_size,
         }
-        content = [table.titles[row], about, fields, [[*vars_of(each)] for each in chunks]]
+        content = [table.titles[row], metadata_fields, fields, [[*vars_of(chunk)] for chunk in chunks]]
         yield DocumentRow(
             table.docnos[row],
             str(table.document_value("path", row)),
             table.titles[row],
             float(modified[row]),
-            about,
+            metadata_fields,
             fields,
             tuple(chunks),
             digest(json.dumps(content, default=str)),

@@ -73,8 +73,8 @@ class LanceEngine(AliasedEngine):
 
     def _collections(self) -> Mapping[str, bool]:
         current = self._current()
-        found = self._link.parent.glob(f"{self._alias}--*") if self._link.parent.is_dir() else ()
-        return {each.name: each.name == current for each in found}
+        folders = self._link.parent.glob(f"{self._alias}--*") if self._link.parent.is_dir() else ()
+        return {folder.name: folder.name == current for folder in folders}
 
     def _current(self) -> str | None:
         with self._spoken():
@@ -89,7 +89,7 @@ class LanceEngine(AliasedEngine):
     def _require_place(self) -> None:
         super()._require_place()
         try:
-            folder = next(each for each in self._link.parents if each.exists())
+            folder = next(parent for parent in self._link.parents if parent.exists())
             with tempfile.TemporaryFile(dir=folder):
                 pass
         except OSError as error:
@@ -115,10 +115,10 @@ class LanceEngine(AliasedEngine):
             # A panic of LanceDB's core has a class that cannot be imported.
             if not isinstance(error, (OSError, RuntimeError, ValueError)) and type(error).__name__ != "RustPanic":
                 raise
-            said = " ".join(str(error).split())[:200]
+            message = " ".join(str(error).split())[:200]
             if _FULL.search(str(error)):
-                raise BundleError(f"the disk of {self._link.parent} is full ({said}): free some of it") from error
-            raise BundleError(f"{self.name} does not answer ({said}): load it again") from error
+                raise BundleError(f"the disk of {self._link.parent} is full ({message}): free some of it") from error
+            raise BundleError(f"{self.name} does not answer ({message}): load it again") from error
 
     def _tables(self, collection: str) -> Any:
         return _lancedb().connect(str(self._link.with_name(collection)))
@@ -135,15 +135,15 @@ class LanceEngine(AliasedEngine):
         with self._spoken():
             shutil.rmtree(self._link.with_name(collection))
 
-    def _rename(self, before: str | None, now: str) -> None:
-        made = self._link.with_name(f".{self._alias}.link")
+    def _rename(self, old_name: str | None, new_name: str) -> None:
+        link = self._link.with_name(f".{self._alias}.link")
         with self._spoken():
-            if not self._link.with_name(now).is_dir():
-                raise FileNotFoundError(f"{now} is gone")
-            if made.is_symlink():
-                made.unlink()  # of a load that was killed
-            made.symlink_to(now)
-            made.replace(self._link)
+            if not self._link.with_name(new_name).is_dir():
+                raise FileNotFoundError(f"{new_name} is gone")
+            if link.is_symlink():
+                link.unlink()  # of a load that was killed
+            link.symlink_to(new_name)
+            link.replace(self._link)
 
     def _hits(
         self, terms: Counter[str], vector: Vector | None, only: Sequence[str] | None
@@ -161,7 +161,7 @@ class LanceEngine(AliasedEngine):
     def _found(
         self, terms: Counter[str], vector: Vector | None, only: Sequence[str] | None
     ) -> Mapping[str, Sequence[Hit]]:
-        found: dict[str, Sequence[Hit]] = {}
+        hits: dict[str, Sequence[Hit]] = {}
         with self._spoken():
             load = self._current_or_draft()
             if self._open[0] != load:
@@ -170,30 +170,34 @@ class LanceEngine(AliasedEngine):
             counts = {self._numbers[term]: count for term, count in terms.items() if term in self._numbers}
             for source, depth in self.plan.depths.items():
                 if source != "dense" and not counts:
-                    found[source] = ()
+                    hits[source] = ()
                     continue
-                held = chunks[_UNITS[source]]
-                units = None if only is None else _units_of(held, set(only))
+                chunks_of_unit = chunks[_UNITS[source]]
+                units = None if only is None else _units_of(chunks_of_unit, set(only))
                 if source == "dense":
                     ids, scores = _nearest(tables["chunks"], vector, depth, units)
                 else:
                     ids, scores = _by_words(tables[_WORDS[source]], counts, depth, units)
                 scored = zip(ids.tolist(), scores.tolist(), strict=True)
-                found[source] = [Hit.of(held[unit], score, load) for unit, score in scored if unit in held]
-        return found
+                hits[source] = [
+                    Hit.of(chunks_of_unit[unit], score, load) for unit, score in scored if unit in chunks_of_unit
+                ]
+        return hits
 
     def _opened(self, load: str) -> tuple[dict[str, Any], dict[str, Held]]:
         """The tables of a load, and the chunks of every unit by its number, which every answer needs."""
         db = self._tables(load)
         tables = {name: db.open_table(name) for name in {*_UNITS.values(), *_WORDS.values()}}
         rows = {name: _rows(tables[name], ["id", "chunks"]).to_pydict() for name in set(_UNITS.values())}
-        return tables, {name: dict(zip(each["id"], each["chunks"], strict=True)) for name, each in rows.items()}
+        return tables, {
+            name: dict(zip(columns["id"], columns["chunks"], strict=True)) for name, columns in rows.items()
+        }
 
     def _pieces(self, names: Collection[str] | None) -> Iterator[Mapping[str, Any]]:
         with self._spoken():
-            where = None if names is None else f"name IN ({_texts(names)})"
+            condition = None if names is None else f"name IN ({_texts(names)})"
             table = self._tables(self._current_or_draft()).open_table("files")
-            yield from _rows(table, ["name", "part", "body"], where).to_pylist()
+            yield from _rows(table, ["name", "part", "body"], condition).to_pylist()
 
     def _write_piece(self, collection: str, number: int, payload: Mapping[str, Any]) -> None:
         with self._spoken():
@@ -222,11 +226,11 @@ class LanceEngine(AliasedEngine):
         with self._spoken():
             db = self._tables(self._draft or "")
             for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
-                mine = [unit for unit in units if unit.payload["kind"] == kind]
-                db.create_table(f"{kind}s", _units(mine))
-                words = db.create_table(f"{kind}_words", _words(mine, scoring, numbers))
-                if words.count_rows():
-                    words.create_index("term", config=_lancedb().index.BTree())
+                units_of_kind = [unit for unit in units if unit.payload["kind"] == kind]
+                db.create_table(f"{kind}s", _units(units_of_kind))
+                word_table = db.create_table(f"{kind}_words", _words(units_of_kind, scoring, numbers))
+                if word_table.count_rows():
+                    word_table.create_index("term", config=_lancedb().index.BTree())
         return terms
 
 
@@ -249,14 +253,14 @@ def _words(units: Sequence[Unit], scoring: Bm25F | None, numbers: Mapping[str, i
     import pyarrow as pa
 
     impacts = bm25f.impacts([unit.words for unit in units], scoring) if scoring else repeat([])
-    words = sorted(
+    word_rows = sorted(
         (numbers[word.term], row, value)
         for row, (unit, values) in enumerate(zip(units, impacts, strict=False))
         for word, value in zip(unit.words, values, strict=scoring is not None)
     )
-    terms, rows, values = zip(*words, strict=True) if words else ((), (), ())
-    found = {"term": pa.array(terms, pa.int32()), "unit": pa.array(rows, pa.int32())}
-    return pa.table({**found, "impact": pa.array(values, pa.float32())})
+    terms, rows, values = zip(*word_rows, strict=True) if word_rows else ((), (), ())
+    columns = {"term": pa.array(terms, pa.int32()), "unit": pa.array(rows, pa.int32())}
+    return pa.table({**columns, "impact": pa.array(values, pa.float32())})
 
 
 def _lancedb() -> Any:
@@ -268,28 +272,28 @@ def _lancedb() -> Any:
     return lancedb
 
 
-def _rows(table: Any, columns: Sequence[str], where: str | None = None) -> Any:
+def _rows(table: Any, columns: Sequence[str], condition: str | None = None) -> Any:
     """The rows that meet a condition, as a table of Arrow."""
-    asked = table.search() if where is None else table.search().where(where)
-    return asked.select(list(columns)).limit(_ALL).to_arrow()
+    query = table.search() if condition is None else table.search().where(condition)
+    return query.select(list(columns)).limit(_ALL).to_arrow()
 
 
 def _nearest(table: Any, vector: Vector | None, depth: int, units: Sequence[int] | None) -> tuple[Any, Any]:
     """Numbers and cosines of the nearest chunks; every vector is compared."""
-    asked = table.search(np.asarray(vector, np.float32), vector_column_name="vector").distance_type("cosine")
+    search = table.search(np.asarray(vector, np.float32), vector_column_name="vector").distance_type("cosine")
     if units is not None:
-        asked = asked.where(f"id IN ({_numbers(units)})", prefilter=True)
-    found = asked.bypass_vector_index().select(["id", "_distance"]).limit(depth).to_arrow()
-    return found["id"].to_numpy(), 1.0 - found["_distance"].to_numpy().astype(np.float64)
+        search = search.where(f"id IN ({_numbers(units)})", prefilter=True)
+    rows = search.bypass_vector_index().select(["id", "_distance"]).limit(depth).to_arrow()
+    return rows["id"].to_numpy(), 1.0 - rows["_distance"].to_numpy().astype(np.float64)
 
 
 def _by_words(table: Any, counts: Mapping[int, int], depth: int, units: Sequence[int] | None) -> tuple[Any, Any]:
     """Numbers and scores of the best units: the sum over terms of the query of count and impact."""
-    found = _rows(table, ["term", "unit", "impact"], f"term IN ({_numbers(counts)})")
+    rows = _rows(table, ["term", "unit", "impact"], f"term IN ({_numbers(counts)})")
     terms = np.array(sorted(counts))
-    times = np.array([counts[term] for term in terms.tolist()])[np.searchsorted(terms, found["term"].to_numpy())]
-    ids, places = np.unique(found["unit"].to_numpy(), return_inverse=True)
-    scores = np.bincount(places, times * found["impact"].to_numpy(), len(ids))
+    times = np.array([counts[term] for term in terms.tolist()])[np.searchsorted(terms, rows["term"].to_numpy())]
+    ids, places = np.unique(rows["unit"].to_numpy(), return_inverse=True)
+    scores = np.bincount(places, times * rows["impact"].to_numpy(), len(ids))
     if units is not None:
         among = np.isin(ids, list(units))
         ids, scores = ids[among], scores[among]
@@ -297,8 +301,8 @@ def _by_words(table: Any, counts: Mapping[int, int], depth: int, units: Sequence
     return ids[order], scores[order]
 
 
-def _units_of(held: Held, chunks: set[str]) -> list[int]:
-    return [number for number, each in held.items() if not chunks.isdisjoint(each)]
+def _units_of(chunks_of_unit: Held, chunks: set[str]) -> list[int]:
+    return [number for number, unit_chunks in chunks_of_unit.items() if not chunks.isdisjoint(unit_chunks)]
 
 
 def _numbers(values: Collection[int]) -> str:

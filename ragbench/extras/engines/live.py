@@ -52,9 +52,9 @@ class LiveEngine(Live):
 
         def ask(query: str, depth: int) -> Any:
             try:
-                found = bundle.search(query, depth)
+                hits = bundle.search(query, depth)
             except RagbenchError as error:
                 raise Unanswered(str(error)) from None
-            return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in found]
+            return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in hits]
 
         return ask

@@ -41,12 +41,12 @@ ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine] | type[LanceEn
 """The engines with an alias by the format that loads them."""
 
 
-def is_engine(place: str | Path) -> bool:
+def is_engine(location: str | Path) -> bool:
     """Whether this is a file of SQLite or the address of a server, and not the folder of a bundle."""
-    if is_remote(str(place)):
+    if is_remote(str(location)):
         return True
     try:
-        with Path(place).expanduser().open("rb") as file:
+        with Path(location).expanduser().open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False
@@ -59,18 +59,18 @@ def refresher() -> type[Refresher]:
     return EngineRefresher
 
 
-def connect(place: str | Path, writable: bool = False) -> Engine:
+def connect(location: str | Path, writable: bool = False) -> Engine:
     """The engine in a file or behind an address. Raises BundleError, ConfigError for others."""
-    if is_remote(str(place)):
-        scheme = resolved(str(place)).partition("://")[0]
+    if is_remote(str(location)):
+        scheme = resolved(str(location)).partition("://")[0]
         for engine in ALIASED.values():
             if scheme in engine.schemes:
-                return engine(str(place))
+                return engine(str(location))
         if scheme not in SCHEMES:
-            known = ", ".join(f"{name}://" for name in ("postgres", *ALIASED))
-            raise ConfigError(f"'{scheme}' is not a supported engine: specify a file, or an address of {known}")
-        return PostgresEngine(str(place), writable)
-    path = Path(place).expanduser()
+            schemes = ", ".join(f"{name}://" for name in ("postgres", *ALIASED))
+            raise ConfigError(f"'{scheme}' is not a supported engine: specify a file, or an address of {schemes}")
+        return PostgresEngine(str(location), writable)
+    path = Path(location).expanduser()
     if not path.is_file():
         raise BundleError(f"the file does not exist {path}: make one with ragbench export --format sqlite")
     return SqliteEngine(path, writable)
@@ -96,13 +96,13 @@ class EngineBundle(LoadedBundle):
 
 
 def load(
-    place: str | Path, *, threads: int | None = None, models: Models | None = None, order: bool = True
+    location: str | Path, *, threads: int | None = None, models: Models | None = None, order: bool = True
 ) -> EngineBundle:
     """Open an engine that ragbench loaded. `order=False`: what the engine alone gives, without the learned order.
 
     Raises BundleError when it does not answer, or was not loaded by ragbench.
     """
-    engine = connect(place)
+    engine = connect(location)
     try:
         return over(engine, models or Models(cache=None, threads=threads), order)
     except BaseException:
@@ -162,15 +162,15 @@ def unpack(files: Mapping[str, bytes], folder: Path) -> None:
 
 def pack(folder: Path) -> dict[str, bytes]:
     """The files of a bundle's folder that an engine needs: all but the parts of the index that it replaces."""
-    found = {}
+    packed = {}
     for path in sorted(folder.rglob("*")):
         parts = path.relative_to(folder).parts
         if not path.is_file() or path.name.endswith(".lock"):
             continue
-        kept = parts[0] not in ("cache", "signatures") and (parts[0] != bundle.INDEX or parts[1] in _PARTS)
-        if kept:
-            found["/".join(parts)] = path.read_bytes()
-    return found
+        is_kept = parts[0] not in ("cache", "signatures") and (parts[0] != bundle.INDEX or parts[1] in _PARTS)
+        if is_kept:
+            packed["/".join(parts)] = path.read_bytes()
+    return packed
 
 
 def _none() -> list[Document]:

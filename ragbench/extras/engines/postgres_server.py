@@ -39,9 +39,9 @@ class Server:
     def of(address: str) -> Server:
         """The server of an address, or of the variable or file that holds one. Raises ConfigError."""
         psycopg = client()
-        found = resolved(address)
+        address_value = resolved(address)
         try:
-            parts = urlsplit(found)
+            parts = urlsplit(address_value)
             pairs = parse_qsl(parts.query, keep_blank_values=True)
         except ValueError:
             raise ConfigError(
@@ -55,28 +55,31 @@ class Server:
         parted = dict(pairs).get("partitions", "1")
         if not (parted.isdecimal() and 1 <= int(parted) <= _MOST_PARTITIONS):
             raise ConfigError(f"partitions={parted} must be a number from 1 to {_MOST_PARTITIONS}: try partitions=8")
-        rest = urlencode([(key, value) for key, value in pairs if key not in ("schema", "partitions")])
-        conninfo = parts._replace(query=rest).geturl()
+        query_string = urlencode([(key, value) for key, value in pairs if key not in ("schema", "partitions")])
+        conninfo = parts._replace(query=query_string).geturl()
         try:
-            known = psycopg.conninfo.conninfo_to_dict(conninfo)
+            options = psycopg.conninfo.conninfo_to_dict(conninfo)
         except psycopg.Error:
             raise ConfigError(
                 "the address of the database has a part that PostgreSQL does not know: write "
                 "postgres://user@host:5432/database?schema=notes&sslmode=require"
             ) from None
-        where = f"{known.get('host', 'localhost')}/{known.get('dbname', '')}"
-        return Server(conninfo, named, f"the schema {named} of {where}", int(parted))
+        location = f"{options.get('host', 'localhost')}/{options.get('dbname', '')}"
+        return Server(conninfo, named, f"the schema {named} of {location}", int(parted))
 
     def connect(self, read_only: bool = True) -> Connection[Any]:
         """A connection whose statements count at once. Raises BundleError."""
         psycopg = client()
         options = f"-c default_transaction_read_only={'on' if read_only else 'off'}"
         more = {"connect_timeout": _WAIT_S, "application_name": "ragbench", "client_encoding": "UTF8"}
-        known = psycopg.conninfo.conninfo_to_dict(self.conninfo)
-        more = {key: value for key, value in more.items() if key not in known}
+        conninfo_values = psycopg.conninfo.conninfo_to_dict(self.conninfo)
+        more = {key: value for key, value in more.items() if key not in conninfo_values}
         try:
             db: Connection[Any] = psycopg.connect(
-                self.conninfo, autocommit=True, options=f"{known.get('options') or ''} {options}".strip(), **more
+                self.conninfo,
+                autocommit=True,
+                options=f"{conninfo_values.get('options') or ''} {options}".strip(),
+                **more,
             )
         except psycopg.Error as error:
             raise BundleError(self.sentence(error)) from None
@@ -89,27 +92,27 @@ class Server:
 
     def sentence(self, error: Exception) -> str:
         """What went wrong, with the remedy; no part of the address that may be secret is in it."""
-        said = str(error).strip()
-        first = next((line for line in said.splitlines() if "FATAL" in line), said.partition("\n")[0])
+        reply = str(error).strip()
+        first = next((line for line in reply.splitlines() if "FATAL" in line), reply.partition("\n")[0])
         state = getattr(error, "sqlstate", None) or ""
-        known = [
-            ("password" in said and not state, "refuses the name or password: set PGPASSWORD, or env:NAME instead of "
+        cases = [
+            ("password" in reply and not state, "refuses the name or password: set PGPASSWORD, or env:NAME instead of "
              "the address"),
-            ("vector" in said and state in ("58P01", "0A000"), "has no pgvector: install it on the server "
+            ("vector" in reply and state in ("58P01", "0A000"), "has no pgvector: install it on the server "
              "(Debian: postgresql-NN-pgvector)"),
-            ("extension" in said and state == "42501", "has no pgvector yet, and this role may not make it: ask its "
+            ("extension" in reply and state == "42501", "has no pgvector yet, and this role may not make it: ask its "
              "administrator for CREATE EXTENSION vector"),
             (state == "42501", f"refuses this ({first}): use a role that may"),
             (state == "3F000", f"cannot be replaced ({first}): name another with ?schema=NAME"),
-            (state == "2BP01", f"cannot be replaced, because another object depends on it ({said.splitlines()[-1]}): "
+            (state == "2BP01", f"cannot be replaced, because another object depends on it ({reply.splitlines()[-1]}): "
              "drop that first"),
             (state == "55P03", "cannot be replaced: another session read it for over a minute; load it again later"),
             (state == "42P01", "has no search of ragbench: load it with ragbench export --format postgres --load"),
             (state == "25006", f"may only be read ({first}): name the server that is written"),
             (not state, f"does not answer ({first}): check that it runs, and its address"),
         ]  # fmt: skip
-        told = next((words for holds, words in known if holds), f"does not answer ({first})")
-        return f"{self.name} {told}"
+        problem = next((problem for holds, problem in cases if holds), f"does not answer ({first})")
+        return f"{self.name} {problem}"
 
 
 def client() -> Any:

@@ -47,11 +47,13 @@ class QdrantEngine(AliasedEngine):
 
     def _aliases(self) -> dict[str, str]:
         named = self._result("GET", "/aliases")["aliases"]
-        return {str(each["alias_name"]): str(each["collection_name"]) for each in named}
+        return {str(entry["alias_name"]): str(entry["collection_name"]) for entry in named}
 
     def _collections(self) -> Mapping[str, bool]:
         used = set(self._aliases().values())
-        return {str(each["name"]): each["name"] in used for each in self._result("GET", "/collections")["collections"]}
+        return {
+            str(entry["name"]): entry["name"] in used for entry in self._result("GET", "/collections")["collections"]
+        }
 
     def _current(self) -> str | None:
         return self._aliases().get(self._alias)
@@ -60,16 +62,16 @@ class QdrantEngine(AliasedEngine):
         # Every vector is compared, so a graph (m > 0) would be built for nothing.
         dense = {"dense": {"size": dimension, "distance": "Cosine", "hnsw_config": {"m": 0}}}
         sparse: dict[str, Any] = {source: {} for source in ("lexical", "documents") if source in plan.depths}
-        made = {"vectors": dense if "dense" in plan.depths else {}, "sparse_vectors": sparse}
-        self.send("PUT", f"/collections/{collection}", made)
+        request = {"vectors": dense if "dense" in plan.depths else {}, "sparse_vectors": sparse}
+        self.send("PUT", f"/collections/{collection}", request)
         self.send("PUT", f"/collections/{collection}/index", {"field_name": "kind", "field_schema": "keyword"})
 
     def _delete(self, collection: str) -> None:
         self.send("DELETE", f"/collections/{collection}")
 
-    def _rename(self, before: str | None, now: str) -> None:
-        actions: list[Any] = [{"delete_alias": {"alias_name": self._alias}}] if before else []
-        actions.append({"create_alias": {"alias_name": self._alias, "collection_name": now}})
+    def _rename(self, old_name: str | None, new_name: str) -> None:
+        actions: list[Any] = [{"delete_alias": {"alias_name": self._alias}}] if old_name else []
+        actions.append({"create_alias": {"alias_name": self._alias, "collection_name": new_name}})
         self.send("POST", "/collections/aliases", {"actions": actions})
 
     def _read(self) -> None:
@@ -84,8 +86,8 @@ class QdrantEngine(AliasedEngine):
         points = None if only is None else self._points_of(set(only))
         searches = []
         for source, depth in self.plan.depths.items():
-            asked: Any = sparse if vector is None or source != "dense" else np.asarray(vector, np.float32).tolist()
-            request = {"query": asked, "using": source, "limit": depth, "with_payload": ["chunks", "load"]}
+            query: Any = sparse if vector is None or source != "dense" else np.asarray(vector, np.float32).tolist()
+            request = {"query": query, "using": source, "limit": depth, "with_payload": ["chunks", "load"]}
             request |= {"params": {"exact": True}} if source == "dense" else {}
             if points is not None:
                 request["filter"] = {"must": [{"has_id": points["document" if source == "documents" else "chunk"]}]}
@@ -105,7 +107,7 @@ class QdrantEngine(AliasedEngine):
             points = self._scroll([_is(kind)], with_payload=["chunks"])
             self._places[kind] = [(point["id"], point["payload"]["chunks"]) for point in points]
         return {
-            kind: [number for number, held in places if not chunks.isdisjoint(held)]
+            kind: [number for number, unit_chunks in places if not chunks.isdisjoint(unit_chunks)]
             for kind, places in self._places.items()
         }
 
@@ -113,15 +115,15 @@ class QdrantEngine(AliasedEngine):
         offset = None
         while True:
             body = {"filter": {"must": list(must)}, "limit": AT_ONCE, "offset": offset, **more}
-            found = self._result("POST", f"/collections/{self._collection}/points/scroll", body)
-            yield from found["points"]
-            last, offset = offset, found.get("next_page_offset")
+            result = self._result("POST", f"/collections/{self._collection}/points/scroll", body)
+            yield from result["points"]
+            last, offset = offset, result.get("next_page_offset")
             if offset is None or offset == last:
                 return
 
     def _pieces(self, names: Collection[str] | None) -> Iterator[Mapping[str, Any]]:
-        wanted = [_is("file"), *([] if names is None else [{"key": "name", "match": {"any": list(names)}}])]
-        return (point["payload"] for point in self._scroll(wanted, with_payload=True))
+        conditions = [_is("file"), *([] if names is None else [{"key": "name", "match": {"any": list(names)}}])]
+        return (point["payload"] for point in self._scroll(conditions, with_payload=True))
 
     def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
         points = self._scroll([_is("chunk")], with_payload=["passage"], with_vector=["dense"])
@@ -133,8 +135,8 @@ class QdrantEngine(AliasedEngine):
 
     def _drop_files(self, collection: str, names: Collection[str], others: bool = False) -> None:
         named = {"key": "name", "match": {"any": list(names)}}
-        gone = {"must": [_is("file")], "must_not": [named]} if others else {"must": [_is("file"), named]}
-        self.send("POST", f"/collections/{collection}/points/delete?wait=true", {"filter": gone})
+        condition = {"must": [_is("file")], "must_not": [named]} if others else {"must": [_is("file"), named]}
+        self.send("POST", f"/collections/{collection}/points/delete?wait=true", {"filter": condition})
 
     def _write_piece(self, collection: str, number: int, payload: Mapping[str, Any]) -> None:
         self._upsert(collection, [{"id": number, "vector": {}, "payload": payload}])
@@ -144,9 +146,9 @@ class QdrantEngine(AliasedEngine):
         numbers = {term: number for number, term in enumerate(terms)}
         points: list[dict[str, Any]] = []
         for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
-            mine = [unit for unit in units if unit.payload["kind"] == kind]
-            impacts = bm25f.impacts([unit.words for unit in mine], scoring) if scoring else repeat([])
-            for unit, values in zip(mine, impacts, strict=False):
+            units_of_kind = [unit for unit in units if unit.payload["kind"] == kind]
+            impacts = bm25f.impacts([unit.words for unit in units_of_kind], scoring) if scoring else repeat([])
+            for unit, values in zip(units_of_kind, impacts, strict=False):
                 vector: dict[str, Any] = {}
                 if unit.vector is not None:
                     vector["dense"] = np.asarray(unit.vector, np.float32).tolist()
@@ -159,8 +161,8 @@ class QdrantEngine(AliasedEngine):
 
     def _upsert(self, collection: str, points: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(points), AT_ONCE):
-            some = {"points": points[start : start + AT_ONCE]}
-            self.send("PUT", f"/collections/{collection}/points?wait=true", some)
+            batch = {"points": points[start : start + AT_ONCE]}
+            self.send("PUT", f"/collections/{collection}/points?wait=true", batch)
 
 
 def _is(kind: str) -> dict[str, Any]:

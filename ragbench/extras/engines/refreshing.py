@@ -19,14 +19,14 @@ class EngineRefresher(Refresher):
 
     def __init__(
         self,
-        place: str | Path,
+        location: str | Path,
         corpus: Path | None = None,
         *,
         threads: int | None = None,
         progress: Progress | None = None,
         say: Say = print,
     ) -> None:
-        self._engine = opened.connect(place, writable=True)
+        self._engine = opened.connect(location, writable=True)
         folder = temporary_folder("ragbench-engine")
         self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._unpacked = self._engine.version()
@@ -41,12 +41,12 @@ class EngineRefresher(Refresher):
                 self.folder.mkdir()
                 opened.unpack(self._engine.files(), self.folder)
             self._unpacked = ""
-            found = super().refresh(allow_shrink)
-            if found.anything:
+            refreshed = super().refresh(allow_shrink)
+            if refreshed.anything:
                 self._engine.finish({}, opened.pack(self.folder), {})
             unpacked = self._engine.version()
         self._unpacked = unpacked
-        return found
+        return refreshed
 
     def close(self) -> None:
         """Close the engine and delete what was unpacked."""
@@ -59,21 +59,21 @@ class EngineRefresher(Refresher):
 
     def _ready(self, index: Index) -> None:
         """Write the documents that differ from those of the engine."""
-        known, plan = dict(self._engine.digests()), self._engine.plan
+        known_digests, plan = dict(self._engine.digests()), self._engine.plan
         terms, changed = Terms(plan.analyzer), []
         for row in content.rows(index, plan):
-            if known.pop(row.docno, None) != row.digest:
+            if known_digests.pop(row.docno, None) != row.digest:
                 changed.append(row)
         texts = {content.passage_key(chunk.passage): chunk.passage for row in changed for chunk in row.chunks}
         vectors = dict(self._engine.vectors(texts))
-        for docno in (*known, *(row.docno for row in changed)):
+        for docno in (*known_digests, *(row.docno for row in changed)):
             self._engine.drop(docno)
         new = sorted(texts.keys() - vectors.keys())
         if new and "dense" in plan.depths:
             vectors |= dict(zip(new, index.encoder.encode_passages([texts[key] for key in new]), strict=True))
         for row in changed:
-            mine = [
+            chunk_vectors = [
                 vectors[content.passage_key(chunk.passage)] if "dense" in plan.depths else None for chunk in row.chunks
             ]
-            self._engine.put(row, mine, terms)
+            self._engine.put(row, chunk_vectors, terms)
         self._engine.finish(terms.forms(), None, {})

@@ -47,7 +47,9 @@ class Found:
         chunk_ids, scores, *others = list(zip(*rows, strict=True)) or [()] * (2 + len(sources))
         if set(map(type, chunk_ids)) - {str} or None in scores:
             raise TypeError("a hit has no id, or no score")
-        return Found(chunk_ids, _scores(scores), {s: _scores(each) for s, each in zip(sources, others, strict=True)})
+        return Found(
+            chunk_ids, _scores(scores), {s: _scores(column) for s, column in zip(sources, others, strict=True)}
+        )
 
 
 class Named(Protocol):
@@ -68,22 +70,22 @@ def understood(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N
     """The method, with one sentence where what an engine returns is not what ragbench wrote there."""
 
     @functools.wraps(method)
-    def asked(self: N, /, *given: P.args, **named: P.kwargs) -> T:
+    def translating(self: N, /, *positional: P.args, **named: P.kwargs) -> T:
         try:
-            return method(self, *given, **named)
+            return method(self, *positional, **named)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, zlib.error) as error:
             raise BundleError(f"{self.name} gives an answer of an unexpected structure: load it again") from error
 
-    return asked
+    return translating
 
 
 def unzipped(body: bytes) -> bytes:
     """Return the content of a compressed file. Raises ValueError for one that would fill the memory."""
     unpacking = zlib.decompressobj()
-    found = unpacking.decompress(body, _UNZIPPED + _RATIO * len(body))
+    content = unpacking.decompress(body, _UNZIPPED + _RATIO * len(body))
     if not unpacking.eof:
         raise ValueError("a file is truncated, or unpacks to more than ragbench writes")
-    return found
+    return content
 
 
 def number(value: Any) -> float:
@@ -97,10 +99,10 @@ def _scores(values: Sequence[Any]) -> Scores:
     """A column of scores; None is NaN."""
     if set(map(type, values)) - {float, int, type(None)}:
         raise TypeError("score is not a number")
-    found = np.array(values, np.float64)
-    if np.isfinite(found).sum() + values.count(None) != len(values):
+    scores = np.array(values, np.float64)
+    if np.isfinite(scores).sum() + values.count(None) != len(values):
         raise ValueError("a score is not finite")
-    return found
+    return scores
 
 
 class Engine(Named, Protocol):
@@ -153,7 +155,7 @@ class Engine(Named, Protocol):
         ...
 
     def finish(
-        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, about: Mapping[str, Any]
+        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, facts: Mapping[str, Any]
     ) -> None:
         """Add forms of words, replace the files (None: keep them), set values of what it says about itself.
 
@@ -187,14 +189,14 @@ class SearchEngine:
         vector = index.encoder.encode_queries([text])[0] if "dense" in self.sources else None
         allowed = index.allowed(state.filters)
         only = None if allowed is None else [index.chunks.chunk_ids[row] for row in np.flatnonzero(allowed).tolist()]
-        found, known = self.engine.ask(text, vector, only), _rows(index.chunks)
-        rows = np.array([known.get(chunk_id, -1) for chunk_id in found.chunk_ids], np.int32)
+        hits, rows_by_id = self.engine.ask(text, vector, only), _rows(index.chunks)
+        rows = np.array([rows_by_id.get(chunk_id, -1) for chunk_id in hits.chunk_ids], np.int32)
         for source in self.sources:
-            scores = found.sources[source]
-            there = (rows >= 0) & ~np.isnan(scores)
-            ranking = Ranking.of(rows[there], scores[there])
+            scores = hits.sources[source]
+            has_row = (rows >= 0) & ~np.isnan(scores)
+            ranking = Ranking.of(rows[has_row], scores[has_row])
             state = state.with_ranking(source, replace(ranking, of_documents=source == "documents"))
-        return replace(state, fused=Ranking.of(rows[rows >= 0], found.scores[rows >= 0]))
+        return replace(state, fused=Ranking.of(rows[rows >= 0], hits.scores[rows >= 0]))
 
     def describe(self) -> str:
         """Which engine answers."""

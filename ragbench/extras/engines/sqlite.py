@@ -59,16 +59,16 @@ def schema(plan: Plan, dimension: int) -> str:
 
 
 def _schema(of_units: Iterable[str], dimension: int | None) -> str:
-    found = _SCHEMA
+    statements = _SCHEMA
     for unit in of_units:
-        found += (
+        statements += (
             f"CREATE TABLE {unit}_words (term TEXT NOT NULL, unit INTEGER NOT NULL, tf REAL NOT NULL, "
             "length INTEGER NOT NULL, fields INTEGER NOT NULL, PRIMARY KEY (term, unit)) WITHOUT ROWID;\n"
             f"CREATE TABLE {unit}_terms (term TEXT PRIMARY KEY, idf REAL NOT NULL, mean REAL NOT NULL) WITHOUT ROWID;\n"
         )
     if dimension != 0:
-        found += f"CREATE VIRTUAL TABLE vectors USING vec0(vector float[{dimension}] distance_metric=cosine);\n"
-    return found
+        statements += f"CREATE VIRTUAL TABLE vectors USING vec0(vector float[{dimension}] distance_metric=cosine);\n"
+    return statements
 
 
 def statement(plan: Plan) -> str:
@@ -173,7 +173,9 @@ class SqliteEngine(Tables):
             _undo_killed_refresh(path)
         self._db = draft or connect(path, read_only=not writable)
         self._db.create_function("ln", 1, math.log, deterministic=True)
-        self._db.create_function("GREATEST", -1, lambda *values: max(each or 0 for each in values), deterministic=True)
+        self._db.create_function(
+            "GREATEST", -1, lambda *values: max(value or 0 for value in values), deterministic=True
+        )
         self._db.set_authorizer(_writing if writable else _reading)
         self._db.set_progress_handler(lambda: time.monotonic() > self._until, _STEPS)
         try:
@@ -187,15 +189,15 @@ class SqliteEngine(Tables):
 
     def _check_schema(self) -> None:
         """Raise BundleError for views, triggers, and tables that ragbench does not create: they may contain code."""
-        known = {_words(sql) for sql in _schema(("chunk", "document"), None).split(";")}
+        known_statements = {_words(sql) for sql in _schema(("chunk", "document"), None).split(";")}
         for name, sql in self._rows("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"):
             of_vectors = re.match(r"(?s)(sqlite_sequence|vectors_\w+) CREATE TABLE ", f"{name} {sql}")
-            if not of_vectors and _DIMENSION.sub("float[None]", _words(str(sql))) not in known:
+            if not of_vectors and _DIMENSION.sub("float[None]", _words(str(sql))) not in known_statements:
                 raise BundleError(f"{self._path} is not a search that ragbench exported ({name}): export one")
 
     @staticmethod
     @contextmanager
-    def create(path: Path, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[SqliteEngine]:
+    def create(path: Path, plan: Plan, dimension: int, facts: Mapping[str, Any]) -> Iterator[SqliteEngine]:
         """A new file with empty tables, which takes its place when the block ends well."""
         try:
             with atomic_write(path) as draft, closing(connect(draft)) as db, _one_sentence(path):
@@ -206,7 +208,7 @@ class SqliteEngine(Tables):
                 )
                 engine = SqliteEngine(draft, writable=True, draft=db)
                 with engine.transaction():
-                    engine._say(about)
+                    engine._say(facts)
                 yield engine
         except OSError as error:
             raise BundleError(f"cannot write {path} ({error.strerror}): name another file with --out") from None
@@ -231,13 +233,13 @@ class SqliteEngine(Tables):
         return dict(self._rows(f"SELECT form, terms FROM forms WHERE {condition}", (value,)))
 
     def _rows(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        for again in (True, False):
+        for retry in (True, False):
             with _one_sentence(self._path), self._lock:
                 self._until = time.monotonic() + _SECONDS
                 try:
                     return self._db.execute(sql, values).fetchall()
                 except sqlite3.OperationalError as error:
-                    if not again or getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_READONLY_ROLLBACK:
+                    if not retry or getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_READONLY_ROLLBACK:
                         raise
                 finally:
                     self._until = math.inf
@@ -287,35 +289,39 @@ class SqliteEngine(Tables):
 
     def _digest(self) -> str:
         """Return a digest over all tables, except that of the digest itself."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for table in tables.tables(self.plan):
-            own = " WHERE key <> 'digest'" if table == "about" else ""
+            condition = " WHERE key <> 'digest'" if table == "about" else ""
             with self._lock:
-                for row in self._db.execute(f"SELECT {', '.join(COLUMNS[table])} FROM {table}{own} ORDER BY 1, 2"):
-                    found.update(repr(row).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()
+                for row in self._db.execute(
+                    f"SELECT {', '.join(COLUMNS[table])} FROM {table}{condition} ORDER BY 1, 2"
+                ):
+                    digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     @understood
     def damage(self) -> str | None:
         """What is wrong with the file, None if nothing is."""
         try:
             with self._lock:
-                ((said,),) = self._db.execute("PRAGMA quick_check(1)").fetchall()
-            same = self._digest() == self.about.get("digest")
+                ((result,),) = self._db.execute("PRAGMA quick_check(1)").fetchall()
+            digest_matches = self._digest() == self.about.get("digest")
         except sqlite3.Error as error:
             return str(error)
-        return str(said) if said != "ok" else None if same else "its content is not that which was written"
+        return (
+            str(result) if result != "ok" else None if digest_matches else "its content is not that which was written"
+        )
 
 
-def _reading(action: int, *about: str | None) -> int:
+def _reading(action: int, *first_argument: str | None) -> int:
     """Allow statements that read, whatever they consist of, and what virtual tables declare."""
-    known = action in _READS or (action, about[0]) in _DECLARES
-    return sqlite3.SQLITE_OK if known else sqlite3.SQLITE_DENY
+    allowed = action in _READS or (action, first_argument[0]) in _DECLARES
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def _writing(action: int, *about: str | None) -> int:
+def _writing(action: int, *first_argument: str | None) -> int:
     """Allow statements that read or change rows."""
-    return sqlite3.SQLITE_OK if action in _WRITES else _reading(action, *about)
+    return sqlite3.SQLITE_OK if action in _WRITES else _reading(action, *first_argument)
 
 
 def _words(sql: str) -> str:

@@ -48,13 +48,15 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 
 def units(plan: Plan) -> dict[str, Bm25F]:
     """How each unit is scored by its words."""
-    return {name: each for name, each in (("chunk", plan.words), ("document", plan.wholes)) if each is not None}
+    return {
+        name: scoring for name, scoring in (("chunk", plan.words), ("document", plan.wholes)) if scoring is not None
+    }
 
 
 def tables(plan: Plan) -> list[str]:
     """The names of the tables that a plan needs."""
-    found = ["about", "files", "documents", "chunks", "forms", *(["vectors"] if "dense" in plan.depths else [])]
-    return found + [f"{unit}_{part}" for unit in units(plan) for part in ("words", "terms")]
+    names = ["about", "files", "documents", "chunks", "forms", *(["vectors"] if "dense" in plan.depths else [])]
+    return names + [f"{unit}_{part}" for unit in units(plan) for part in ("words", "terms")]
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,15 @@ def _fused(plan: Plan, parts: Sequence[str], hits: Sequence[tuple[str, str]]) ->
     """
     total, parts, scaled = sum(plan.weights[source] for source, _ in hits) or 1.0, list(parts), []
     for source, rows in hits:
-        weight, found = float(plan.weights[source]), f"{source}_found"
-        parts.append(f"{found} (chunk, score) AS MATERIALIZED (\n  {rows})")
+        weight, rank_column = float(plan.weights[source]), f"{source}_found"
+        parts.append(f"{rank_column} (chunk, score) AS MATERIALIZED (\n  {rows})")
         if plan.method == "rrf":
-            value, tables = f"{weight!r} / ({plan.k:g} + DENSE_RANK() OVER (ORDER BY score DESC))", found
+            value, tables = f"{weight!r} / ({plan.k:g} + DENSE_RANK() OVER (ORDER BY score DESC))", rank_column
         else:
             value = f"{weight!r} / {total:g} * CASE WHEN high > low THEN (score - low) / (high - low) ELSE 1 END"
-            tables = f"{found}, (SELECT MIN(score) AS low, MAX(score) AS high FROM {found}) AS {source}_bounds"
+            tables = (
+                f"{rank_column}, (SELECT MIN(score) AS low, MAX(score) AS high FROM {rank_column}) AS {source}_bounds"
+            )
         scaled.append(f"SELECT '{source}' AS source, chunk, score, {value} AS value FROM {tables}")
     scores = ", ".join(f"MAX(CASE WHEN source = '{source}' THEN score END) AS {source}" for source, _ in hits)
     return (
@@ -127,22 +131,22 @@ def counting(plan: Plan) -> list[str]:
     df is the largest number of units that hold the term in one field, N the largest number that hold any. SQLite must
     be given `ln` and `GREATEST`.
     """
-    found = []
+    statements = []
     for unit, scoring in units(plan).items():
         bits = range(len(scoring.weights))
-        held = ", ".join(f"MAX(fields >> {bit} & 1) AS f{bit}" for bit in bits)
+        maxima = ", ".join(f"MAX(fields >> {bit} & 1) AS f{bit}" for bit in bits)
         df = ", ".join(f"SUM(fields >> {bit} & 1)" for bit in bits)
         n = ", ".join(f"SUM(f{bit})" for bit in bits)
-        found += [
+        statements += [
             f"DELETE FROM {unit}_terms",
             f"INSERT INTO {unit}_terms (term, idf, mean)\n"
             "  SELECT term, ln(1 + (n - df + 0.5) / (df + 0.5)), total / n FROM\n"
             f"  (SELECT term, CAST(GREATEST({df}) AS DOUBLE PRECISION) AS df FROM {unit}_words GROUP BY term) AS t,\n"
             f"  (SELECT CAST(GREATEST({n}) AS DOUBLE PRECISION) AS n, SUM(tf) AS total FROM\n"
-            f"    (SELECT {held}, SUM(CAST(tf AS DOUBLE PRECISION)) AS tf FROM {unit}_words GROUP BY unit) AS u\n"
+            f"    (SELECT {maxima}, SUM(CAST(tf AS DOUBLE PRECISION)) AS tf FROM {unit}_words GROUP BY unit) AS u\n"
             "  ) AS of_all",
         ]
-    return found
+    return statements
 
 
 class Tables(ABC):
@@ -268,25 +272,25 @@ class Tables(ABC):
         self._delete("documents", "id", documents)
 
     def finish(
-        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, about: Mapping[str, Any]
+        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, facts: Mapping[str, Any]
     ) -> None:
-        """Add forms, replace the files, set values of `about`, renew what is counted over all documents."""
+        """Add forms, replace the files, set values of `facts`, renew what is counted over all documents."""
         self._delete("forms", "form", forms)
-        self._insert("forms", ((form, " ".join(found)) for form, found in forms.items()))
+        self._insert("forms", ((form, " ".join(terms)) for form, terms in forms.items()))
         if files is not None:
             self._execute("DELETE FROM files")
             self._insert("files", ((name, zlib.compress(body)) for name, body in files.items()))
         for sql in counting(self.plan):
             self._execute(sql)
-        self._say(about)
+        self._say(facts)
         self._seal()
 
     @abstractmethod
     def _seal(self) -> None:
         """Called when everything is written: keep a digest over it in `about`."""
 
-    def _say(self, about: Mapping[str, Any]) -> None:
-        """Set values of `about`."""
-        self._delete("about", "key", about)
-        rows = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in about.items())
+    def _say(self, facts: Mapping[str, Any]) -> None:
+        """Set values of `facts`."""
+        self._delete("about", "key", facts)
+        rows = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in facts.items())
         self._insert("about", rows)

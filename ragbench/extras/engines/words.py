@@ -39,23 +39,23 @@ class Terms:
 
     def forms(self) -> dict[str, tuple[str, ...]]:
         """The terms of every form of the runs seen so far, and of further endings whose term occurs."""
-        found: dict[str, tuple[str, ...]] = {}
+        terms_of_form: dict[str, tuple[str, ...]] = {}
         for run in self._runs:
             names = {bare(run), *map(bare, _NAMES.findall(run))}
             for form in (*names, *map(str.lower, [*names, *parts(run)])):
-                if form and form not in found:
-                    found[form] = self._analyse(form)
+                if form and form not in terms_of_form:
+                    terms_of_form[form] = self._analyse(form)
         bases: dict[str, str] = {}
-        for form, terms in found.items():
+        for form, terms in terms_of_form.items():
             if len(terms) == 1 and form.isascii() and form.isalpha() and form.islower() and len(form) > 2:
-                bases[terms[0]] = min(bases.get(terms[0], form), form, key=lambda each: (len(each), each))
+                bases[terms[0]] = min(bases.get(terms[0], form), form, key=lambda form: (len(form), form))
         for term, base in bases.items():
             for stem in {base, base.removesuffix("e")}:
                 for ending in _ENDINGS:
                     form = stem + ending
-                    if form not in found and self._analyse(form) == (term,):
-                        found[form] = (term,)
-        return found
+                    if form not in terms_of_form and self._analyse(form) == (term,):
+                        terms_of_form[form] = (term,)
+        return terms_of_form
 
     def _run(self, run: str) -> tuple[str, ...]:
         if run not in self._runs:
@@ -89,11 +89,11 @@ def query_terms(text: str, look_up: Callable[[Iterable[str]], Mapping[str, str]]
     A run is known as it stands, in lower case, or by its parts; what is not known occurs in no document.
     """
     runs = [bare(run) for run in text.split()]
-    wanted = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)))}
-    known = look_up(wanted)
-    found: Counter[str] = Counter()
+    wanted_forms = {form for run in runs for form in (run, run.lower(), *map(str.lower, parts(run)))}
+    known_forms = look_up(wanted_forms)
+    terms: Counter[str] = Counter()
     for run in runs:
-        whole = next((form for form in (run, run.lower()) if form in known), None)
-        for form in (whole,) if whole is not None else [part.lower() for part in parts(run)]:
-            found.update(known.get(form, "").split())
-    return found
+        whole_form = next((form for form in (run, run.lower()) if form in known_forms), None)
+        for form in (whole_form,) if whole_form is not None else [part.lower() for part in parts(run)]:
+            terms.update(known_forms.get(form, "").split())
+    return terms
