@@ -121,9 +121,9 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.get("/judging")
     def judging() -> Response:
-        known = studio.judging
-        pools = known.pools()
-        agreements = {name: known.agreements(name) for name in pools}
+        judging_service = studio.judging
+        pools = judging_service.pools()
+        agreements = {name: judging_service.agreements(name) for name in pools}
         runs = studio.runs.all()[0]
         return pages.page("judging.html.j2", pools=pools, agreements=agreements, runs=runs)
 
@@ -151,8 +151,8 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.get("/judging/outlook")
     def outlook(pool: str, judge: str) -> Response:
-        found = studio.judging.outlook(pool, judge)
-        return pages.page("outlook.html.j2", pool=pool, judge=judge, outlook=found)
+        stability = studio.judging.outlook(pool, judge)
+        return pages.page("outlook.html.j2", pool=pool, judge=judge, outlook=stability)
 
     @app.get("/search")
     def search(request: Request) -> Response:
@@ -160,22 +160,22 @@ def create_app(studio: Studio) -> FastAPI:
 
     @app.post("/search")
     def search_form(request: Request) -> Response:
-        asked = _only_values(request)
-        if all(studio.searching.is_pure(asked.get(side, "")) for side in ("left", "right")):
-            return see(url("/search", **{name: asked.get(name, "") for name in ("q", "left", "right", *_FILTERS)}))
-        return _search(pages, asked, studio.access.may)
+        values = _only_values(request)
+        if all(studio.searching.is_pure(values.get(side, "")) for side in ("left", "right")):
+            return see(url("/search", **{name: values.get(name, "") for name in ("q", "left", "right", *_FILTERS)}))
+        return _search(pages, values, studio.access.may)
 
     @app.post("/search/topic")
     def topic(request: Request) -> Response:
         query = _form_value(request, "query")
-        kept = studio.searching.keep(query, request.state.form.get("relevant", []))
+        kept_query = studio.searching.keep(query, request.state.form.get("relevant", []))
         return see(
             url(
                 "/search",
                 q=query,
                 left=_form_value(request, "left", ""),
                 right=_form_value(request, "right", ""),
-                kept=kept,
+                kept=kept_query,
             )
         )
 
@@ -256,9 +256,9 @@ class Pages:
         return HTMLResponse(self._templates.get_template(template).render(**values), status)
 
 
-def url(path: str, *given: Any, **values: Any) -> str:
-    """An address; `given` are (name, value) pairs before `values`; empty values are excluded."""
-    pairs = [(name, str(value)) for name, value in (*given, *values.items()) if value not in ("", None)]
+def url(path: str, *parameter_values: Any, **values: Any) -> str:
+    """An address; `parameter_values` are (name, value) pairs before `values`; empty values are excluded."""
+    pairs = [(name, str(value)) for name, value in (*parameter_values, *values.items()) if value not in ("", None)]
     return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
@@ -288,17 +288,17 @@ def _number(request: Request, name: str) -> int:
 
 
 def _pair(pages: Pages, pool: str, judge: str) -> Response:
-    known = pages.studio.judging
-    item, progress = known.item(pool, judge), known.progress(pool, judge)
+    judging = pages.studio.judging
+    item, progress = judging.item(pool, judge), judging.progress(pool, judge)
     look = item is not None and progress.graded > 0 and progress.graded % LOOK_EVERY == 0
     return pages.page(
         "pair.html.j2",
         pool=pool,
         item=item,
         progress=progress,
-        neighbours=known.neighbours(pool, item.section) if item else None,
-        agreements=known.agreements(pool),
-        outlook=known.outlook(pool, judge) if look else None,
+        neighbours=judging.neighbours(pool, item.section) if item else None,
+        agreements=judging.agreements(pool),
+        outlook=judging.outlook(pool, judge) if look else None,
         grades=GRADES,
     )
 
@@ -308,16 +308,16 @@ def _advice(pages: Pages, run: str, arm: str) -> Response:
     arm = arm or advice.best_arm(results)
     levers = []
     for lever in advice.advice(results, arm):
-        words = [shlex.split(command) for command in lever.commands]
+        commands = [shlex.split(command) for command in lever.commands]
         starts = [
             url("/experiments", command=w[1], words=shlex.join(w[2:]))
-            if w[1] in COMMANDS and all("=" in each and each[0] != "-" for each in w[2:])
+            if w[1] in COMMANDS and all("=" in argument and argument[0] != "-" for argument in w[2:])
             else ""
-            for w in words
+            for w in commands
         ]
         levers.append((lever, list(zip(lever.commands, starts, strict=True))))
-    said = screen.expected_sentences(results)
-    return pages.page("advice.html.j2", id=ArmId(run, arm), levers=levers, expected=said)
+    predictions = screen.expected_sentences(results)
+    return pages.page("advice.html.j2", id=ArmId(run, arm), levers=levers, expected=predictions)
 
 
 async def _events(job: Job) -> AsyncIterator[str]:
@@ -328,20 +328,20 @@ async def _events(job: Job) -> AsyncIterator[str]:
     yield "retry: 300\n\n"
     last = ""
     for _ in range(_EVENTS):
-        now = json.dumps(job.as_values())
-        if now != last:
-            last = now
-            yield f"data: {now}\n\n"
+        data = json.dumps(job.as_values())
+        if data != last:
+            last = data
+            yield f"data: {data}\n\n"
         if job.over:
             return
         await asyncio.sleep(0.25)
 
 
-def _checked_words(studio: Studio, command: str, words: str, may: frozenset[Capability]) -> list[str]:
+def _checked_words(studio: Studio, command: str, overrides: str, may: frozenset[Capability]) -> list[str]:
     """The words of a command, after they were composed once, so that mistakes are reported before anything starts."""
     if command not in COMMANDS:
         raise ConfigError(f"only {', '.join(COMMANDS)} are started here")
-    chosen = split(words)
+    chosen = split(overrides)
     try:
         compose_for(chosen, studio.words, may)
     except ConfigError as error:
@@ -351,13 +351,17 @@ def _checked_words(studio: Studio, command: str, words: str, may: frozenset[Capa
     return [command, *studio.words, *chosen]
 
 
-def _experiments(pages: Pages, asked: Mapping[str, str], may: frozenset[Capability]) -> Response:
-    command, preset, words = asked.get("command", COMMANDS[0]), asked.get("exp", ""), asked.get("words", "")
-    typed = " ".join(filter(None, [f"exp={preset}" if preset else "", words]))
-    shown, wrong = "", ""
-    if asked.get("command") and not pages.studio.access.read_only:
+def _experiments(pages: Pages, parameters: Mapping[str, str], may: frozenset[Capability]) -> Response:
+    command, preset, overrides = (
+        parameters.get("command", COMMANDS[0]),
+        parameters.get("exp", ""),
+        parameters.get("words", ""),
+    )
+    typed = " ".join(filter(None, [f"exp={preset}" if preset else "", overrides]))
+    command_line, wrong = "", ""
+    if parameters.get("command") and not pages.studio.access.read_only:
         try:
-            shown = shlex.join(["ragbench", *_checked_words(pages.studio, command, typed, may)])
+            command_line = shlex.join(["ragbench", *_checked_words(pages.studio, command, typed, may)])
         except RagbenchError as error:
             wrong = str(error)
     return pages.page(
@@ -367,22 +371,22 @@ def _experiments(pages: Pages, asked: Mapping[str, str], may: frozenset[Capabili
         command=command,
         presets=experiments(),
         preset=preset,
-        words=words,
+        words=overrides,
         typed=typed,
-        shown=shown,
+        shown=command_line,
         wrong=wrong,
     )
 
 
-def _search(pages: Pages, asked: Mapping[str, str], may: frozenset[Capability]) -> Response:
-    query, left, right = asked.get("q", ""), asked.get("left", ""), asked.get("right", "")
-    filters = {name: asked.get(name, "") for name in _FILTERS}
+def _search(pages: Pages, parameters: Mapping[str, str], may: frozenset[Capability]) -> Response:
+    query, left, right = parameters.get("q", ""), parameters.get("left", ""), parameters.get("right", "")
+    filters = {name: parameters.get(name, "") for name in _FILTERS}
     sides: list[Found] = []
     ranks: list[dict[str, int]] = [{}, {}]
     wrong = ""
     if query.strip():
         try:
-            sides = [pages.studio.searching.search(query, words, filters, may) for words in (left, right)]
+            sides = [pages.studio.searching.search(query, overrides, filters, may) for overrides in (left, right)]
             ranks = [{hit.chunk_id: hit.rank for hit in side.answer.hits} for side in reversed(sides)]
         except RagbenchError as error:
             wrong = str(error)
@@ -398,36 +402,46 @@ def _search(pages: Pages, asked: Mapping[str, str], may: frozenset[Capability]) 
         ranks=ranks,
         wrong=wrong,
         presets=experiments(),
-        kept=asked.get("kept", ""),
+        kept=parameters.get("kept", ""),
         file=pages.studio.searching.topics_file,
     )
 
 
-def _leaderboard(pages: Pages, asked: QueryParams) -> Response:
+def _leaderboard(pages: Pages, parameters: QueryParams) -> Response:
     runs = pages.studio.runs
     listed, damaged = runs.all()
     benchmarks = {run.digest: run for run in reversed(listed)}
-    digest, measure, sort = asked.get("benchmark", ""), asked.get("measure", PRIMARY), asked.get("sort", "date")
-    base = runs.find(ArmId.of(asked["base"])) if asked.get("base") else None
-    pinned = [ArmId.of(each) for each in asked.getlist("pin")]
-    rows = leaderboard.rows(
-        listed, measure=measure, digest=digest, words=asked.get("q", ""), sort=sort, base=base, pinned=pinned
+    digest, measure, sort = (
+        parameters.get("benchmark", ""),
+        parameters.get("measure", PRIMARY),
+        parameters.get("sort", "date"),
     )
-    shown = rows[:_MOST_ROWS]
+    base = runs.find(ArmId.of(parameters["base"])) if parameters.get("base") else None
+    pinned = [ArmId.of(arm) for arm in parameters.getlist("pin")]
+    rows = leaderboard.rows(
+        listed,
+        measure=measure,
+        digest=digest,
+        search_words=parameters.get("q", ""),
+        sort=sort,
+        base=base,
+        pinned=pinned,
+    )
+    shown_rows = rows[:_MOST_ROWS]
     if base:
-        shown = leaderboard.with_verdicts(shown, base[1].id, runs)
+        shown_rows = leaderboard.with_verdicts(shown_rows, base[1].id, runs)
     measures = sorted({name for run in listed for arm in run.arms for level, name in arm.means if level == DOCUMENT})
     pins = [("pin", pin) for pin in pinned]
-    kept = {
-        "q": asked.get("q", ""),
+    filters = {
+        "q": parameters.get("q", ""),
         "benchmark": digest,
-        "measure": asked.get("measure", ""),
-        "sort": asked.get("sort", ""),
+        "measure": parameters.get("measure", ""),
+        "sort": parameters.get("sort", ""),
     }
     return pages.page(
         "leaderboard.html.j2",
-        rows=shown,
-        left_out=len(rows) - len(shown),
+        rows=shown_rows,
+        left_out=len(rows) - len(shown_rows),
         n_runs=len(listed),
         damaged=damaged,
         stopped=store.stopped_runs(pages.studio.root),
@@ -438,17 +452,17 @@ def _leaderboard(pages: Pages, asked: QueryParams) -> Response:
         measure=measure,
         sort=sort,
         base=base[1].id if base else None,
-        kept=kept,
+        kept=filters,
         pins=pins,
         unpinned=lambda pins, arm: [pin for pin in pins if pin[1] != arm],
         root=str(pages.studio.root),
     )
 
 
-def _compare(pages: Pages, asked: QueryParams) -> Response:
+def _compare(pages: Pages, parameters: QueryParams) -> Response:
     runs = pages.studio.runs
-    arms = [ArmId.of(each) for each in dict.fromkeys(asked.getlist("arm"))]
-    base = ArmId.of(asked["base"]) if asked.get("base") else (arms[0] if arms else None)
+    arms = [ArmId.of(arm) for arm in dict.fromkeys(parameters.getlist("arm"))]
+    base = ArmId.of(parameters["base"]) if parameters.get("base") else (arms[0] if arms else None)
     others = [arm for arm in arms if arm != base]
     if base is None or not others:
         return pages.page("error.html.j2", 422, sentence="choose at least two arms on the page of runs")
@@ -470,46 +484,46 @@ def _compare(pages: Pages, asked: QueryParams) -> Response:
     )
 
 
-def _queries(pages: Pages, asked: QueryParams) -> Response:
+def _queries(pages: Pages, parameters: QueryParams) -> Response:
     runs = pages.studio.runs
-    left, right = ArmId.of(asked.get("left", "")), ArmId.of(asked.get("right", ""))
+    left, right = ArmId.of(parameters.get("left", "")), ArmId.of(parameters.get("right", ""))
     reason = leaderboard.incomparable(runs.find(left)[0], runs.find(right)[0])
     if reason:
         return pages.page("error.html.j2", 422, sentence=f"{right} cannot be compared with {left}: it {reason}")
     sides = [(runs.results(arm.run), arm.arm) for arm in (left, right)]
-    level = PASSAGE if asked.get("level") == PASSAGE else DOCUMENT
-    measure = asked.get("measure", PRIMARY)
-    kind, words, sort = asked.get("type", ""), asked.get("q", ""), asked.get("sort", "loss")
-    topics = queries.topics(sides[0], sides[1], measure, level=level, kind=kind, words=words, sort=sort)
-    kept = {
+    level = PASSAGE if parameters.get("level") == PASSAGE else DOCUMENT
+    measure = parameters.get("measure", PRIMARY)
+    kind, search_words, sort = parameters.get("type", ""), parameters.get("q", ""), parameters.get("sort", "loss")
+    topics = queries.topics(sides[0], sides[1], measure, level=level, kind=kind, search_words=search_words, sort=sort)
+    filters = {
         "left": left,
         "right": right,
-        "level": asked.get("level", ""),
-        "measure": asked.get("measure", ""),
+        "level": parameters.get("level", ""),
+        "measure": parameters.get("measure", ""),
         "type": kind,
-        "q": words,
-        "sort": asked.get("sort", ""),
+        "q": search_words,
+        "sort": parameters.get("sort", ""),
     }
-    chosen, before, after = queries.topic(topics, asked.get("qid", "")) if topics else (None, "", "")
+    chosen, previous, following = queries.topic(topics, parameters.get("qid", "")) if topics else (None, "", "")
     hits, relevant = [], []
     if chosen is not None:
         ids = [queries.chunk_ids(results, arm, chosen.qid) for results, arm in sides]
         hits = [queries.hits(*side, chosen.qid, ids[1 - n]) for n, side in enumerate(sides)]
         relevant = queries.relevant(sides[0], sides[1], chosen.qid)
-    known = sides[1][0].per_query
-    names = sorted(set(known.loc[known["level"] == level, "measure"]))
+    per_query = sides[1][0].per_query
+    names = sorted(set(per_query.loc[per_query["level"] == level, "measure"]))
     return pages.page(
         "queries.html.j2",
         topics=topics[:_MOST_ROWS],
         left_out=max(0, len(topics) - _MOST_ROWS),
         chosen=chosen,
-        before=before,
-        after=after,
+        before=previous,
+        after=following,
         hits=hits,
         relevant=relevant,
         left=left,
         right=right,
-        kept=kept,
+        kept=filters,
         types=queries.types(sides[1][0]),
         measures=names,
         measure=measure,

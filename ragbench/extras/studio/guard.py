@@ -68,9 +68,9 @@ class Guard(guard.Guard):
                 raise Refusal(415, f"a form is sent as {_FORM}")
         return _CALLER
 
-    def _entrance(self, path: str, rest: str) -> Response:
+    def _entrance(self, path: str, path_rest: str) -> Response:
         path = "/" + path.lstrip("/\\")  # two slashes would name another host
-        answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
+        answer = RedirectResponse(f"{path}?{path_rest}" if path_rest else path, 303)
         session = self._session
         answer.set_cookie(session.cookie, session.token, secure=session.encrypted, httponly=True, samesite="strict")
         return answer

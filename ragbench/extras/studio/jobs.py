@@ -107,30 +107,30 @@ class Jobs:
             raise ConfigError("no such job in this session")
         return self._jobs[job]
 
-    def start(self, words: Sequence[str]) -> Job:
+    def start(self, overrides: Sequence[str]) -> Job:
         """Start `ragbench` with these words, or queue it while another job runs. ConfigError when one waits already."""
-        if not words or words[0] not in COMMANDS:
+        if not overrides or overrides[0] not in COMMANDS:
             raise ConfigError(f"only {', '.join(COMMANDS)} are started here")
         with self._lock:
             if any(job.state == "waiting" for job in self._jobs.values()):
                 raise ConfigError("one experiment runs and one waits: cancel one of them, or wait")
-            job = Job(("ragbench", *words))
+            job = Job(("ragbench", *overrides))
             self._jobs[job.id] = job
-            for old in [each.id for each in self._jobs.values() if each.over][:-_KEPT]:
+            for old in [job.id for job in self._jobs.values() if job.over][:-_KEPT]:
                 del self._jobs[old]
             self._next()
         return job
 
     def cancel(self, job: str) -> None:
         """Ask a job to end; what it has finished is kept."""
-        found = self.find(job)
+        running = self.find(job)
         with self._lock:
-            if found.state == "waiting":
-                found.state, found.ended = "cancelled", time.monotonic()
-            elif found.state == "running" and found.process is not None:
-                found.state = "cancelled"
-                found.process.send_signal(signal.SIGTERM)
-                threading.Thread(target=_insist, args=(found.process,), daemon=True).start()
+            if running.state == "waiting":
+                running.state, running.ended = "cancelled", time.monotonic()
+            elif running.state == "running" and running.process is not None:
+                running.state = "cancelled"
+                running.process.send_signal(signal.SIGTERM)
+                threading.Thread(target=_insist, args=(running.process,), daemon=True).start()
 
     def close(self) -> None:
         """End all jobs, and wait until they have ended."""
@@ -181,14 +181,14 @@ class Jobs:
 
 def _take_line(job: Job, line: str) -> None:
     """Add a line of the output to the job: its progress, a provisional result, or a message."""
-    told = _progress(line)
-    if told is None:
+    progress = _progress(line)
+    if progress is None:
         if line.strip():
             job.lines.append(line)
-    elif isinstance(told, str):
-        job.note = told
+    elif isinstance(progress, str):
+        job.note = progress
     else:
-        name, task, job.seconds_left = told
+        name, task, job.seconds_left = progress
         job.tasks[name] = task
 
 

@@ -107,9 +107,9 @@ class Judging:
 
     def make(self, run: str, depth: int) -> int:
         """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
-        found = self.runs.results(run)
-        benchmark = measured_data.benchmark_of(found, judged_since=True)
-        listed = {arm: found.run(arm, measurements.SECTIONS) for arm in found.arms}
+        results = self.runs.results(run)
+        benchmark = measured_data.benchmark_of(results, judged_since=True)
+        listed = {arm: results.run(arm, measurements.SECTIONS) for arm in results.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
         if not rows:
             raise BenchmarkError(f"the first {depth} hits of {run} are all judged: look deeper")
@@ -131,9 +131,9 @@ class Judging:
                 by_topic.setdefault(row["qid"], []).append(row | {"grade": "", "note": ""})
             topics = list(by_topic.values())
             chance.shuffle(topics)
-            for each in topics:
-                chance.shuffle(each)
-            ordered = ([row[column] for column in pool.COLUMNS] for each in topics for row in each)
+            for pairs in topics:
+                chance.shuffle(pairs)
+            ordered = ([row[column] for column in pool.COLUMNS] for pairs in topics for row in pairs)
             write_atomically(path, pool.to_csv(pool.COLUMNS, ordered))
 
     def item(self, name: str, judge: str) -> Item | None:
@@ -174,12 +174,12 @@ class Judging:
         )
         if document is None:
             return Neighbours()
-        places = [each.anchor for each in document.sections]
+        places = [heading.anchor for heading in document.sections]
         anchor = section.rpartition("#")[2]
         if anchor not in places:
             return Neighbours()
         at = places.index(anchor)
-        texts = [document.text[each.start : each.end].strip() for each in document.sections]
+        texts = [document.text[heading.start : heading.end].strip() for heading in document.sections]
         return Neighbours(texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else "")
 
     def outlook(self, name: str, judge: str) -> Outlook | None:
@@ -197,11 +197,11 @@ class Judging:
                 run.arm_path(arm) / measurements.DOCUMENTS, judged, split, policy.measure
             )
             arms[arm] = replace(measured, config=run.config(arm))
-        found = []
-        for each in Arms(arms, policy).against():
-            sentence, done = _may_change(each, policy.statistics.smallest_effect)
-            found.append((each.contrast.factors[0], each, sentence, done))
-        return Outlook(tuple(each[:3] for each in found), all(each[3] for each in found))
+        outcomes = []
+        for row in Arms(arms, policy).against():
+            sentence, decided = _may_change(row, policy.statistics.smallest_effect)
+            outcomes.append((row.contrast.factors[0], row, sentence, decided))
+        return Outlook(tuple(outcome[:3] for outcome in outcomes), all(outcome[3] for outcome in outcomes))
 
     def _benchmark(self, name: str) -> Benchmark | None:
         """The benchmark of a run, None where it has changed since the measurement."""
@@ -240,22 +240,22 @@ def _agreement(one: Qrels, two: Qrels) -> Agreement | None:
 
 def _documents(benchmark: Benchmark, sections: Qrels) -> Mapping[str, Mapping[str, int]]:
     """The judgments of documents, raised to the best of their sections."""
-    found = {qid: dict(grades) for qid, grades in benchmark.document_qrels.items()}
+    grades_by_qid = {qid: dict(grades) for qid, grades in benchmark.document_qrels.items()}
     for qid, grades in sections.items():
         for section, grade in grades.items():
             docno = docno_of_section(section)
-            known = found.setdefault(qid, {})
-            known[docno] = max(grade, known.get(docno, grade))
-    return found
+            grades_of_topic = grades_by_qid.setdefault(qid, {})
+            grades_of_topic[docno] = max(grade, grades_of_topic.get(docno, grade))
+    return grades_by_qid
 
 
 def _may_change(judged: JudgedContrast, smallest_effect: float) -> tuple[str, bool]:
     """A sentence on how more judging could change a verdict, and whether it cannot."""
     level = judged.levels[DOCUMENT]
-    now, useful = level.comparison.difference, level.useful
-    if useful is None or abs(useful - now) < 1e-9:
+    difference, useful = level.comparison.difference, level.useful
+    if useful is None or abs(useful - difference) < 1e-9:
         return "no unjudged hit among the first ten makes a difference", True
-    bounds = f"the effect is {now:+.3f}, and {useful:+.3f} if unjudged hits are as useful as judged ones"
+    bounds = f"the effect is {difference:+.3f}, and {useful:+.3f} if unjudged hits are as useful as judged ones"
     quality = level.quality(smallest_effect)
     if quality in ("better", "worse"):
         return f"it stays {quality}: {bounds}", True

@@ -58,21 +58,21 @@ def rows(
     *,
     measure: str = PRIMARY,
     digest: str = "",
-    words: str = "",
+    search_words: str = "",
     sort: str = "date",
     base: tuple[ListedRun, ListedArm] | None = None,
     pinned: Iterable[ArmId] = (),
 ) -> list[Row]:
     """The arms whose benchmark has this digest (empty: any) and whose text contains all words, pinned ones first."""
-    first, wanted = set(pinned), words.casefold().split()
-    found = []
+    first, wanted_words = set(pinned), search_words.casefold().split()
+    listed = []
     for run in runs:
         if digest and run.digest != digest:
             continue
         for arm in run.arms:
             text = f"{arm.id} {run.record['benchmark']['name']} {' '.join(arm.overrides)}".casefold()
-            if all(word in text for word in wanted) or arm.id in first:
-                found.append(
+            if all(word in text for word in wanted_words) or arm.id in first:
+                listed.append(
                     Row(
                         run,
                         arm,
@@ -84,14 +84,14 @@ def rows(
                     )
                 )
     key = _SORTS.get(sort, _SORTS["date"])
-    return sorted(found, key=lambda row: (not row.pinned, key(row)))
+    return sorted(listed, key=lambda row: (not row.pinned, key(row)))
 
 
-def with_verdicts(found: Sequence[Row], base: ArmId, runs: Runs) -> list[Row]:
+def with_verdicts(rows: Sequence[Row], base: ArmId, runs: Runs) -> list[Row]:
     """The rows with verdicts against the base, for the first of them that can have one."""
-    wanted = [row.arm.id for row in found if not row.other and row.arm.id != base][:_MOST_JUDGED]
-    by_arm = dict(zip(wanted, judge(runs, base, wanted), strict=True)) if wanted else {}
-    return [replace(row, judged=by_arm.get(row.arm.id)) for row in found]
+    unjudged = [row.arm.id for row in rows if not row.other and row.arm.id != base][:_MOST_JUDGED]
+    by_arm = dict(zip(unjudged, judge(runs, base, unjudged), strict=True)) if unjudged else {}
+    return [replace(row, judged=by_arm.get(row.arm.id)) for row in rows]
 
 
 def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast]:
@@ -101,31 +101,31 @@ def judge(runs: Runs, base: ArmId, arms: Sequence[ArmId]) -> list[JudgedContrast
     """
     loaded = {name: runs.results(name) for name in dict.fromkeys([base.run, *(arm.run for arm in arms)])}
     first = loaded[base.run]
-    for other in loaded.values():
-        measured_data.require_same(first, other)
+    for results in loaded.values():
+        measured_data.require_same(first, results)
     policy = Policy.of(first.config(base.arm))
     split = str(first.record["split"])
-    gathered = {name: Arms.of(each, policy, split) for name, each in loaded.items()}
+    gathered = {name: Arms.of(results, policy, split) for name, results in loaded.items()}
     chosen = {str(arm): gathered[arm.run].arms[arm.arm] for arm in (base, *arms)}
     if silent := next((name for name, arm in chosen.items() if DOCUMENT not in arm.levels), None):
         raise ResultsError(f"arm '{silent}' has no '{policy.measure}' on split '{split}': run it again")
     if len(gathered) == 1:  # one run: its verdicts, whichever of its arms are shown
-        by_arm = {each.contrast.factors[0]: each for each in gathered[base.run].against(base.arm)}
+        by_arm = {row.contrast.factors[0]: row for row in gathered[base.run].against(base.arm)}
         return [by_arm[arm.arm] for arm in arms]
     return Arms(chosen, replace(policy, exploratory=True)).against(str(base))
 
 
-def incomparable(base: ListedRun, other: ListedRun) -> str:
+def incomparable(base: ListedRun, second: ListedRun) -> str:
     """Why two runs cannot be compared; empty where they can."""
-    one, two = base.record["benchmark"], other.record["benchmark"]
+    one, two = base.record["benchmark"], second.record["benchmark"]
     if one["digest"] != two["digest"]:
         if one["name"] != two["name"]:
             return f"measured '{two['name']}', the base '{one['name']}'"
         parts = (("documents", "collection"), ("topics", "questions"))
-        changed = [what for what, key in parts if one.get(key) != two.get(key)] or ["judgments"]
+        changed = [name for name, key in parts if one.get(key) != two.get(key)] or ["judgments"]
         return f"the {' and '.join(changed)} of '{one['name']}' changed between the runs"
-    if base.split != other.split:
-        return f"measured the split '{other.split}', the base '{base.split}'"
+    if base.split != second.split:
+        return f"measured the split '{second.split}', the base '{base.split}'"
     return ""
 
 
@@ -134,17 +134,17 @@ def difference(base: ListedArm, arm: ListedArm) -> str:
     if base.id == arm.id:
         return ""
     added = [step for step in arm.steps if step not in base.steps]
-    gone = [step for step in base.steps if step not in arm.steps]
+    removed = [step for step in base.steps if step not in arm.steps]
     parts = [f"adds: {', '.join(added)}"] if added else []
-    parts += [f"without: {', '.join(gone)}"] if gone else []
+    parts += [f"without: {', '.join(removed)}"] if removed else []
     if parts:
         return "; ".join(parts)
     return "the same steps" if set(base.overrides) == set(arm.overrides) else "the same steps with other parameters"
 
 
-def differing_values(base: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def differing_values(base: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(key, value of the base, other value) where two configurations differ in what they measure."""
-    one, two = flat(base), flat(other)
+    one, two = flat(base), flat(second)
     keys = sorted(key for key in {*one, *two} if section_of(key) not in _AROUND and one.get(key) != two.get(key))
     return [(key, _shown(one, key), _shown(two, key)) for key in keys]
 

@@ -80,7 +80,7 @@ def topics(
     *,
     level: str = DOCUMENT,
     kind: str = "",
-    words: str = "",
+    search_words: str = "",
     sort: str = "loss",
 ) -> list[Topic]:
     """The topics of a type (empty: any) whose text contains all words; `loss` sorts by what right loses."""
@@ -89,23 +89,23 @@ def topics(
         {str(qid): float(value) for qid, value in results.values(arm, measure, "all", level).items()}
         for results, arm in (left, right)
     ]
-    wanted = words.casefold().split()
-    found = []
+    wanted_words = search_words.casefold().split()
+    selected = []
     for qid in sorted({*values[0], *values[1]} & set(facts)):
         row = facts[qid]
         if kind and row["type"] != kind:
             continue
         text = f"{qid} {row['text']}".casefold()
-        if all(word in text for word in wanted):
-            pair = [each.get(qid, math.nan) for each in values]
-            found.append(Topic(qid, str(row["type"] or ""), str(row["text"] or qid), str(row["need"] or ""), *pair))
+        if all(word in text for word in wanted_words):
+            pair = [column.get(qid, math.nan) for column in values]
+            selected.append(Topic(qid, str(row["type"] or ""), str(row["text"] or qid), str(row["need"] or ""), *pair))
     keys = {
         "loss": lambda topic: (_last(topic.effect), topic.qid),
         "gain": lambda topic: (_last(-topic.effect), topic.qid),
         "low": lambda topic: (_last(topic.right), topic.qid),
         "qid": lambda topic: (0.0, topic.qid),
     }
-    return sorted(found, key=keys.get(sort, keys["loss"]))
+    return sorted(selected, key=keys.get(sort, keys["loss"]))
 
 
 def types(results: Measurements) -> list[str]:
@@ -113,12 +113,12 @@ def types(results: Measurements) -> list[str]:
     return sorted({str(kind) for kind in results.topics["type"] if kind})
 
 
-def hits(results: Measurements, arm: str, qid: str, other: Iterable[str] = ()) -> list[ShownHit]:
-    """The first hits of a topic in an arm; `other` are the ids of the other arm's hits, in their order."""
+def hits(results: Measurements, arm: str, qid: str, other_hits: Iterable[str] = ()) -> list[ShownHit]:
+    """The first hits of a topic in an arm; `other_hits` are the ids of the other arm's hits, in their order."""
     facts = results.topics
     text = " ".join(facts.loc[facts["qid"] == qid, "text"].tolist())
     pattern = highlights(text)
-    place = {chunk: rank for rank, chunk in reversed(list(enumerate(other, start=1)))}
+    rank_of = {chunk: rank for rank, chunk in reversed(list(enumerate(other_hits, start=1)))}
     return [
         ShownHit(
             int(row["rank"]),
@@ -128,7 +128,7 @@ def hits(results: Measurements, arm: str, qid: str, other: Iterable[str] = ()) -
             mark_matches(str(row["snippet"]), pattern),
             _grade(row),
             float(row["score"]),
-            place.get(row["chunk_id"], 0),
+            rank_of.get(row["chunk_id"], 0),
         )
         for row in _of(evidence.top_hits(results), arm, qid)
     ]
@@ -142,21 +142,21 @@ def chunk_ids(results: Measurements, arm: str, qid: str) -> list[str]:
 def relevant(left: tuple[Measurements, str], right: tuple[Measurements, str], qid: str) -> list[Relevant]:
     """The relevant sections of a topic, best grade first, with their fates in both arms."""
     sides = [{row["section"]: row for row in _of(evidence.fates(results), arm, qid)} for results, arm in (left, right)]
-    found = []
+    sections = []
     for section in sorted({*sides[0], *sides[1]}):
         rows = [side.get(section) for side in sides]
         grade = max(int(row["grade"]) for row in rows if row is not None)
-        found.append(Relevant(section, grade, *(None if row is None else _fate(row) for row in rows)))
-    return sorted(found, key=lambda each: (-each.grade, each.section))
+        sections.append(Relevant(section, grade, *(None if row is None else _fate(row) for row in rows)))
+    return sorted(sections, key=lambda row: (-row.grade, row.section))
 
 
-def topic(found: Sequence[Topic], qid: str) -> tuple[Topic, str, str]:
+def topic(listed: Sequence[Topic], qid: str) -> tuple[Topic, str, str]:
     """The topic with this qid (empty: the first), and the qids before and after it, empty at the ends."""
-    place = next((n for n, each in enumerate(found) if each.qid == qid), None) if qid else 0
-    if place is None:
+    position = next((n for n, entry in enumerate(listed) if entry.qid == qid), None) if qid else 0
+    if position is None:
         raise ResultsError(f"topic '{qid[:80]}' is not among those shown: remove the filters")
-    before = found[place - 1].qid if place else ""
-    return found[place], before, found[place + 1].qid if place + 1 < len(found) else ""
+    previous = listed[position - 1].qid if position else ""
+    return listed[position], previous, listed[position + 1].qid if position + 1 < len(listed) else ""
 
 
 def mark_matches(text: str, pattern: Any) -> tuple[Part, ...]:
@@ -193,8 +193,8 @@ def _of(frame: Any, arm: str, qid: str) -> list[dict[str, Any]]:
 def _grade(row: Mapping[str, Any]) -> int | None:
     import pandas as pd
 
-    known = [row[name] for name in ("section_grade", "document_grade") if not pd.isna(row[name])]
-    return int(known[0]) if known else None
+    grades = [row[name] for name in ("section_grade", "document_grade") if not pd.isna(row[name])]
+    return int(grades[0]) if grades else None
 
 
 def _last(value: float) -> float:

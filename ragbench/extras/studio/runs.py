@@ -107,17 +107,17 @@ class Runs:
             for name, state in states.items():
                 if name not in self._known or self._known[name][0] != state:
                     self._known[name] = state, _read_run(self.root / "runs" / name)
-            found = [each for _, each in self._known.values()]
-        runs = [each for each in found if isinstance(each, ListedRun)]
-        damaged = sorted(each for each in found if isinstance(each, str))
+            listed = [entry for _, entry in self._known.values()]
+        runs = [entry for entry in listed if isinstance(entry, ListedRun)]
+        damaged = sorted(entry for entry in listed if isinstance(entry, str))
         return sorted(runs, key=lambda run: (-run.started, run.name)), damaged
 
     def find(self, arm: ArmId) -> tuple[ListedRun, ListedArm]:
         """An arm with its run. Raises ResultsError."""
         for run in self.all()[0]:
-            for each in run.arms:
-                if each.id == arm:
-                    return run, each
+            for arm_record in run.arms:
+                if arm_record.id == arm:
+                    return run, arm_record
         raise ResultsError(f"no finished run '{arm.run}' with an arm '{arm.arm}': choose one on the page of runs")
 
     def folder(self, name: str) -> Path:
@@ -139,10 +139,10 @@ class Runs:
 def _state(path: Path) -> tuple[int, int]:
     """The time and size of a file, which change when it is written again."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except FileNotFoundError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return stat.st_mtime_ns, stat.st_size
 
 
 def _read_run(folder: Path) -> ListedRun | str:
@@ -150,7 +150,7 @@ def _read_run(folder: Path) -> ListedRun | str:
     try:
         record = read_sealed(folder / store.RECORD)
         latency = folder / "latency.csv"
-        files.check_digests(folder, {name: known for name, known in record["files"].items() if name == latency.name})
+        files.check_digests(folder, {name: digest for name, digest in record["files"].items() if name == latency.name})
         times = _times(latency)
         arms = tuple(_arm(folder, str(arm), record, times) for arm in record["arms"])
         return ListedRun(folder.name, record, arms)
@@ -159,18 +159,18 @@ def _read_run(folder: Path) -> ListedRun | str:
 
 
 def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, Milliseconds]) -> ListedArm:
-    place = store.arm_path(folder, arm)
-    sealed = read_sealed(place / store.DONE)["files"]
+    path = store.arm_path(folder, arm)
+    sealed = read_sealed(path / store.DONE)["files"]
     files.check_digests(
-        place, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed}
+        path, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed}
     )
-    sentence = place / "pipeline.txt"
+    sentence = path / "pipeline.txt"
     steps = (
         sentence.read_text(encoding="utf-8").strip().removesuffix(".").split(", then ") if sentence.is_file() else ()
     )
     overrides = tuple(map(str, record.get("overrides", {}).get(arm, ())))
     return ListedArm(
-        ArmId(folder.name, arm), _means(place / measurements.PER_QUERY), times.get(arm), tuple(steps), overrides
+        ArmId(folder.name, arm), _means(path / measurements.PER_QUERY), times.get(arm), tuple(steps), overrides
     )
 
 
@@ -183,7 +183,7 @@ def _means(path: Path) -> dict[tuple[str, str], Mean]:
     for level, measure, value in zip(*(table[name].to_pylist() for name in table.column_names), strict=True):
         if level in (DOCUMENT, PASSAGE) and value is not None:
             values.setdefault((level, measure), []).append(value)
-    return {key: mean(each) for key, each in values.items()}
+    return {key: mean(column) for key, column in values.items()}
 
 
 def _times(path: Path) -> dict[str, Milliseconds]:

@@ -78,7 +78,7 @@ class Searching:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def search(
-        self, query: str, words: str, filters: Mapping[str, str], may: frozenset[Capability], top: int = 10
+        self, query: str, overrides: str, filters: Mapping[str, str], may: frozenset[Capability], top: int = 10
     ) -> Found:
         """The best hits of a query in the configuration with these words; one search at a time.
 
@@ -90,10 +90,14 @@ class Searching:
             raise ConfigError(f"the query is longer than {MOST} characters: shorten it")
         conditions = _stage(filters)
         with self._lock:
-            arm = self._arm_of(words, may)
-            found = answer(query, arm.pipeline, arm.index, top, filters=conditions, explain=True)
+            arm = self._arm_of(overrides, may)
+            search_answer = answer(query, arm.pipeline, arm.index, top, filters=conditions, explain=True)
         pattern = highlights(query)
-        return Found(words, found, tuple(mark_matches(snippet(hit.text, pattern), pattern) for hit in found.hits))
+        return Found(
+            overrides,
+            search_answer,
+            tuple(mark_matches(snippet(hit.text, pattern), pattern) for hit in search_answer.hits),
+        )
 
     @property
     def topics_file(self) -> Path:
@@ -115,63 +119,63 @@ class Searching:
             write_atomically(self.topics_file, "".join(f"{line}\n" for line in lines))
             return len(lines)
 
-    def is_pure(self, words: str) -> bool:
+    def is_pure(self, overrides: str) -> bool:
         """Whether a search with these words names no file, model or server: its address may be opened again."""
         with self._lock:
             try:
-                self._settings_of(words, NOTHING)
+                self._settings_of(overrides, NOTHING)
             except ConfigError:
                 return False
             return True
 
-    def _settings_of(self, words: str, may: frozenset[Capability]) -> Settings:
-        if (words, may) in self._allowed:
-            return self._allowed[words, may]
-        chosen = split(words)
+    def _settings_of(self, overrides: str, may: frozenset[Capability]) -> Settings:
+        if (overrides, may) in self._allowed:
+            return self._allowed[overrides, may]
+        chosen = split(overrides)
         if self.presets_only and not all(map(_names_preset, chosen)):
             raise ConfigError("a read-only studio searches with presets only: write exp=NAME")
-        if odd := next((word for word in chosen if section_of(word) in _OF_THE_OPERATOR), None):
-            raise ConfigError(f"'{odd[:80]}' cannot be changed here: give it to ragbench studio")
+        if refused := next((override for override in chosen if section_of(override) in _OF_THE_OPERATOR), None):
+            raise ConfigError(f"'{refused[:80]}' cannot be changed here: give it to ragbench studio")
         settings = compose_for(chosen, self.words, may)
         needs = {key: need for key, (need, _) in needs_of_search(settings).items()}
         sends = [key for key, need in needs.items() if need in (Capability.SENDS, Capability.EXECUTES)]
         if sends and not may:  # the operator has set it, but an address that is opened must not ask by itself
             raise ConfigError(f"{min(sends)} {needs[min(sends)]}: press Search to allow that")
-        self._allowed[words, may] = settings
+        self._allowed[overrides, may] = settings
         return settings
 
-    def _arm_of(self, words: str, may: frozenset[Capability]) -> Arm:
-        settings = self._settings_of(words, may)
-        if words not in self._arms:
+    def _arm_of(self, overrides: str, may: frozenset[Capability]) -> Arm:
+        settings = self._settings_of(overrides, may)
+        if overrides not in self._arms:
             key = digest(settings.config["data"])
             if key not in self._benchmarks:
                 self._benchmarks[key] = load(settings.config["data"], topics=False)
             (arm,) = ArmBuilder.of(settings, self._benchmarks[key], None, lambda sentence: None).arms([settings])
             arm.index.prepare(arm.pipeline.needs | {"facets"})
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage
-            self._arms[words] = arm
-        return self._arms[words]
+            self._arms[overrides] = arm
+        return self._arms[overrides]
 
 
-def _names_preset(word: str) -> bool:
-    key, _, name = word.partition("=")
+def _names_preset(override: str) -> bool:
+    key, _, name = override.partition("=")
     return key.lstrip("+") == EXPERIMENT and name in experiments()
 
 
-def split(words: str) -> list[str]:
+def split(overrides: str) -> list[str]:
     """Overrides as they are typed in a shell. Raises ConfigError for options and open quotes."""
     try:
-        found = shlex.split(words)
+        parts = shlex.split(overrides)
     except ValueError:
         raise ConfigError("a quote in the overrides is not closed: close it") from None
-    if odd := next((word for word in found if word.startswith("-") or "=" not in word.lstrip("+~")), None):
-        raise ConfigError(f"'{odd[:80]}' is not an override: write key=value, such as p6=on")
-    return found
+    if refused := next((part for part in parts if part.startswith("-") or "=" not in part.lstrip("+~")), None):
+        raise ConfigError(f"'{refused[:80]}' is not an override: write key=value, such as p6=on")
+    return parts
 
 
-def _stage(given: Mapping[str, str]) -> FilterDocuments | None:
+def _stage(parameters: Mapping[str, str]) -> FilterDocuments | None:
     """The filters of a form: `tags` are separated by commas."""
-    values: dict[str, object] = {name: text.strip() for name, text in given.items() if text.strip()}
+    values: dict[str, object] = {name: text.strip() for name, text in parameters.items() if text.strip()}
     if "tags" in values:
         values["tags"] = [tag.strip() for tag in str(values["tags"]).split(",") if tag.strip()]
     try:
@@ -182,4 +186,4 @@ def _stage(given: Mapping[str, str]) -> FilterDocuments | None:
 
 def experiments() -> list[str]:
     """The names of the presets for `exp=`."""
-    return [each.name for each in catalogue.read().experiments]
+    return [experiment.name for experiment in catalogue.read().experiments]

@@ -60,9 +60,9 @@ def main(arguments: argparse.Namespace) -> int:
         )
     settings = composition.compose(arguments.overrides)
     hosts = frozenset({*LOOPBACK, arguments.host.lower(), *(name.lower() for name in arguments.allow_host)})
-    known = hosts if local or arguments.allow_host else None
+    known_hosts = hosts if local or arguments.allow_host else None
     access = Session(
-        known, read_only=arguments.read_only, commands=arguments.allow_commands, encrypted=arguments.behind_proxy
+        known_hosts, read_only=arguments.read_only, commands=arguments.allow_commands, encrypted=arguments.behind_proxy
     )
     studio = Studio(settings.results, tuple(arguments.overrides), access)
     with listen.bind(arguments.host, arguments.port) as bound:
