@@ -49,7 +49,7 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     reranks = dense and read.stage(RerankByKeywords) is not None
     mode = "rerank" if reranks else "hybrid" if dense and lexical else "semantic" if dense else "keyword"
     candidates = int(read.value(RerankByKeywords, "depth", 50))
-    most = int(read.value(Cut, "top_n", 50))
+    limit = int(read.value(Cut, "top_n", 50))
     read.value(Fuse, "k", None)  # said once, with the fusion
     weights = {**read.value(Fuse, "weights", {}), **read.value(AverageScores, "weights", {})}
     of_dense = float(weights.get("dense", 1.0)) if dense else 0.0
@@ -65,7 +65,7 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
             "index_on_startup": True,
         },
         "search": {
-            "max_results": most,
+            "max_results": limit,
             "snippet_length": 200,
             "context_lines": 3,
             "min_keyword_length": int(read.value(RerankByKeywords, "min_length", 2)),
@@ -85,8 +85,8 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     }
     # Seed 004, "Update Semantic Search": it fetches three times as many chunks as wanted documents.
     depths = {
-        ("RetrieveDense", "depth"): 3 * (candidates if reranks else most),
-        ("RetrieveLexical", "depth"): 3 * most,
+        ("RetrieveDense", "depth"): 3 * (candidates if reranks else limit),
+        ("RetrieveLexical", "depth"): 3 * limit,
     }
     missing = read.left_over(_KNOWN, {**_FIXED, **depths}, _SYSTEM)
     return sections, missing + _differences(read, mode, lexical, weights)
@@ -99,13 +99,13 @@ def replayed(settings: Settings) -> Settings:
     read = Reading(settings)
     sections, _ = values(settings)
     search, weight = sections["search"], sections["embeddings"]["semantic_weight"]
-    own = composition.compose([f"+exp=librarian_{search['mode']}"]).config
+    preset = composition.compose([f"+exp=librarian_{search['mode']}"]).config
     chunking = {
-        **own["index"]["chunking"],
+        **preset["index"]["chunking"],
         **{key: sections["chunking"][key] for key in ("chunk_size", "chunk_overlap")},
     }
     always: dict[str, Any] = {
-        **{entry: own.get(entry) or {} for entry in ("average", "context", "keywords", "cut", "dense", "lexical")},
+        **{entry: preset.get(entry) or {} for entry in ("average", "context", "keywords", "cut", "dense", "lexical")},
         "index.chunking": chunking,
     }
     if always["average"]:
@@ -114,7 +114,7 @@ def replayed(settings: Settings) -> Settings:
         always["keywords.depth"] = search["rerank_candidates"]
     always["cut.top_n"] = search["max_results"]
     changed = read.replayed(_KNOWN, {}, always)
-    return changed.with_values({"index.passage": own["index"]["passage"]})
+    return changed.with_values({"index.passage": preset["index"]["passage"]})
 
 
 def render(settings: Settings, origin: Sequence[str], version: str | None = None) -> tuple[str, list[str]]:
@@ -143,26 +143,26 @@ def _chunking(read: Reading) -> dict[str, Any]:
 
 def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, Any]) -> list[str]:
     """A sentence for everything that the system always does and this configuration does not, or does in another way."""
-    found = []
+    sentences = []
     if read.stage(RerankByKeywords) is not None and mode != "rerank":
-        found.append(f"keywords: {_SYSTEM} re-ranks candidates of the semantic search, which is off")
+        sentences.append(f"keywords: {_SYSTEM} re-ranks candidates of the semantic search, which is off")
     if mode == "rerank" and lexical:
-        found.append(f"lexical is on: {_SYSTEM} re-ranks candidates of the semantic search alone")
+        sentences.append(f"lexical is on: {_SYSTEM} re-ranks candidates of the semantic search alone")
     if read.stage(Fuse) is not None and mode in ("hybrid", "rerank"):
-        found.append(f"fuse: {_SYSTEM} calculates with the scores, where reciprocal ranks were measured")
+        sentences.append(f"fuse: {_SYSTEM} calculates with the scores, where reciprocal ranks were measured")
     for source, weight in sorted(weights.items()):
         if source not in ("dense", "lexical") and weight != 1.0:
-            found.append(f"fuse.weights.{source} = {weight:g}: {_SYSTEM} has no such source")
+            sentences.append(f"fuse.weights.{source} = {weight:g}: {_SYSTEM} has no such source")
     if mode != "keyword" and read.stage(AddNeighbours) is None:
-        found.append(f"context is off: {_SYSTEM} always returns the best chunk of a document with its neighbours")
+        sentences.append(f"context is off: {_SYSTEM} always returns the best chunk of a document with its neighbours")
     chunker = read.index.chunker
     if not isinstance(chunker, (LibrarianFixedChunker, LibrarianSemanticChunker)):
-        found.append(
+        sentences.append(
             f"index.chunker = {type(chunker).__name__}: {_SYSTEM} cuts at headings of level 2 and 3 or at fixed sizes, "
             f"of {CHARS_PER_TOKEN} characters a token"
         )
-    found.append(f"docs, metadata and mcp were not measured: they have the values of {_SYSTEM}'s example")
-    return found
+    sentences.append(f"docs, metadata and mcp were not measured: they have the values of {_SYSTEM}'s example")
+    return sentences
 
 
 FORMAT = FileFormat(".json", render, lambda settings, version: replayed(settings))

@@ -15,9 +15,9 @@ def rerank_by_keywords(stages: Stages, keywords: tuple[str, Stage] | None, as_ty
     `as_typed` is used where it has none. A fusion of ranks becomes an average of scores.
     """
     reranker = keywords or ("keywords", RerankByKeywords(as_typed=as_typed))
-    ends = (place for place, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
-    place = next(ends, len(stages))
-    return (*((name, _of_own_scores(stage)) for name, stage in stages[:place]), reranker, *stages[place:])
+    ends = (i for i, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
+    position = next(ends, len(stages))
+    return (*((name, _of_own_scores(stage)) for name, stage in stages[:position]), reranker, *stages[position:])
 
 
 def _of_own_scores(stage: Stage) -> Stage:

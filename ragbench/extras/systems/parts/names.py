@@ -23,7 +23,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 def mentions(text: str) -> tuple[str, ...]:
     """The names in `[[note]]`, `[[note#heading]]` and `[[note|label]]`, each once, in order."""
-    written = (found.partition("|")[0].partition("#")[0].strip() for found in _MENTION.findall(text))
+    written = (mention.partition("|")[0].partition("#")[0].strip() for mention in _MENTION.findall(text))
     return tuple(dict.fromkeys(name for name in written if name))
 
 
@@ -44,8 +44,8 @@ class NoteNames:
 
         A whole path names one document. Any other name stands for all documents with this title, alias or end of path.
         """
-        wanted = _fold(re.sub(r"\.(md|markdown)$", "", name.strip().strip("/"), flags=re.IGNORECASE))
-        return self._paths.get(wanted) or self._other_names.get(wanted, ())
+        folded = _fold(re.sub(r"\.(md|markdown)$", "", name.strip().strip("/"), flags=re.IGNORECASE))
+        return self._paths.get(folded) or self._other_names.get(folded, ())
 
     @cached_property
     def days(self) -> tuple[tuple[int, float], ...]:
@@ -60,14 +60,14 @@ class NoteNames:
     @cached_property
     def _other_names(self) -> Mapping[str, tuple[int, ...]]:
         table = self._table
-        found: list[tuple[str, int]] = []
+        pairs: list[tuple[str, int]] = []
         for row, (docno, title, frontmatter) in enumerate(
             zip(table.docnos, table.titles, table.frontmatter, strict=True)
         ):
             parts = _fold(unquote(docno)).split("/")
-            found += [("/".join(parts[start:]), row) for start in range(len(parts))]
-            found += [(_fold(name), row) for name in (title, *read_metadata(frontmatter).aliases)]
-        return _group_rows(found)
+            pairs += [("/".join(parts[start:]), row) for start in range(len(parts))]
+            pairs += [(_fold(name), row) for name in (title, *read_metadata(frontmatter).aliases)]
+        return _group_rows(pairs)
 
 
 def _group_rows(pairs: Iterable[tuple[str, int]]) -> Mapping[str, tuple[int, ...]]:

@@ -70,13 +70,15 @@ def _document_terms(table: ChunkTable) -> Iterator[tuple[dict[str, Counter[str]]
 
 def tokens(text: str) -> list[str]:
     """The terms of a text, lower-cased: words, pairs of neighbouring CJK characters, and `#tags` whole and in words."""
-    found: list[str] = []
+    result: list[str] = []
     for written in _TOKEN.findall(text.lower()):
         if written.startswith("#"):
-            found.append(written)
+            result.append(written)
         for word in re.findall(r"\w+", written):
-            found += [word[at : at + 2] for at in range(len(word) - 1)] if len(word) > 2 and is_cjk(word[0]) else [word]
-    return found
+            result += (
+                [word[at : at + 2] for at in range(len(word) - 1)] if len(word) > 2 and is_cjk(word[0]) else [word]
+            )
+    return result
 
 
 def tag_forms(tags: Iterable[str]) -> tuple[str, ...]:
@@ -141,8 +143,8 @@ class PrefixIndex:
                 scores += of_term
                 matching += of_term > 0
         scores *= matching
-        found = np.flatnonzero(scores > 0)
-        return Ranking.of(found, scores[found], depth)
+        positive = np.flatnonzero(scores > 0)
+        return Ranking.of(positive, scores[positive], depth)
 
     def matches(self, text: str, chunk: int, weights: Mapping[str, float]) -> tuple[tuple[str, str, float], ...]:
         """(field, query term, weight) of every field of a chunk that a term of the text matches, heavy fields first."""

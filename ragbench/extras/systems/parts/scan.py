@@ -98,21 +98,21 @@ class ScanIndex:
         ties in the order of rows. `allowed`, shape (n_documents,), excludes files before counting. Terms that are too
         short are ignored.
         """
-        wanted = [term for term in dict.fromkeys(map(_one_line, (t.lower() for t in terms))) if searchable(term)]
+        searched = [term for term in dict.fromkeys(map(_one_line, (t.lower() for t in terms))) if searchable(term)]
         passes = np.ones(len(self), dtype=np.bool_) if allowed is None else allowed
-        by_path = self._rows_by_count(wanted, self.in_path, passes)[:limit]
+        by_path = self._rows_by_count(searched, self.in_path, passes)[:limit]
         passes = passes.copy()
         passes[by_path] = False
-        left = limit - len(by_path)
-        by_content = self._rows_by_count(wanted, self.in_content, passes)[:left] if left else by_path[:0]
+        remaining = limit - len(by_path)
+        by_content = self._rows_by_count(searched, self.in_content, passes)[:remaining] if remaining else by_path[:0]
         return (*by_path.tolist(), *by_content.tolist()), len(by_path)
 
     def _rows_by_count(self, terms: Sequence[str], holds: Any, passes: NDArray[np.bool_]) -> NDArray[np.intp]:
         counts = np.zeros(len(self), dtype=np.int32)
         for term in terms:
             counts += holds(term)
-        found = np.flatnonzero((counts > 0) & passes)
-        return found[np.argsort(-counts[found], kind="stable")]
+        matching = np.flatnonzero((counts > 0) & passes)
+        return matching[np.argsort(-counts[matching], kind="stable")]
 
     def _in_path(self, term: str) -> NDArray[np.bool_]:
         """Whether each file's path holds a lower-cased term."""
@@ -128,9 +128,9 @@ class ScanIndex:
         return self._flags([row for row in np.flatnonzero(holds).tolist() if needle in self._texts[row]])
 
     def _files_of_words_with(self, term: str) -> NDArray[np.bool_]:
-        words = np.asarray(self._words.holding(term.encode()), dtype=np.int64)
+        word_rows = np.asarray(self._words.holding(term.encode()), dtype=np.int64)
         flags = np.zeros(len(self), dtype=np.bool_)
-        starts, lengths = self._indptr[words], self._indptr[words + 1] - self._indptr[words]
+        starts, lengths = self._indptr[word_rows], self._indptr[word_rows + 1] - self._indptr[word_rows]
         # The postings of all words: a running number within each word, plus the start of the word.
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         flags[self._files[np.repeat(starts, lengths) + within]] = True

@@ -47,7 +47,7 @@ class AverageScores(Checked):
         total = sum(weights.values())
         rankings = [state.rankings[source] for source in weights]
         shares = [weight / total * _scaled_scores(state.rankings[source]) for source, weight in weights.items()]
-        chunks, places = np.unique(np.concatenate([each.chunks for each in rankings]), return_inverse=True)
+        chunks, places = np.unique(np.concatenate([ranking.chunks for ranking in rankings]), return_inverse=True)
         return Ranking.of(chunks, np.bincount(places, weights=np.concatenate(shares), minlength=len(chunks)))
 
     def describe(self) -> str:

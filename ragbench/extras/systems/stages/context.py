@@ -45,7 +45,7 @@ class AddNeighbours(Checked):
         for chunk in ranking.chunks.tolist():
             start, stop = table.chunks_of(int(table.document[chunk]))
             around = range(max(start, chunk - self.neighbours), min(stop, chunk + self.neighbours + 1))
-            contexts.setdefault(chunk, tuple(each for each in around if allowed is None or allowed[each]))
+            contexts.setdefault(chunk, tuple(chunk for chunk in around if allowed is None or allowed[chunk]))
         return replace(state.filtered("after_documents", ranking), contexts=contexts)
 
     def describe(self) -> str:

@@ -71,14 +71,18 @@ class ExpandQueries(ChatFields):
 
     def _expanded(self, state: QueryState, index: Index) -> QueryState:
         query = state.query.text[: self.max_chars]
-        given = self._terms(state.query.salient_terms)
+        given_terms = self._terms(state.query.salient_terms)
         if state.query.phrasings is not None:
-            phrasings = tuple(dict.fromkeys(each[: self.max_chars] for each in state.query.phrasings if each != query))
-            return replace(state, expanded=ExpandedQuery(query, given or self.fallback(query).salient_terms, phrasings))
+            phrasings = tuple(
+                dict.fromkeys(phrasing[: self.max_chars] for phrasing in state.query.phrasings if phrasing != query)
+            )
+            return replace(
+                state, expanded=ExpandedQuery(query, given_terms or self.fallback(query).salient_terms, phrasings)
+            )
         state = self._ask_model(state, query, index)
-        if not given or state.expanded is None:
+        if not given_terms or state.expanded is None:
             return state
-        terms = tuple(dict.fromkeys((*state.expanded.salient_terms, *given)))
+        terms = tuple(dict.fromkeys((*state.expanded.salient_terms, *given_terms)))
         return replace(state, expanded=replace(state.expanded, salient_terms=terms))
 
     def _ask_model(self, state: QueryState, query: str, index: Index) -> QueryState:
@@ -87,15 +91,15 @@ class ExpandQueries(ChatFields):
             return replace(state, expanded=self.fallback(query))
         question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
         try:
-            found = self.parse(query, index.chat(self.spec(self.endpoint), self.cache_size).complete(question))
+            parsed = self.parse(query, index.chat(self.spec(self.endpoint), self.cache_size).complete(question))
         except ModelError as error:
             return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
-        note = f"expanded to: {'; '.join(found.queries)}; salient: {', '.join(found.salient_terms) or 'nothing'}"
-        return replace(state, expanded=found).with_note(note)
+        note = f"expanded to: {'; '.join(parsed.queries)}; salient: {', '.join(parsed.salient_terms) or 'nothing'}"
+        return replace(state, expanded=parsed).with_note(note)
 
     def fallback(self, query: str) -> ExpandedQuery:
         """The words and tags of a query, each once, in order; no other phrasings."""
-        return ExpandedQuery(query, self._terms(found.rstrip(_TRAILING) for found in _TERM.findall(query)))
+        return ExpandedQuery(query, self._terms(term.rstrip(_TRAILING) for term in _TERM.findall(query)))
 
     def parse(self, query: str, answer: str) -> ExpandedQuery:
         """The expansion in a model's answer: its terms that the query holds, else the words of the query."""
@@ -108,9 +112,9 @@ class ExpandQueries(ChatFields):
         expanded = tuple(variants.values())[: self.max_variants]
         return ExpandedQuery(query, salient or self.fallback(query).salient_terms, expanded)
 
-    def _terms(self, found: Iterable[str]) -> tuple[str, ...]:
+    def _terms(self, terms: Iterable[str]) -> tuple[str, ...]:
         """The valid terms, lower-cased, each once."""
-        lowered = (term.lower() for term in found)
+        lowered = (term.lower() for term in terms)
         return tuple(
             dict.fromkeys(t for t in lowered if len(t.lstrip("#")) >= self.min_term_length and _VALID.fullmatch(t))
         )
@@ -121,10 +125,10 @@ class ExpandQueries(ChatFields):
 
 
 def _block(name: str, answer: str) -> str:
-    found = re.search(rf"<{name}>(.*?)(?:</{name}>|\Z)", answer, re.DOTALL | re.IGNORECASE)
-    return found[1] if found else ""
+    block = re.search(rf"<{name}>(.*?)(?:</{name}>|\Z)", answer, re.DOTALL | re.IGNORECASE)
+    return block[1] if block else ""
 
 
 def _elements(name: str, block: str) -> list[str]:
-    found = re.findall(rf"<{name}>(.*?)</{name}>", block, re.DOTALL | re.IGNORECASE)
-    return [text for text in (" ".join(each.split()) for each in found) if text]
+    elements = re.findall(rf"<{name}>(.*?)</{name}>", block, re.DOTALL | re.IGNORECASE)
+    return [text for text in (" ".join(element.split()) for element in elements) if text]

@@ -55,24 +55,24 @@ class BoostFolder(Checked):
     def _boosted(self, state: QueryState, index: Index, totals: Mapping[str, int]) -> QueryState:
         ranking = current_ranking(state, self.source)
         folders = [_folder(index.chunks.docno(chunk)) for chunk in ranking.chunks.tolist()]
-        found = _counts(ranking, index)
-        factors = [self.factor(found[f], totals[f]) if f else 1.0 for f in folders]
+        counts = _counts(ranking, index)
+        factors = [self.factor(counts[f], totals[f]) if f else 1.0 for f in folders]
         return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factors))
 
-    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+    def explain(self, state: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`folder_boost` of a chunk that was boosted."""
         folder = _folder(index.chunks.docno(chunk))
         total = Counter(map(_folder, index.chunks.docnos))[folder]
-        found = _counts(current_ranking(before, self.source), index)[folder]
-        factor = self.factor(found, total)
-        if not folder or factor == 1.0 or chunk not in current_ranking(before, self.source).chunks:
+        count = _counts(current_ranking(state, self.source), index)[folder]
+        factor = self.factor(count, total)
+        if not folder or factor == 1.0 or chunk not in current_ranking(state, self.source).chunks:
             return {}
         return {
             "folder_boost": {
                 "folder": folder,
-                "document_count": found,
+                "document_count": count,
                 "total_docs_in_folder": total,
-                "relevance_ratio": found / total,
+                "relevance_ratio": count / total,
                 "boost_factor": factor,
             }
         }

@@ -53,27 +53,27 @@ class BoostConnected(Checked):
     def _boosted(self, state: QueryState, index: Index) -> QueryState:
         ranking = current_ranking(state, self.source)
         factors = {document: self.factor(score) for document, score in self.connections(ranking, index).items()}
-        each = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]
-        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * each))
+        factor_of_hit = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]
+        return with_current_ranking(state, self.source, Ranking.of(ranking.chunks, ranking.scores * factor_of_hit))
 
     def connections(self, ranking: Ranking, index: Index) -> dict[int, float]:
         """The connection score of each of the first documents."""
-        found = list(dict.fromkeys(index.chunks.document[ranking.chunks].tolist()))[: self.max_candidates]
-        citing = {document: index.graph.linking_to(document) for document in found}
-        tags = {document: index.graph.tags_of(document) for document in found}
+        documents = list(dict.fromkeys(index.chunks.document[ranking.chunks].tolist()))[: self.max_candidates]
+        citing = {document: index.graph.linking_to(document) for document in documents}
+        tags = {document: index.graph.tags_of(document) for document in documents}
         scores = {}
-        for one in found:
-            others = [other for other in found if other != one]
+        for one in documents:
+            others = [second for second in documents if second != one]
             scores[one] = (
-                self.backlink * sum(other in citing[one] for other in others)
-                + self.cocitation * sum(not citing[one].isdisjoint(citing[other]) for other in others)
-                + self.shared_tag * sum(not tags[one].isdisjoint(tags[other]) for other in others)
+                self.backlink * sum(second in citing[one] for second in others)
+                + self.cocitation * sum(not citing[one].isdisjoint(citing[second]) for second in others)
+                + self.shared_tag * sum(not tags[one].isdisjoint(tags[second]) for second in others)
             )
         return scores
 
-    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+    def explain(self, state: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`graph_boost` of a chunk that was boosted."""
-        ranking = current_ranking(before, self.source)
+        ranking = current_ranking(state, self.source)
         score = self.connections(ranking, index).get(int(index.chunks.document[chunk]), 0.0)
         if chunk not in ranking.chunks:
             return {}

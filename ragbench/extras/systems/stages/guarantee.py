@@ -73,32 +73,32 @@ class GuaranteeNotes(Checked):
 
     def matching(self, state: QueryState, index: Index) -> dict[int, str]:
         """The named documents by row, in order, each with how it was named."""
-        found: dict[int, str] = {}
+        matches: dict[int, str] = {}
         for name in mentions(state.query.text) if self.mentions else ():
-            found.update((row, TITLE) for row in index.names.rows_named(name))
+            matches.update((row, TITLE) for row in index.names.rows_named(name))
         tags = (state.expanded.tags if state.expanded else ()) or tags_in(state.query.text)
         if self.tags and tags:
             tagged = index.facets.passing(Filters(tags=normalise_tags(tags)))
             for row in np.flatnonzero(tagged).tolist():
-                found.setdefault(row, TAG)
-        return found
+                matches.setdefault(row, TAG)
+        return matches
 
     def _with_named_notes(self, state: QueryState, index: Index) -> QueryState:
-        found = self.matching(state, index)
-        whole = dict(_whole_notes(found, state, index, self.limit))
-        if not whole:
+        notes = self.matching(state, index)
+        whole_notes = dict(_whole_notes(notes, state, index, self.limit))
+        if not whole_notes:
             return state
         ranking = fused(state)
         documents = index.chunks.document
-        covered = np.isin(documents[ranking.chunks], documents[list(whole)])
-        covered &= ~np.isin(ranking.chunks, [chunk for chunk in state.guaranteed if chunk not in whole])
+        covered = np.isin(documents[ranking.chunks], documents[list(whole_notes)])
+        covered &= ~np.isin(ranking.chunks, [chunk for chunk in state.guaranteed if chunk not in whole_notes])
         others = ranking.keep(~covered)
         best = max(1.0, float(others.scores.max(initial=0.0)))
-        merged = Ranking.ordered([*whole, *others.chunks], [*([best] * len(whole)), *others.scores])
-        kinds = {chunk: found[int(documents[chunk])] for chunk in whole}
+        merged = Ranking.ordered([*whole_notes, *others.chunks], [*([best] * len(whole_notes)), *others.scores])
+        kinds = {chunk: notes[int(documents[chunk])] for chunk in whole_notes}
         by_name = list(kinds.values()).count(TITLE)
         note = f"notes guaranteed: {by_name} by name, {len(kinds) - by_name} by tag"
-        return _with_guaranteed(state, merged, whole, kinds).with_note(note)
+        return _with_guaranteed(state, merged, whole_notes, kinds).with_note(note)
 
     def _with_notes_of_time(self, state: QueryState, index: Index) -> QueryState:
         after, before = self._range
@@ -107,12 +107,12 @@ class GuaranteeNotes(Checked):
         for row in np.flatnonzero(inside).tolist():
             times.setdefault(row, float(index.modified[row]))
         order = sorted(times, key=lambda row: (-times[row], row))
-        whole = dict(_whole_notes(order, state, index, self.limit))
-        dates = [times[int(index.chunks.document[chunk])] for chunk in whole]
+        whole_notes = dict(_whole_notes(order, state, index, self.limit))
+        dates = [times[int(index.chunks.document[chunk])] for chunk in whole_notes]
         scores = [max(0.3, 1 - 0.01 * (dates[0] - date) / _DAY) for date in dates]
-        note = f"{len(whole)} notes of the time asked for are the whole answer"
-        ranking = Ranking.ordered(list(whole), scores)
-        return _with_guaranteed(state, ranking, whole, dict.fromkeys(whole, TIME)).with_note(note)
+        note = f"{len(whole_notes)} notes of the time asked for are the whole answer"
+        ranking = Ranking.ordered(list(whole_notes), scores)
+        return _with_guaranteed(state, ranking, whole_notes, dict.fromkeys(whole_notes, TIME)).with_note(note)
 
     def of_time(self, after: str | None, before: str | None) -> GuaranteeNotes:
         """The stage that answers a search for the notes of a time."""
@@ -129,20 +129,20 @@ def _whole_notes(
 ) -> Iterable[tuple[int, tuple[int, ...]]]:
     """(first chunk, all chunks) of the first `limit` documents that have chunks which the filters admit."""
     allowed = index.allowed(state.filters)
-    left = limit
+    remaining = limit
     for document in documents:
         chunks = tuple(c for c in range(*index.chunks.chunks_of(document)) if allowed is None or allowed[c])
-        if chunks and left:
-            left -= 1
+        if chunks and remaining:
+            remaining -= 1
             yield chunks[0], chunks
 
 
 def _with_guaranteed(
-    state: QueryState, ranking: Ranking, whole: Mapping[int, tuple[int, ...]], kinds: Mapping[int, str]
+    state: QueryState, ranking: Ranking, whole_notes: Mapping[int, tuple[int, ...]], kinds: Mapping[int, str]
 ) -> QueryState:
     return replace(
         state,
         fused=ranking,
         guaranteed={**state.guaranteed, **kinds},
-        contexts={**state.contexts, **whole},
+        contexts={**state.contexts, **whole_notes},
     )

@@ -56,8 +56,8 @@ class RerankByKeywords(Checked):
         if not self.as_typed:
             words = [bare for word in words if len(bare := word.strip(_AROUND)) >= self.min_length]
         lowered = text.lower()
-        found = sum(min(lowered.count(word), self.cap) for word in words if len(word) >= self.min_length)
-        return found / (len(words) * self.cap) if words else 0.0
+        matches = sum(min(lowered.count(word), self.cap) for word in words if len(word) >= self.min_length)
+        return matches / (len(words) * self.cap) if words else 0.0
 
     def _reranked(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)
@@ -68,9 +68,9 @@ class RerankByKeywords(Checked):
             "\n\n".join(map(index.chunks.text, state.contexts.get(chunk, (chunk,))))
             for chunk in ranking.chunks.tolist()
         )
-        found = np.array([self.score(state.query.text, text) for text in texts], dtype=np.float64)
-        stays = guaranteed | (found >= self.threshold)
-        scores = (1 - self.weight) * ranking.scores.astype(np.float64) + self.weight * found
+        relevance = np.array([self.score(state.query.text, text) for text in texts], dtype=np.float64)
+        stays = guaranteed | (relevance >= self.threshold)
+        scores = (1 - self.weight) * ranking.scores.astype(np.float64) + self.weight * relevance
         return Ranking.of(ranking.chunks[stays], scores[stays])
 
     def describe(self) -> str:

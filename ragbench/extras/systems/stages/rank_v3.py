@@ -61,10 +61,10 @@ class RankCandidates(Checked):
     def by_place(self, state: QueryState, index: Index) -> Ranking:
         """The documents that hold the query, in the order they are found, with score 1 / place."""
         passing = None if state.filters is None else index.passing(state.filters)
-        found, _ = index.scan.recall([state.query.text], self.depth, passing)
+        files, _ = index.scan.recall([state.query.text], self.depth, passing)
         allowed = index.allowed(state.filters)
-        chunks = (range(*index.chunks.chunks_of(document)) for document in found)
-        first = (next((c for c in each if allowed is None or allowed[c]), None) for each in chunks)
+        chunks = (range(*index.chunks.chunks_of(document)) for document in files)
+        first = (next((c for c in chunks_of_file if allowed is None or allowed[c]), None) for chunks_of_file in chunks)
         hits = [chunk for chunk in first if chunk is not None]
         return Ranking.ordered(hits, 1.0 / np.arange(1, len(hits) + 1))
 
@@ -72,9 +72,9 @@ class RankCandidates(Checked):
         """The stage for a search that returns `n` hits."""
         return replace(self, depth=max(self.depth, 3 * n))
 
-    def explain(self, before: QueryState, index: Index, chunk: int) -> dict[str, Any]:
+    def explain(self, state: QueryState, index: Index, chunk: int) -> dict[str, Any]:
         """`lexical_matches` of a chunk."""
-        text = (before.expanded or ExpandedQuery(before.query.text)).ranking_text
+        text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
         matches = index.prefixes.matches(text, chunk, self.weights)
         return {"lexical_matches": [{"field": f, "query": q, "weight": w} for f, q, w in matches]}
 

@@ -43,9 +43,9 @@ class RecallBySubstring(Checked):
         expanded = state.expanded or ExpandedQuery(state.query.text)
         terms = dict.fromkeys(text.lower() for text in (*expanded.queries, *expanded.salient_terms))
         allowed = None if state.filters is None else index.passing(state.filters)
-        found, by_path = index.scan.recall(terms, self.limit, allowed)
-        note = f"{len(found)} candidates hold a term, {by_path} of them in their path"
-        return replace(state, candidates=found).with_note(note)
+        files, by_path = index.scan.recall(terms, self.limit, allowed)
+        note = f"{len(files)} candidates hold a term, {by_path} of them in their path"
+        return replace(state, candidates=files).with_note(note)
 
     def returning_all(self, n: int) -> RecallBySubstring:
         """The stage for a search that returns all, at most `n` hits."""
