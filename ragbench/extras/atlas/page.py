@@ -102,9 +102,9 @@ def moderators(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     """What the effect varies with, a line for every property whose interval is not around 0."""
     significant = [each for each in atlas.moderators(change, base) if each.low > 0 or each.high < 0]
     return [
-        f"varies with {moderator.name.replace('_', ' ')}: {with_interval(moderator.slope, moderator.low, moderator.high)} "
+        f"varies with {effect.name.replace('_', ' ')}: {with_interval(effect.slope, effect.low, effect.high)} "
         "for one standard deviation more"
-        for moderator in significant
+        for effect in significant
     ]
 
 

@@ -93,7 +93,7 @@ def test_topics_come_by_loss_gain_or_id(studio: Studio, arms) -> None:
     assert gains == sorted(gains, reverse=True)
     assert [topic.qid for topic in queries.topics(*sides, "nDCG@10", sort="qid")] == ["t1", "t2", "t3", "t4", "t6"]
     assert [topic.qid for topic in queries.topics(*sides, "nDCG@10", kind="code")] == ["t3"]
-    assert [topic.qid for topic in queries.topics(*sides, "nDCG@10", words="wrong PASS")] == ["t4"]
+    assert [topic.qid for topic in queries.topics(*sides, "nDCG@10", search_words="wrong PASS")] == ["t4"]
 
 
 @pytest.mark.parametrize(
