@@ -165,9 +165,13 @@ class ChunkTable:
         self._all_documents = self._documents
 
     def check(self) -> None:
-        """Read everything. Raises ValueError for values that are not of their type, such as text that is not UTF-8."""
+        """Read everything. Raises ValueError for values that are not of their type, and for rows that do not exist."""
         for table in (self._chunks, self._documents, self._blocks):
             table.validate(full=True)
+        rows = ((self.document, 0, self.n_documents), (self.parent, -1, len(self)), (self.chunk_of_block, 0, len(self)))
+        for numbers, first, stop in rows:
+            if len(numbers) and not first <= numbers.min() <= numbers.max() < stop:
+                raise ValueError("a row that does not exist")
 
     def __len__(self) -> int:
         return int(self._chunks.num_rows)

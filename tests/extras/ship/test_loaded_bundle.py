@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -368,6 +369,23 @@ def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
     assert said in capsys.readouterr().out
     assert cli.main(["refresh", str(copied), "--corpus", str(copied.parent)]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "row"), [("chunks", "document", 10**6), ("chunks", "parent", -2), ("blocks", "chunk", 10**6)]
+)
+def test_rows_that_do_not_exist_are_one_sentence(copied: Path, name: str, column: str, row: int) -> None:
+    (file,) = copied.glob(f"{bundle.INDEX}/chunks/*/{name}.arrow")
+    table = pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
+    at = table.schema.get_field_index(column)
+    wrong = pa.array([row] * len(table), table.schema.field(at).type)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.set_column(at, table.schema.field(at), wrong))
+    rewrite_part(file, sink.getvalue().to_pybytes())
+    assert len(table)
+    with pytest.raises(BundleError, match=r"cannot be read \(ValueError\): export the bundle again"):
+        ragbench.load(copied)
 
 
 def test_an_array_with_a_damaged_header_is_one_sentence(copied: Path) -> None:
