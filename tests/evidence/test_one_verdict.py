@@ -118,6 +118,8 @@ def test_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_pat
 
 
 def test_the_commands(run: Measurements, tmp_path: Path, capsys) -> None:
+    assert cli.main(["compare", "run/good", "run/slow", f"paths.results={run.folder.parent.parent}"]) == 0
+    assert capsys.readouterr().out.startswith("Change in nDCG@10 from good [95% CI]")
     assert cli.main(["compare", str(run.folder), "--json", f"paths.results={tmp_path}"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["factor"]: (row["verdict"], row["reason"]) for row in rows} == told(run)
