@@ -1,6 +1,7 @@
 """A campaign of faults against real commands, every case of which follows from a seed.
 
-    python -m tests.faults.campaign [--seed N] [--from CASE] [--command NAME] [--page FILE] [KIND=CASES ...]
+    python -m tests.faults.campaign [--seed N] [--from CASE] [--command NAME] [--minutes N] [--page FILE]
+                                     [KIND=CASES ...]
 
 Kinds, such as kills=200: kills and errors at the nth change of a file (`shim.c`, needs gcc), of a named command at one
 change after the other; bundles and databases with mutations, flips
@@ -19,6 +20,7 @@ import errno
 import importlib
 import io
 import json
+import math
 import os
 import pickle
 import pkgutil
@@ -177,9 +179,14 @@ class Campaign:
     """Commands over a small vault, each case in a fork and a folder of its own; `harms` has what went wrong."""
 
     def __init__(
-        self, folder: Path, seed: int = SEED, first: int = 0, commands: Sequence[str] = tuple(COMMANDS)
+        self,
+        folder: Path,
+        seed: int = SEED,
+        first: int = 0,
+        commands: Sequence[str] = tuple(COMMANDS),
+        minutes: float = math.inf,
     ) -> None:
-        self.commands = commands
+        self.commands, self._minutes = commands, minutes
         self.folder = folder.resolve()
         self.counts: Counter[str] = Counter()
         self.harms: list[str] = []
@@ -364,8 +371,14 @@ class Campaign:
             self.counts["bad inputs"] += 1
 
     def _cases(self, kind: str, times: int) -> Iterator[tuple[int, random.Random]]:
-        """So many numbers of cases, each with chance of its own, so that a case can be repeated alone."""
+        """So many numbers of cases, each with chance of its own, so that a case can be repeated alone.
+
+        Fewer where the minutes of a kind are over.
+        """
+        end = time.monotonic() + 60 * self._minutes
         for number in range(self._first, self._first + times):
+            if time.monotonic() > end:
+                break
             self._case = f"{kind} {number}"
             yield number, random.Random(f"{self._seed} {self._case}")
 
@@ -883,6 +896,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--from", type=int, default=0, dest="first", metavar="CASE")
     parser.add_argument("--command", action="append", choices=COMMANDS, metavar="NAME")
+    parser.add_argument("--minutes", type=float, default=math.inf, metavar="N", help="at most, for each kind")
     parser.add_argument("--page", type=Path)
     parser.add_argument("cases", nargs="*", metavar="KIND=CASES")
     given = parser.parse_args()
@@ -895,7 +909,7 @@ def main() -> int:
             return subprocess.run(
                 [sys.executable, "-m", "tests.faults.campaign", *sys.argv[1:]], env=environment, check=False
             ).returncode
-        campaign = Campaign(folder, given.seed, given.first, given.command or tuple(COMMANDS))
+        campaign = Campaign(folder, given.seed, given.first, given.command or tuple(COMMANDS), given.minutes)
         for kind, times in counts.items():
             if kind in ("kills", "errors") and not campaign.shim.there:
                 print(f"{kind} are skipped: they need Linux and gcc")

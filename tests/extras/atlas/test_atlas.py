@@ -105,12 +105,12 @@ def test_tables_are_written_and_read_again(tmp_path: Path) -> None:
 
 def test_a_first_write_that_is_killed_leaves_what_is_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    before, calls = Atlas.load(), []
+    before, calls, write = Atlas.load(), [], tables.files.write_text
 
     def killed(path: Path, text: str) -> None:
         if calls:
             raise KeyboardInterrupt
-        calls.append(path.write_text(text))
+        calls.append(write(path, text))
 
     monkeypatch.setattr(tables.files, "write_text", killed)
     with pytest.raises(KeyboardInterrupt):
