@@ -51,7 +51,6 @@ SERVE = (
         "pyyaml",
         "rich",
         "sqlite-vec",
-        "structlog",
         "tenacity",
         "threadpoolctl",
         "tokenizers",

@@ -234,7 +234,7 @@ def write(workplace: Path, out: Path) -> None:
 def served(place: str, folder: Path) -> str:
     """Ask a server over HTTP and over MCP; returns what it has printed."""
     process = subprocess.Popen(
-        call("serve", [["serve", place, "--port", "0", "--watch", "--json-log", "--rate", "600/minute"]]),
+        call("serve", [["serve", place, "--port", "0", "--watch", "--rate", "600/minute"]]),
         **{"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
     )
     assert process.stdout is not None

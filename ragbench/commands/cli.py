@@ -146,19 +146,10 @@ def _reader_gone() -> int:
 
 
 def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
-    """Say why nothing was done, in the log where the command keeps one (`--json-log`).
-
-    Characters that would end or colour the line are shown as their codes.
-    """
-    import logging
-
+    """Say why nothing was done; characters that would end or colour the line are shown as their codes."""
     signs = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in sentence)
     line = signs.encode(errors="backslashreplace").decode()
-    log = logging.getLogger("ragbench")
-    if log.handlers:
-        log.error(line)
-    else:
-        print(f"ragbench: {line}", file=sys.stderr)
+    print(f"ragbench: {line}", file=sys.stderr)
     return code
 
 

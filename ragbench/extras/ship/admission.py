@@ -30,7 +30,7 @@ class Guard:
     """ASGI middleware: passes a request on when it is addressed to a known host, admitted, and not too large or slow.
 
     A body has `limit` bytes and `seconds` to arrive. What listens says by overriding the methods below whom it admits,
-    what it makes of a body, and how its refusals look. The name of the caller is in the request's `state.caller`.
+    what it makes of a body, and how its refusals look.
     """
 
     def __init__(self, app: ASGIApp, access: Access, limit: int, seconds: float) -> None:
@@ -69,8 +69,6 @@ class Guard:
                 self.answering(scope, message)
             await send(message)
 
-        state = scope.setdefault("state", {})
-        state["caller"] = ""
         try:
             headers = headers_of(scope)
             # Starlette's TrustedHostMiddleware would answer in plain text, whatever form other refusals have.
@@ -80,7 +78,6 @@ class Guard:
             if isinstance(admitted, Response):
                 await admitted(scope, receive, answer)
                 return
-            state["caller"] = admitted
             with self.turn(admitted, scope):
                 if scope["method"] not in READS:
                     body = await self._body(scope, receive)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from socket import socket
 
     from ragbench.extras.ship.serving.limits import Limits
-    from ragbench.extras.ship.serving.observed import Sink
     from ragbench.extras.ship.serving.service import SearchService
 
 DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /documents, GET /health,
@@ -78,10 +77,6 @@ def add_http(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         metavar="SECONDS",
         help="time to keep serving after SIGTERM, while /readyz returns 503 (default 0)",
-    )
-    parser.add_argument("--json-log", action="store_true", help="log requests and messages as JSON lines")
-    parser.add_argument(
-        "--traces", action="store_true", help="send OpenTelemetry spans to the server in the OTEL_* variables"
     )
 
 
@@ -143,7 +138,6 @@ def main(arguments: argparse.Namespace) -> int:
 
     names = ("max_body", "per_client", "drain")
     limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
-    sinks, close = _sinks(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
     with listen.bind(arguments.host, arguments.port) as bound:
@@ -155,7 +149,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             if not local:
-                _say(arguments)("warning: tokens are sent unencrypted: put a proxy with TLS in front")
+                console.say("warning: tokens are sent unencrypted: put a proxy with TLS in front")
             label = f"{health.bundle} ({counted(health.documents, 'document')})"
             print(f"ragbench serves {label} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
 
@@ -165,30 +159,11 @@ def main(arguments: argparse.Namespace) -> int:
         # A page that pretends to be this machine has no token.
         access = Access(LOOPBACK if tokens is None else None, tokens, rate)
         try:
-            listen.run(create_app(service, access, sinks), bound, ready, limits, leaving)
+            listen.run(create_app(service, access), bound, ready, limits, leaving)
         finally:
             stop()
             service.close()
-            close()
     return 0
-
-
-def _sinks(arguments: argparse.Namespace) -> tuple[list[Sink], Callable[[], None]]:
-    """The callbacks for every request, and the function to call at the end."""
-    from ragbench.extras.ship.serving import observed
-
-    sinks = [observed.json_log()] if arguments.json_log else []
-    if not arguments.traces:
-        return sinks, lambda: None
-    spans, close = observed.traces()
-    return [*sinks, spans], close
-
-
-def _say(arguments: argparse.Namespace) -> Callable[[str], None]:
-    """Where one-line messages go."""
-    from ragbench.extras.ship.serving.service import LOG
-
-    return LOG.info if getattr(arguments, "json_log", False) else console.say
 
 
 def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
@@ -229,14 +204,14 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     folder = _place(arguments)
     if arguments.corpus is not None and not arguments.watch:
         raise ConfigError("--corpus goes with --watch: add --watch, or run ragbench refresh once")
-    current_signature, say = signature(folder), _say(arguments)
+    current_signature = signature(folder)
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     mode = os.environ.get("SEARCH_MODE")
     service = SearchService(folder, limits, arguments.threads, mode, log)
-    reloader = Reloader(service, say, current_signature, _POLL_SECONDS if arguments.watch else None)
+    reloader = Reloader(service, console.say, current_signature, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
-    follower = Follower(folder, corpus.expanduser(), say) if corpus is not None else None
+    follower = Follower(folder, corpus.expanduser(), console.say) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
@@ -32,7 +32,6 @@ from ragbench.extras.ship.serving.messages import (
     request_type,
 )
 from ragbench.extras.ship.serving.metrics import CONTENT_TYPE
-from ragbench.extras.ship.serving.observed import RequestObserver, Sink
 from ragbench.extras.ship.serving.page import page, routes, wants_page
 from ragbench.extras.ship.serving.search_log import session_of
 from ragbench.extras.ship.serving.service import LOG, Refused, SearchService
@@ -81,11 +80,8 @@ class Welcome(BaseModel):
     ask: dict[str, str]
 
 
-def create_app(service: SearchService, access: Access | None = None, sinks: Sequence[Sink] = ()) -> FastAPI:
-    """The application; without `access`, it answers all requests to the host names of this machine.
-
-    `sinks` are called with every request.
-    """
+def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
+    """The application; without `access`, it answers all requests to the host names of this machine."""
     access = access or Access()
     agents = McpEndpoint(service)
 
@@ -107,7 +103,6 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
     async def search(request: SearchRequest, asking: Request) -> Response:
         """The best hits for a query."""
         answer = await service.search(request, session_of(asking))
-        asking.state.stage_ms = answer.stage_ms
         return _json(answer.model_copy(update={"hits": []}) if request.format == "markdown" else answer)
 
     search.__annotations__["request"] = request_type(service.limits)  # so that the schema states the limits
@@ -186,8 +181,6 @@ def create_app(service: SearchService, access: Access | None = None, sinks: Sequ
         return problem(500, "the request failed; see the log of the service")
 
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, access=access)
-    if sinks:
-        app.add_middleware(RequestObserver, sinks=sinks)
     return app
 
 

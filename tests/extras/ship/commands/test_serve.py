@@ -170,25 +170,3 @@ def test_other_machines_need_a_token(small_bundle: Path, tmp_path: Path) -> None
         process.terminate()
         assert process.wait(30) == 0
         assert process.stderr.read() == "warning: tokens are sent unencrypted: put a proxy with TLS in front\n"
-
-
-@pytest.mark.slow
-def test_with_json_log_every_line_is_json(small_bundle: Path, tmp_path: Path) -> None:
-    bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
-    notes = Path(shutil.copytree(Path(__file__).parents[3] / "data" / "phases", tmp_path / "notes"))
-    (notes / "caching.md").write_bytes(b"\xff\xfe")
-    with serving(bundle, "--json-log", "--watch", "--corpus", str(notes)) as (process, address):
-        with opened(address) as stranger:
-            stranger.sendall(b"no HTTP at all\r\n\r\n")
-            stranger.recv(1000)
-        httpx.post(f"{address}/search", json={"query": "keys"}).raise_for_status()
-        lines = []
-        while not any("kept as it was: caching.md" in line["event"] for line in lines):  # said by the refreshing
-            lines.append(json.loads(process.stderr.readline()))
-        process.terminate()
-        lines += map(json.loads, process.stderr)  # not communicate(), which loses what readline() has read ahead
-        process.wait(30)
-    said = [line["event"] for line in lines]
-    assert "Invalid HTTP request received." in said
-    assert "request" in said
-    assert process.returncode == 0
