@@ -1,13 +1,12 @@
-"""What tests share: a small vault, its benchmark and index, settings, questions for searches, one Ray cluster."""
+"""What tests share: a small vault, its benchmark and index, settings and questions for searches."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -330,22 +329,3 @@ def opposed(settings_of, tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     assert sum(a != b for a, b in zip(best["words"], best["meaning"], strict=True)) >= 4
     pairs = zip(topics, [*best["words"], *best["meaning"]], strict=True)
     return replace(empty, document_qrels={topic.qid: {docno: 1} for topic, docno in pairs})
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """The override that joins a running Ray cluster of two processors; its nine processes end with the module."""
-    if importlib.util.find_spec("ray") is None:
-        pytest.skip("Ray is not installed: pip install 'ragbench[ray]'")
-    part = pytest.importorskip("ragbench.extras.remote.execution_ray", reason="the part was excluded")
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    part._set_own_token(os.environ)
-    from ray.cluster_utils import Cluster
-
-    running = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 2, "object_store_memory": 200 << 20, "include_dashboard": False},
-    )
-    yield f"execution.address={running.address}"
-    running.shutdown()

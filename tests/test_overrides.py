@@ -46,7 +46,7 @@ def test_a_tilde_is_the_home_folder(home: str, made: str, monkeypatch: pytest.Mo
         ("+experiment=all", "experiment is unknown; did you mean exp=all?"),
         ("hydra.run.dir=x", "hydra.run.dir is a key of Hydra: paths.results=FOLDER"),
         ("hydra.verbose=true", "hydra.verbose is a key of Hydra: --verbose shows"),
-        ("+hydra/launcher=joblib", "hydra/launcher is a key of Hydra: execution=local, joblib or ray"),
+        ("+hydra/launcher=joblib", "hydra/launcher is a key of Hydra: execution=local or joblib"),
         ("hydra.launcher.n_jobs=2", "hydra.launcher.n_jobs is a key of Hydra: execution="),
         ("hydra.help.app_name=x", "hydra.help.app_name is a key of Hydra: `ragbench list config` shows"),
         ("p6@there=on", "'p6@there=on' is not key=value"),

@@ -25,7 +25,7 @@ OPTIONAL = (
     "ragbench.experiment",
     "ragbench.extras.collect.topics",
     *(f"ragbench.export.{name}" for name in plugins.names("ragbench.exports")),
-    *("mlflow", "ray", "fsspec", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
+    *("mlflow", "fsspec", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
 )
 SEARCH = """
 import sys

@@ -57,7 +57,7 @@ def told(task: str, function: Callable[..., _T], *arguments: Any) -> _T | Failur
 
 def died(error: BaseException) -> bool:
     """Whether an error of a future is the death of its process, and not a call that could not be sent."""
-    return isinstance(error, BrokenExecutor) or type(error).__module__.partition(".")[0] == "ray"
+    return isinstance(error, BrokenExecutor)
 
 
 class Pool(Protocol):

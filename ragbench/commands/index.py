@@ -16,7 +16,7 @@ DESCRIPTION = "Build the index artefacts that a configuration needs, or list or 
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
   ragbench index exp=all              the same for a preset
-  ragbench index execution=ray        build on the machines of a Ray cluster
+  ragbench index execution=joblib     build with several processes
   ragbench index --rebuild             rebuild the artefacts, even if they exist
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 if one is corrupted

@@ -16,30 +16,17 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
 
 
-def _nothing_missing() -> None:
-    """The check of an execution that works everywhere."""
-
-
 @dataclass(frozen=True)
 class Execution:
-    """`pool` of at most so many processes, which begin with a call; `check` raises ConfigError where it cannot be."""
+    """`pool` of at most so many processes, which begin with a call."""
 
     pool: Callable[[int, Begin, ExecutionSpec], Pool]
-    check: Callable[[], None] = _nothing_missing
 
 
 def execution_of(spec: ExecutionSpec) -> Execution:
     """The part that calls functions elsewhere. ConfigError for an unknown kind."""
     execution: Execution = plugins.load("ragbench.executions", spec.kind, "execution.kind")
     return execution
-
-
-def spec_of(settings: Settings) -> ExecutionSpec:
-    """The execution that the settings ask for. Raises ConfigError where it is not possible, also for a missing Ray."""
-    spec = settings.execution
-    if spec.kind != LOCAL:
-        execution_of(spec).check()
-    return spec
 
 
 @dataclass(frozen=True)
@@ -59,8 +46,8 @@ class _SharedOut(Sharding):
 
 
 def sharding_of(settings: Settings) -> Sharding:
-    """How the settings have a large index built, and where. Raises ConfigError as `spec_of`."""
-    spec, sharding = spec_of(settings), settings.sharding
+    """How the settings have a large index built, and where."""
+    spec, sharding = settings.execution, settings.sharding
     if spec.kind == LOCAL:
         return sharding
     return _SharedOut(sharding.shard_documents, spec.workers or threads_for(None), spec)

@@ -162,24 +162,16 @@ def _is_execution(kind: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Workers(Checked):
-    """The processes that compute arms."""
-
-    workers: Count | None = None  # the number of CPUs when null
-    retries: Natural = 2  # how often an arm that failed, or whose process died, is tried again
-    memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
-
-
-@dataclass(frozen=True)
-class ExecutionSpec(Workers):
-    """Where arms are computed: `local` is this process; `joblib` has `Workers`, `ray` also an address.
+class ExecutionSpec(Checked):
+    """Where arms are computed: `local` is this process; `joblib` is `workers` processes of this machine.
 
     Installed packages may add others (entry points of `ragbench.executions`).
     """
 
-    # of a running cluster (host:port, or auto); RAY_ADDRESS when null; without both, one is started here
-    address: Annotated[Name, Needs(Capability.EXECUTES)] | None = None
-    kind: Annotated[str, Holds(_is_execution, "must be local, joblib, ray, or that of an installed package")] = LOCAL
+    workers: Count | None = None  # the number of CPUs when null
+    retries: Natural = 2  # how often an arm that failed, or whose process died, is tried again
+    memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
+    kind: Annotated[str, Holds(_is_execution, "must be local, joblib, or that of an installed package")] = LOCAL
 
 
 @dataclass(frozen=True)

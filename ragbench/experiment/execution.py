@@ -1,6 +1,6 @@
 """Run the arms of an experiment in this process, or in several processes that keep what they have loaded.
 
-`execution=local` walks the prefix tree in this process. `joblib` and `ray` split the tree into as many groups of
+`execution=local` walks the prefix tree in this process. `joblib` splits the tree into as many groups of
 neighbouring arms as there are workers; a worker runs its group arm by arm, reusing what the arms before computed, and
 takes arms from the longest remaining group when its own is done. Every outcome is returned as soon as it is ready. An
 arm that fails, or whose process dies, is tried again; if it fails again, `ArmsFailed` reports it after all others are
@@ -20,7 +20,7 @@ from ragbench.base.errors import ArmsFailed
 from ragbench.base.extensions import FAILURES
 from ragbench.base.fingerprint import digest
 from ragbench.base.pools import Failure, LocalPool
-from ragbench.config.execution_backends import Execution, execution_of, spec_of
+from ragbench.config.execution_backends import Execution, execution_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.experiment import worker
@@ -52,7 +52,7 @@ def outcomes(
     if not pairs:
         return
     settings, arms = [settings for settings, _ in pairs], [arm for _, arm in pairs]
-    spec = spec_of(settings[0])
+    spec = settings[0].execution
     failed: list[Failure] = []
     answers = (
         _in_this_process(arms, queries, spec, progress)

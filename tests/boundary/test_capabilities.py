@@ -34,7 +34,6 @@ def test_pure_configurations_need_nothing() -> None:
         (("paths.results=/tmp/x",), "paths.results", WRITES),
         (("tracking.uri=sqlite:////tmp/x.db",), "tracking.uri", WRITES),
         (("tracking.uri=http://x",), "tracking.uri", SENDS),
-        (("execution=ray", "execution.address=10.0.0.1:6379"), "execution.address", EXECUTES),
         (("data=vault", "data.corpus=/etc", "topics=derived"), "data.corpus", READS),
     ],
 )

@@ -55,14 +55,17 @@ def one(build) -> Index:
 
 @pytest.fixture(
     scope="module",
-    params=["one worker", *(pytest.param(each, marks=pytest.mark.slow) for each in ("two workers", "execution=ray"))],
+    params=[
+        "one worker",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("two workers", "execution=joblib")),
+    ],
 )
 def index(request: pytest.FixtureRequest, build, one: Index) -> Index:
     if request.param == "one worker":
         return one
     if request.param == "two workers":
         return build(request.param, Sharding(2, 2))
-    words = [request.param, "execution.workers=2", request.getfixturevalue("cluster"), "index.build.shard_documents=2"]
+    words = [request.param, "execution.workers=2", "index.build.shard_documents=2"]
     return build(request.param, sharding_of(composition.compose(words)))
 
 

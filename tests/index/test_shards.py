@@ -60,13 +60,12 @@ def numbers(places: list[Path]) -> list[int]:
 @pytest.fixture(
     params=[
         "index.build.workers=1",
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("execution=joblib", "execution=ray")),
+        pytest.param("execution=joblib", marks=pytest.mark.slow),
         pytest.param("index.build.workers=2", marks=pytest.mark.slow),
     ]
 )
 def sharding(request: pytest.FixtureRequest) -> Sharding:
     more = [] if "build" in request.param else ["execution.workers=2"]
-    more += [request.getfixturevalue("cluster")] if "ray" in request.param else []
     return sharding_of(composition.compose([request.param, *more]))
 
 

@@ -111,7 +111,6 @@ NOT_RUN = {
     "--confirm": "takes queries not used before: tests/experiment/test_comparisons.py",
     "compare encoders$": "includes draft",
     ", draft,": "makes the encoder in a minute: tests/extras/backends/test_draft.py",
-    "execution=ray": "starts a cluster: tests/extras/remote/test_execution_ray.py",
     "qdrant://": "needs a server: tests/extras/engines/test_aliased.py",
     "opensearch://": "needs a server: tests/extras/engines/test_aliased.py",
     "env:NOTES": "needs a server: tests/extras/engines/test_aliased.py",

@@ -83,8 +83,7 @@ CLASSES = {
     **{section: target for section, target in SPECS.items() if section not in ("topics", "execution")},
     "": f"{_SECTIONS}.Basics",
     "topics.kind=derived": SPECS["topics"],
-    "execution.kind=joblib": f"{_SECTIONS}.Workers",
-    "execution.kind=ray": SPECS["execution"],
+    "execution.kind=joblib": SPECS["execution"],
     "data": "ragbench.benchmark.load.DataSpec",
     **{f"data.loader={kind}": loader for kind, loader in LOADERS.items()},
 }

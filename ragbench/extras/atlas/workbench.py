@@ -71,7 +71,7 @@ def measure(
 ) -> Atlas:
     """Measure every group of changes on every collection where it is missing; return the tables of what is finished.
 
-    `overrides` apply to all, such as `paths.cache=...` or `execution=ray`. A collection that fails is named, and the
+    `overrides` apply to all, such as `paths.cache=...`. A collection that fails is named, and the
     others are measured. Groups come one after the other over all collections, so that something whole exists early.
     """
     for group in groups:

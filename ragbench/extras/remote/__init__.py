@@ -1,1 +1,1 @@
-"""Searches, models and artefacts on other machines, and execution on Ray."""
+"""Searches, models and artefacts on other machines."""

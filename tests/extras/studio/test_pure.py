@@ -44,7 +44,6 @@ def test_an_address_only_shows(
         live,
         program,
         "++hydra.searchpath=[file:///tmp]",
-        "execution=ray execution.address=127.0.0.1:1",
     ]
     monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
     studio = Studio(tmp_path, words, Session(read_only=read_only))

@@ -10,7 +10,7 @@ from typing import Any
 from ragbench.base.pools import Failure, LocalPool, Pool, told
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
-from ragbench.config.execution_backends import execution_of, spec_of
+from ragbench.config.execution_backends import execution_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
@@ -31,13 +31,12 @@ def search_all(
 ) -> dict[str, Any]:
     """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
 
-    The others are `processes` - 1 processes of this machine, or with `execution=ray` actors of a Ray cluster, whose
-    machines must share the journal's folder.
+    The others are `processes` - 1 processes of this machine, or those of the execution.
     """
     storage = study.open_storage(journal)
     studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
     begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
-    memory, execution = sum(session.limit_bytes for session in values.sessions), spec_of(values.base)
+    memory, execution = sum(session.limit_bytes for session in values.sessions), values.base.execution
     count = _count(processes, execution)
     jobs = [
         (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
@@ -64,8 +63,7 @@ def _count(processes: int, execution: ExecutionSpec) -> int:
     """How many processes search, including this one: at least as many as `execution` has workers."""
     if execution.kind == LOCAL:
         return processes
-    # The workers of a cluster that runs elsewhere leave this machine its processors.
-    return max(processes, (execution.workers or threads_for(None)) + (execution.address is not None))
+    return max(processes, execution.workers or threads_for(None))
 
 
 def _pool(count: int, execution: ExecutionSpec) -> Pool:

@@ -276,8 +276,8 @@ def test_why_another_process_failed_is_printed(
 
 
 @pytest.mark.slow
-def test_a_search_takes_help_from_a_cluster(settings_of, opposed, tmp_path: Path, cluster: str) -> None:
-    more = ["execution=ray", cluster, "execution.workers=1", "tune.folds=0", "tune.trials=12"]
+def test_a_search_takes_help_from_workers(settings_of, opposed, tmp_path: Path) -> None:
+    more = ["execution=joblib", "execution.workers=2", "tune.folds=0", "tune.trials=12"]
     found = search(settings_of, opposed, tmp_path, *more)
     assert found.winner.values[WEIGHT] > 1
     assert 12 <= len(found.trials["all"]) <= 13
