@@ -11,7 +11,6 @@ types (`ragbench.config`), under the key that holds the value: "p6.depth must be
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,26 +48,6 @@ class Holds:
         if not self.condition(value):
             raise PydanticCustomError("holds", "{words}", {"words": self.words})
         return value
-
-
-@dataclass(frozen=True)
-class SplitWords:
-    """Takes a text for a list of words: split as a shell does, without doing anything else that a shell does."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The splitting as pydantic runs it, before the check of the type."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self._split, handler(source))
-
-    @staticmethod
-    def _split(value: Any) -> Any:
-        from pydantic_core import PydanticCustomError
-
-        try:
-            return tuple(shlex.split(value)) if isinstance(value, str) else value
-        except ValueError:
-            raise PydanticCustomError("holds", "{words}", {"words": "must have its quotes closed"}) from None
 
 
 _SHOWN_CHARS = 60  # characters of a text in a message

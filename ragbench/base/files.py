@@ -11,7 +11,6 @@ import os
 import platform
 import shutil
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,15 +30,6 @@ def draft_of(path: Path) -> Path:
     """Return a unique temporary name next to `path`: a dot, its name, the process, this machine and random digits."""
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
     return path.with_name(f".{name}.{os.getpid()}-{_machine()}{uuid.uuid4().hex[:6]}")
-
-
-def temporary_folder(name: str) -> Path:
-    """Make a folder for temporary files; the next call removes those of processes that were killed."""
-    root = Path(tempfile.gettempdir())
-    remove_abandoned(root)
-    folder = draft_of(root / name)
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 @cache
@@ -152,15 +142,6 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def file_version(path: Path) -> tuple[int, int] | None:
-    """Inode and time of change, which differ when another file takes its place; None when the file does not exist."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
 
 
 def resolved(path: Path) -> Path:

@@ -39,11 +39,6 @@ def run_tool(
     )
 
 
-def own_environment() -> dict[str, str]:
-    """Return the environment for a program of the user, which may import from its own folder."""
-    return {name: value for name, value in os.environ.items() if (name, value) != SAFE_PATH}
-
-
 def end_on_signals() -> None:
     """Make SIGTERM and SIGINT raise KeyboardInterrupt: finished work is kept, workers are ended, drafts are removed.
 

@@ -377,36 +377,6 @@ class DocumentMetadata:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedDocument:
-    """A document among others: `path` is that of its file below the root of the collection."""
-
-    docno: str
-    path: str
-    title: str
-    metadata: DocumentMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """A document as an index keeps it: the text its chunks were cut from, where it comes from and what links to it.
-
-    `path` is that of the file below the root of the collection. `text` is without frontmatter; it begins at the line
-    `first_line` of the file, counted from 1. `linked_from` lists the docnos of documents that link to it, sorted.
-    """
-
-    docno: str
-    path: str
-    title: str
-    text: str
-    first_line: int
-    frontmatter: Mapping[str, Any]
-    sections: tuple[Section, ...]
-    links: tuple[Link, ...]
-    linked_from: tuple[str, ...]
-    metadata: DocumentMetadata
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """A place in a ranking: `rank` from 1, and the score there."""
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.fingerprint import canonical, digest
+from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document, Section
-from ragbench.benchmark.lines import read_objects
 from ragbench.benchmark.loaders import FOLDERS
 from ragbench.corpus.links import fold, resolve_links
 from ragbench.corpus.metadata import read_metadata
@@ -89,30 +86,6 @@ def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any]
         size_bytes=len(body.encode()),
         digest=digest([title, body, metadata]),
     )
-
-
-def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
-    """(file:line, document) of every line of a JSONL file with an id, a text, and optionally `title` and `metadata`.
-
-    The id may be called _id, id, docno, doc_id or docid; the text text, contents, content or body. Other fields of
-    simple values become metadata. Raises BenchmarkError with the line.
-    """
-    for number, row in read_objects(path, encoding):
-        location = f"{path}:{number}"
-        name = next((key for key in IDS if key in row), None)
-        docno = identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
-        if not docno:
-            raise BenchmarkError(f"{location} has no document id: give every record a non-empty '_id'")
-        key = next((key for key in TEXTS if key in row), None)
-        if key is None or not isinstance(row[key], str):
-            raise BenchmarkError(f"{location}: document {docno} has no text: give every record a text in field 'text'")
-        title = row.get("title") or ""
-        if not isinstance(title, str):
-            raise BenchmarkError(f"{location}: the title of document {docno} must be a text, got {shown(title)}")
-        extra = {k: v for k, v in row.items() if k not in {name, key, "title", "metadata"} and _simple(v)}
-        metadata = row.get("metadata")
-        fields = {**extra, **metadata} if isinstance(metadata, dict) else extra
-        yield location, make_document(docno, title, row[key], _finite(fields, location), form)
 
 
 @dataclass
@@ -228,18 +201,3 @@ def _one_section(title: str, text: str) -> tuple[Section, ...]:
     if title:
         return (Section(0, 1, (title,), slug(title), 0, len(text)),)
     return (Section(0, 0, (), "", 0, len(text)),)
-
-
-def _simple(value: Any) -> bool:
-    """Whether a field can be metadata: a text, a number or a list of texts; an embedding cannot."""
-    return isinstance(value, (str, int, float)) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
-
-
-def _finite(fields: Mapping[str, Any], location: str) -> Mapping[str, Any]:
-    try:
-        canonical(fields)
-    except ValueError:
-        raise BenchmarkError(
-            f"{location}: its metadata holds NaN or an infinite number, which JSON cannot hold"
-        ) from None
-    return fields

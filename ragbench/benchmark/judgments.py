@@ -20,8 +20,6 @@ _MAX_GRADE = 1000
 Grades = Mapping[int, int | None]
 """The grade to use for each grade of the collection; None leaves the judgment out."""
 
-QrelsOption = str | Sequence[str] | Mapping[str, str] | None
-"""Files of judgments: one name, several, or names by split; None takes all files."""
 
 UnknownTopics = Literal["fail", "warn"]
 """What to do with judgments of unknown topics: fail, or skip them and count them."""
@@ -122,41 +120,6 @@ def check_grades(grades: Mapping[Any, Any] | None) -> Grades | None:
 def convention(grades: Grades | None) -> str:
     """The mapping in words, for `Benchmark.version`."""
     return f"grades read as {_in_words(grades)}" if grades is not None else ""
-
-
-def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
-    """The files of judgments by split; a name that is not an existing path is looked up in `folder`."""
-    if option in (None, [], ()):
-        files = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
-        if not files:
-            raise BenchmarkError(f"{folder} holds no judgments (*.tsv): name the file with data.qrels=FILE")
-        pairs = [(_split(path), path) for path in files]
-    elif isinstance(option, Mapping):
-        pairs = [(str(split), _existing(folder, str(file))) for split, file in option.items()]
-    else:
-        given_names = [option] if isinstance(option, str) else [str(name) for name in option]
-        pairs = [(_split(path), path) for path in (_existing(folder, name) for name in given_names)]
-    by_split: dict[str, Path] = {}
-    for split, path in pairs:
-        if split in by_split:
-            names = f"{by_split[split].name} and {path.name}"
-            raise BenchmarkError(
-                f"{folder}: {names} are both the split '{split}': name one with data.qrels={path.name}"
-            )
-        by_split[split] = path
-    return by_split
-
-
-def _split(path: Path) -> str:
-    return path.name.split(".", 1)[0] or path.name
-
-
-def _existing(folder: Path, name: str) -> Path:
-    for path in (folder / name, Path(name).expanduser(), folder / f"{name}.tsv"):
-        if path.is_file():
-            return path
-    existing = ", ".join(sorted(path.name for path in folder.glob("*"))) or "nothing"
-    raise BenchmarkError(f"data.qrels names {name}, which is neither a file nor in {folder} (which holds {existing})")
 
 
 def assemble(

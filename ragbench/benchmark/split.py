@@ -56,15 +56,6 @@ def has_halves(topics: Sequence[Topic]) -> bool:
     return len(topics) >= minimums.HALVES and {TRAIN, TEST} <= {topic.split for topic in topics}
 
 
-def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
-    """The topics for fitting: train, or all of fewer than `HALVES` topics without a train split.
-
-    Use it for fits that are judged on held-out queries of the fit.
-    """
-    few = len(benchmark.topics) < minimums.HALVES and TRAIN not in benchmark.splits
-    return benchmark.topics if few else benchmark.select(TRAIN)
-
-
 def resplit(benchmark: Benchmark, seed: int = 13, share: float = 0.5) -> Benchmark:
     """The same benchmark with its topics split again."""
     sides = split(benchmark.topics, benchmark.document_qrels, seed, share)

@@ -151,11 +151,3 @@ def source_frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
         for docno, score in hits
     ]
     return SOURCE_COLUMNS.frame(rows).astype({"qid": "category", "source": "category"})
-
-
-def read_source_frame(frame: pd.DataFrame) -> SourceRuns:
-    """The inverse of `source_frame`."""
-    runs: dict[str, dict[str, dict[str, float]]] = {}
-    for (source, qid), rows in frame.groupby(["source", "qid"], observed=True, sort=True):
-        runs.setdefault(str(source), {})[str(qid)] = dict(zip(rows["docno"], rows["score"].astype(float), strict=True))
-    return runs

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from ragbench.benchmark.documents import Form, Names, identifier, make_document, read_documents
+from ragbench.benchmark.documents import Form, Names, identifier, make_document
 from ragbench.corpus.reader import read_vault
 
 
@@ -70,16 +68,6 @@ def test_metadata_is_read_as_frontmatter_is() -> None:
     assert document.tags == ("x", "y")
     assert document.modified == 1704153600.0  # 2024-01-02 00:00 UTC
     assert make_document("d", "", "", {}, Form()).sections == ()
-
-
-def test_what_is_no_metadata_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(
-        '{"docno": "d", "body": "x", "vector": [0.5], "url": "u", "metadata": {"author": "w"}, "nested": {}}\n'
-    )
-    ((where, document),) = read_documents(path, Form())
-    assert where == f"{path}:1"
-    assert document.frontmatter == {"url": "u", "author": "w"}
 
 
 def test_digests_follow_text_title_metadata_and_form() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.minimums import P95 as FEWEST
-from ragbench.evaluation.intervals import Samples, p95_at_least, places, summary, weighted_sum
+from ragbench.evaluation.intervals import Samples, places, summary, weighted_sum
 
 CHANCE = np.random.default_rng(7)
 TIMES = np.exp(CHANCE.normal(2, 0.5, 80))
@@ -42,14 +42,6 @@ def test_fewer_queries_than_bear_a_bound_have_none() -> None:
     assert enough["p95_low"] < enough["p95"] < enough["p95_high"] == TIMES[:FEWEST].max()
     base, arm = (Samples(QIDS[: FEWEST - 1], TIMES[: FEWEST - 1] * times) for times in (1, 2))
     assert np.isnan(difference(base, arm)["p95_high"])
-
-
-def test_the_lower_bound_alone_takes_few_queries() -> None:
-    # Of ten queries at most six lie below p95 with probability .001, at most seven with .012, at most eight with .086.
-    ten = Samples(QIDS[:10], np.arange(1.0, 11.0))
-    assert p95_at_least(ten) == 8
-    assert p95_at_least(Samples(("a", "a"), np.array([5.0, 3.0]))) == 3
-    assert p95_at_least(Samples(QIDS, TIMES)) == summary(Samples(QIDS, TIMES))["p95_low"]
 
 
 def test_repeats_of_queries_make_nothing_surer() -> None:

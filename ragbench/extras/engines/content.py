@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base.files import draft_of, remove_abandoned
 from ragbench.base.fingerprint import digest
 from ragbench.corpus.metadata import read_metadata
 from ragbench.index.texts import lexical_rows
@@ -105,3 +108,12 @@ def vars_of(chunk: ChunkRow) -> tuple[Any, ...]:
 def passage_key(passage: str) -> str:
     """The key under which the vector of a passage is found again."""
     return hashlib.blake2b(passage.encode(), digest_size=16).hexdigest()
+
+
+def temporary_folder(name: str) -> Path:
+    """Make a folder for temporary files; the next call removes those of processes that were killed."""
+    root = Path(tempfile.gettempdir())
+    remove_abandoned(root)
+    folder = draft_of(root / name)
+    folder.mkdir(mode=0o700)
+    return folder

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ragbench.base.errors import BundleError, ConfigError
-from ragbench.base.files import temporary_folder
 from ragbench.base.types import Document
 from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
+from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.lance import LanceEngine
 from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.extras.engines.plan import cut_of, order_of

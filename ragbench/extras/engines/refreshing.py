@@ -6,9 +6,9 @@ import shutil
 import weakref
 from pathlib import Path
 
-from ragbench.base.files import temporary_folder
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.extras.engines import content, opened
+from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.words import Terms
 from ragbench.extras.ship.refresh import Refreshed, Refresher
 from ragbench.index.index import Index

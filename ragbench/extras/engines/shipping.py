@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BundleError
-from ragbench.base.files import sha256, temporary_folder
+from ragbench.base.files import sha256
 from ragbench.base.formatting import interval
 from ragbench.boundary.capabilities import trust
 from ragbench.boundary.checksummed_json import read_sealed, write_sealed
@@ -22,6 +22,7 @@ from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
 from ragbench.extras.engines import content, opened, postgres, sqlite
+from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.plan import (
     NEAREST,
     Plan,

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings
-from ragbench.evaluation import headroom
+from ragbench.evaluation.headroom import SourceRuns
 from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import fusion_methods
 from ragbench.extras.fit.fusion_methods import Fused
@@ -67,7 +69,7 @@ def compare(
         raise ResultsError(f"{results.folder} has no arm '{name}'; it has {', '.join(results.arms)}")
     benchmark = _benchmark(results, name)
     path = results.arm_path(name) / SOURCES
-    runs = headroom.read_source_frame(pd.read_parquet(path)) if path.is_file() else {}
+    runs = read_source_frame(pd.read_parquet(path)) if path.is_file() else {}
     if len(runs) < 2:
         raise ResultsError(f"{results.folder} has stored fewer than two sources of '{name}': run it again")
     measured = {qid for run in runs.values() for qid in run}
@@ -123,3 +125,11 @@ def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
         for i, (way, fold) in enumerate(zip(ways, [None, *compared], strict=True))
     ]
     return pd.DataFrame(rows).sort_values("nDCG@10", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def read_source_frame(frame: pd.DataFrame) -> SourceRuns:
+    """The inverse of `source_frame`."""
+    runs: dict[str, dict[str, dict[str, float]]] = {}
+    for (source, qid), rows in frame.groupby(["source", "qid"], observed=True, sort=True):
+        runs.setdefault(str(source), {})[str(qid)] = dict(zip(rows["docno"], rows["score"].astype(float), strict=True))
+    return runs

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import minimums
 from ragbench.base.formatting import with_interval
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evidence.policy import Policy
 from ragbench.results import comparisons
@@ -80,3 +83,12 @@ def record_confirmation(
     """
     number = comparisons.record(settings.ledger, benchmark.name, set(queries), [command, compared], command, [arm])
     return comparisons.describe(number)
+
+
+def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
+    """The topics for fitting: train, or all of fewer than `HALVES` topics without a train split.
+
+    Use it for fits that are judged on held-out queries of the fit.
+    """
+    few = len(benchmark.topics) < minimums.HALVES and TRAIN not in benchmark.splits
+    return benchmark.topics if few else benchmark.select(TRAIN)

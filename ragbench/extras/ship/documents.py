@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragbench.base.types import Link, ListedDocument, Section, StoredDocument
+from ragbench.base.types import DocumentMetadata, Link, Section
 
 if TYPE_CHECKING:
     from ragbench.base.types import Filters
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.index import Index
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    """A document among others: `path` is that of its file below the root of the collection."""
+
+    docno: str
+    path: str
+    title: str
+    metadata: DocumentMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as an index keeps it: the text its chunks were cut from, where it comes from and what links to it.
+
+    `path` is that of the file below the root of the collection. `text` is without frontmatter; it begins at the line
+    `first_line` of the file, counted from 1. `linked_from` lists the docnos of documents that link to it, sorted.
+    """
+
+    docno: str
+    path: str
+    title: str
+    text: str
+    first_line: int
+    frontmatter: Mapping[str, Any]
+    sections: tuple[Section, ...]
+    links: tuple[Link, ...]
+    linked_from: tuple[str, ...]
+    metadata: DocumentMetadata
 
 
 def rows_of_documents(index: Index, prefix: str = "", filters: Filters | None = None) -> list[int]:

@@ -72,7 +72,7 @@ class Generation:
 
 def state(folder: Path) -> object:
     """Return what changes when another generation or another bundle replaces this one."""
-    return files.file_version(folder / bundle.RECORD), files.file_version(folder / NAME)
+    return file_version(folder / bundle.RECORD), file_version(folder / NAME)
 
 
 def current(folder: Path, record: Mapping[str, Any]) -> Generation:
@@ -144,3 +144,12 @@ def text_of(generation: Generation) -> str:
 def publish(folder: Path, text: str) -> None:
     """Make the bundle in `folder` serve the generation with this text; its artefacts must be complete."""
     files.write_text(folder / NAME, text)
+
+
+def file_version(path: Path) -> tuple[int, int] | None:
+    """Inode and time of change, which differ when another file takes its place; None when the file does not exist."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

@@ -20,13 +20,14 @@ from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.formatting import counted
-from ragbench.base.types import Document, Hit, ListedDocument, StoredDocument
+from ragbench.base.types import Document, Hit
 from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, trusting
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.grants import needs_of_search
 from ragbench.config.settings import Settings
 from ragbench.extras.ship import bundle, documents
 from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.generation import Generation
 from ragbench.index.artefacts import Artefact, ArtefactStore, Build
 from ragbench.index.index import Index

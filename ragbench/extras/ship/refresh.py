@@ -109,7 +109,7 @@ class Refresher:
             return self._refresh(allow_shrink)
 
     def _refresh(self, allow_shrink: bool) -> Refreshed:
-        if files.file_version(self.folder / bundle.RECORD) != self._identity:
+        if generations.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
         previous = generations.current(self.folder, self._record)
         last = self._index(previous, SealedStore(self.folder / bundle.INDEX))
@@ -133,7 +133,7 @@ class Refresher:
         self._keep_vectors(last)
         self._report_numerics(last)
         generation = self._build(previous, documents, kept_files)
-        if files.file_version(self.folder / bundle.RECORD) != self._identity:
+        if generations.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
         self._publish(previous, generation)
@@ -178,7 +178,7 @@ class Refresher:
             return Refreshed(restored, *differences(current.digests, earlier_digests))
 
     def _open(self) -> None:
-        identity = files.file_version(self.folder / bundle.RECORD)
+        identity = generations.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
         bundle.check_files(self.folder, record)
         settings = settings_of(self.folder, record)

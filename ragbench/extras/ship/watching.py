@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
-from ragbench.base import files
+from ragbench.extras.ship import generation
 
 QUIET_MS = 100
 """Changes that follow each other within this time are one change."""
@@ -32,7 +32,7 @@ def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[N
         yield_on_timeout=True,
         raise_interrupt=True,
     ):
-        version = files.file_version(beside)
+        version = generation.file_version(beside)
         if burst or not begun or (version is not None and version != last_version):
             last_version, begun = version or last_version, True
             yield

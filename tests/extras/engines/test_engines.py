@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.commands.export import DESCRIPTION
+from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.opened import ALIASED
 from ragbench.index.analyzers import analyze, analyzer
 
@@ -89,3 +94,14 @@ def test_a_server_that_does_not_answer_is_told_before_any_work(
     monkeypatch.setattr(shipping.Bench, "of", lambda *_: pytest.fail("it has begun"))
     with pytest.raises(BundleError, match="does not answer"):
         write(finished.folder, arm="baseline", format=format, load=address, force=True)
+
+
+def test_a_temporary_folder_of_a_killed_process_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    first = temporary_folder("ragbench-engine")
+    left = first.rename(tmp_path / first.name.replace(f".{os.getpid()}-", f".{ended.pid}-"))
+    (left / "config.yaml").touch()
+    second = temporary_folder("ragbench-engine")
+    assert list(tmp_path.iterdir()) == [second] and second.stat().st_mode & 0o777 == 0o700

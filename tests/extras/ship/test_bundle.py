@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 import yaml
 
 from ragbench.base.errors import BundleError, ResultsError
-from ragbench.base.files import draft_of, sha256, temporary_folder
+from ragbench.base.files import draft_of, sha256
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
@@ -81,17 +80,6 @@ def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path],
     (tmp_path / f"{left}-journal").touch()  # of a SQLite export
     write(tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others, f".new.{ended.pid}", "new"])
-
-
-def test_a_temporary_folder_of_a_killed_process_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        ended.wait()
-    first = temporary_folder("ragbench-engine")
-    left = first.rename(tmp_path / first.name.replace(f".{os.getpid()}-", f".{ended.pid}-"))
-    (left / "config.yaml").touch()
-    second = temporary_folder("ragbench-engine")
-    assert list(tmp_path.iterdir()) == [second] and second.stat().st_mode & 0o777 == 0o700
 
 
 def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query
 from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.evaluation.intervals import Samples, summary
 from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.opening import load
-from ragbench.extras.ship.verify import same_ranking, verify
+from ragbench.extras.ship.verify import p95_at_least, same_ranking, verify
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 
@@ -242,3 +243,12 @@ def test_a_ranking_is_the_same_as_itself(scores: list[float]) -> None:
     ids = [f"d{n}" for n in range(len(scores))]
     expected = Golden(Query("1", "x"), tuple(ids), tuple(sorted(scores, reverse=True)))
     assert same_ranking(expected, ids, expected.scores) is None
+
+
+def test_the_lower_bound_alone_takes_few_queries() -> None:
+    # Of ten queries at most six lie below p95 with probability .001, at most seven with .012, at most eight with .086.
+    ten = Samples([str(number) for number in range(10)], np.arange(1.0, 11.0))
+    assert p95_at_least(ten) == 8
+    assert p95_at_least(Samples(("a", "a"), np.array([5.0, 3.0]))) == 3
+    many = Samples(tuple(f"q{number}" for number in range(80)), np.exp(np.random.default_rng(7).normal(2, 0.5, 80)))
+    assert p95_at_least(many) == summary(many)["p95_low"]

@@ -17,9 +17,10 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from ragbench.base.types import Hit, StoredDocument
+from ragbench.base.types import Hit
 from ragbench.commands import cli
 from ragbench.export import measured_arm
+from ragbench.extras.ship.documents import StoredDocument
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.opening import load
 from ragbench.extras.ship.serving.http import create_app

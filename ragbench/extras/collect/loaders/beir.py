@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
+from ragbench.base.fingerprint import canonical
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, Collector, Form, identifier, read_documents
-from ragbench.benchmark.judgments import (
-    Grades,
-    QrelsOption,
-    UnknownTopics,
-    assemble,
-    check_grades,
-    qrels_files,
-    read_judgments,
-    require_topics,
-)
+from ragbench.benchmark.documents import IDS, TEXTS, Collector, Form, identifier, make_document
+from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
 from ragbench.benchmark.lines import read_objects
+
+QrelsOption = str | Sequence[str] | Mapping[str, str] | None
+"""Files of judgments: one name, several, or names by split; None takes all files."""
 
 
 def load_beir(
@@ -97,3 +96,77 @@ def read_queries(path: Path) -> list[Topic]:
 def _plain_or_packed(path: Path) -> Path:
     packed = path.with_name(f"{path.name}.gz")
     return packed if not path.exists() and packed.exists() else path
+
+
+def read_documents(path: Path, form: Form, encoding: str = "utf-8") -> Iterator[tuple[str, Document]]:
+    """(file:line, document) of every line of a JSONL file with an id, a text, and optionally `title` and `metadata`.
+
+    The id may be called _id, id, docno, doc_id or docid; the text text, contents, content or body. Other fields of
+    simple values become metadata. Raises BenchmarkError with the line.
+    """
+    for number, row in read_objects(path, encoding):
+        location = f"{path}:{number}"
+        name = next((key for key in IDS if key in row), None)
+        docno = identifier(row[name]) if name and isinstance(row[name], (str, int)) else ""
+        if not docno:
+            raise BenchmarkError(f"{location} has no document id: give every record a non-empty '_id'")
+        key = next((key for key in TEXTS if key in row), None)
+        if key is None or not isinstance(row[key], str):
+            raise BenchmarkError(f"{location}: document {docno} has no text: give every record a text in field 'text'")
+        title = row.get("title") or ""
+        if not isinstance(title, str):
+            raise BenchmarkError(f"{location}: the title of document {docno} must be a text, got {shown(title)}")
+        extra = {k: v for k, v in row.items() if k not in {name, key, "title", "metadata"} and _simple(v)}
+        metadata = row.get("metadata")
+        fields = {**extra, **metadata} if isinstance(metadata, dict) else extra
+        yield location, make_document(docno, title, row[key], _finite(fields, location), form)
+
+
+def _simple(value: Any) -> bool:
+    """Whether a field can be metadata: a text, a number or a list of texts; an embedding cannot."""
+    return isinstance(value, (str, int, float)) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+
+
+def _finite(fields: Mapping[str, Any], location: str) -> Mapping[str, Any]:
+    try:
+        canonical(fields)
+    except ValueError:
+        raise BenchmarkError(
+            f"{location}: its metadata holds NaN or an infinite number, which JSON cannot hold"
+        ) from None
+    return fields
+
+
+def qrels_files(folder: Path, option: QrelsOption) -> dict[str, Path]:
+    """The files of judgments by split; a name that is not an existing path is looked up in `folder`."""
+    if option in (None, [], ()):
+        files = sorted(path for path in folder.glob("*") if path.name.endswith((".tsv", ".tsv.gz", ".qrels", ".txt")))
+        if not files:
+            raise BenchmarkError(f"{folder} holds no judgments (*.tsv): name the file with data.qrels=FILE")
+        pairs = [(_split(path), path) for path in files]
+    elif isinstance(option, Mapping):
+        pairs = [(str(split), _existing(folder, str(file))) for split, file in option.items()]
+    else:
+        given_names = [option] if isinstance(option, str) else [str(name) for name in option]
+        pairs = [(_split(path), path) for path in (_existing(folder, name) for name in given_names)]
+    by_split: dict[str, Path] = {}
+    for split, path in pairs:
+        if split in by_split:
+            names = f"{by_split[split].name} and {path.name}"
+            raise BenchmarkError(
+                f"{folder}: {names} are both the split '{split}': name one with data.qrels={path.name}"
+            )
+        by_split[split] = path
+    return by_split
+
+
+def _split(path: Path) -> str:
+    return path.name.split(".", 1)[0] or path.name
+
+
+def _existing(folder: Path, name: str) -> Path:
+    for path in (folder / name, Path(name).expanduser(), folder / f"{name}.tsv"):
+        if path.is_file():
+            return path
+    existing = ", ".join(sorted(path.name for path in folder.glob("*"))) or "nothing"
+    raise BenchmarkError(f"data.qrels names {name}, which is neither a file nor in {folder} (which holds {existing})")

@@ -113,10 +113,9 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     import pandas as pd
     import yaml
 
-    from ragbench.benchmark.split import fitted_on
-    from ragbench.extras.fit import evidence, save_option
+    from ragbench.extras.fit import evidence, save_option, training
 
-    qids = {topic.qid for topic in fitted_on(benchmark)}
+    qids = {topic.qid for topic in training.fitted_on(benchmark)}
     gathered = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
     fitted = evidence.fit(gathered)
     judged = {"as configured": evidence.probabilities(stage, gathered), "fitted, held out": evidence.left_out(gathered)}
@@ -159,10 +158,9 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
 
 
 def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
-    from ragbench.benchmark.split import fitted_on
     from ragbench.extras.fit import calibrate, training
 
-    states = training.answers(arm, fitted_on(benchmark), progress)
+    states = training.answers(arm, training.fitted_on(benchmark), progress)
     return calibrate.sample(states, arm.index.chunks, benchmark, depth)
 
 

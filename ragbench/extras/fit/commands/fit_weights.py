@@ -28,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the sources once over the train split, try mixtures, print the best."""
-    from ragbench.benchmark.split import fitted_on
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.evidence.statistics import compare
@@ -43,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
     if fuse is None:
         raise ConfigError("this pipeline does not fuse by weighted ranks, so it has no such weights to learn")
     benchmark = load(settings.config)
-    topics = benchmark.with_answer(fitted_on(benchmark))
+    topics = benchmark.with_answer(training.fitted_on(benchmark))
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm = training.cut(settings, benchmark, stages[: position + 1], progress, console.say)
         states = training.answers(arm, topics, progress)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ragbench.base import processes
 from ragbench.base.errors import BoundaryError
+from ragbench.base.processes import SAFE_PATH
 from ragbench.boundary.json import read_json, read_json_lines
 from ragbench.extras.remote.live.answers import fill_in
 from ragbench.extras.remote.live.client import Unanswered
@@ -29,7 +30,7 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
                 input=f"{query}\n".encode(errors="replace"),
                 capture_output=True,
                 timeout=timeout_s,
-                env=processes.own_environment(),
+                env=own_environment(),
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -53,3 +54,8 @@ def _read(printed: bytes) -> Any:
         return list(read_json_lines(printed, max_bytes=_LARGEST_ANSWER))
     except BoundaryError:
         raise Unanswered("what it prints is neither JSON nor JSON Lines", again=False) from None
+
+
+def own_environment() -> dict[str, str]:
+    """Return the environment for a program of the user, which may import from its own folder."""
+    return {name: value for name, value in os.environ.items() if (name, value) != SAFE_PATH}

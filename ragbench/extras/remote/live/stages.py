@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
-from ragbench.base.bounds import Count, Holds, Name, Natural, Positive, Share, SplitWords, Weight
+from ragbench.base.bounds import Count, Holds, Name, Natural, Positive, Share, Weight
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query
@@ -20,6 +23,27 @@ from ragbench.extras.remote.live.client import Asker, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.models.chat import Endpoint, Secret
+
+
+@dataclass(frozen=True)
+class SplitWords:
+    """Takes a text for a list of words: split as a shell does, without doing anything else that a shell does."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The splitting as pydantic runs it, before the check of the type."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self._split, handler(source))
+
+    @staticmethod
+    def _split(value: Any) -> Any:
+        from pydantic_core import PydanticCustomError
+
+        try:
+            return tuple(shlex.split(value)) if isinstance(value, str) else value
+        except ValueError:
+            raise PydanticCustomError("holds", "{words}", {"words": "must have its quotes closed"}) from None
+
 
 Address = Endpoint
 

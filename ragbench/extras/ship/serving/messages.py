@@ -10,8 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
-from ragbench.base.types import Hit, ListedDocument, QueryClass, StoredDocument
+from ragbench.base.types import Hit, QueryClass
 from ragbench.corpus.doc_type import DOC_TYPES
+from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.serving import examples
 from ragbench.extras.ship.serving.limits import Limits
 from ragbench.search.engine.context import MAX_BUDGET

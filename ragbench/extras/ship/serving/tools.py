@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ragbench.base.types import StoredDocument
 from ragbench.corpus.reader import docno_of
+from ragbench.extras.ship.documents import StoredDocument
 from ragbench.extras.ship.serving.messages import (
     DEFAULT_BUDGET,
     DocumentRequest,

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.extras.collect.loaders.beir import load_beir, read_queries
+from ragbench.benchmark.documents import Form
+from ragbench.extras.collect.loaders.beir import load_beir, read_documents, read_queries
 
 TEA = Path(__file__).parents[3] / "data" / "tea" / "beir"
 
@@ -133,3 +134,13 @@ def test_annotations_of_queries_are_kept(tmp_path: Path) -> None:
     )
     (topic,) = read_queries(path)
     assert (topic.text, topic.type, topic.group, topic.need, topic.hypothesis) == ("t", "code", "g", "n", "h")
+
+
+def test_what_is_no_metadata_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"docno": "d", "body": "x", "vector": [0.5], "url": "u", "metadata": {"author": "w"}, "nested": {}}\n'
+    )
+    ((where, document),) = read_documents(path, Form())
+    assert where == f"{path}:1"
+    assert document.frontmatter == {"url": "u", "author": "w"}
