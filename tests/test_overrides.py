@@ -4,7 +4,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import catalogue, composition
-from ragbench.config.overrides import canonical, from_environment, named_arms, word
+from ragbench.config.overrides import canonical, from_environment, named_arms
 from ragbench.corpus.reader import parse_document
 
 KNOWN = catalogue.read()
@@ -114,8 +114,3 @@ def test_variables_of_librarian_shape_its_presets(monkeypatch: pytest.MonkeyPatc
         len(composition.compose(["+exp=librarian_rerank", "chunking=librarian_semantic"]).index.chunker.chunk(document))
         == 1
     )
-
-
-@pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
-def test_a_list_of_texts_arrives_as_it_was_given(start: str) -> None:
-    assert composition.compose([word("tune.starts", ["p6=on", start])]).tune.starts == ("p6=on", start)

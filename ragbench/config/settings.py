@@ -12,7 +12,7 @@ from ragbench.base import locations
 from ragbench.base.build import active, build, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.config.registry import make
-from ragbench.config.sections import CacheSpec, ExecutionSpec, TuneSpec
+from ragbench.config.sections import CacheSpec, ExecutionSpec
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.dense import DenseSpec
@@ -72,11 +72,6 @@ class Settings:
     def latency(self) -> LatencySpec:
         """How time is measured."""
         return build(LatencySpec, self.config["latency"], "latency")
-
-    @cached_property
-    def tune(self) -> TuneSpec:
-        """Settings of a hyperparameter search."""
-        return build(TuneSpec, self.config["tune"], "tune")
 
     @cached_property
     def execution(self) -> ExecutionSpec:

@@ -55,15 +55,15 @@ __all__ += ["current", "label", "numbered", "read"]
 
 _SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
-SPECS = {
-    "topics": f"{_SECTIONS}.DeriveSpec",
+_CLASS_OF = {
+    "topics": "ragbench.extras.collect.topics.spec.DeriveSpec",
     "links": f"{_SECTIONS}.LinksSpec",
     "p2": f"{_SECTIONS}.Headings",
     "p4": f"{_SECTIONS}.FieldWeights",
     "p9": f"{_SECTIONS}.FieldWeights",
     "budget": "ragbench.evidence.policy.BudgetSpec",
     "statistics": "ragbench.evidence.policy.StatisticsSpec",
-    "tune": f"{_SECTIONS}.TuneSpec",
+    "tune": "ragbench.extras.fit.tuning.spec.TuneSpec",
     "execution": f"{_SECTIONS}.ExecutionSpec",
     "tracking": f"{_SECTIONS}.TrackingSpec",
     "paths": f"{_SECTIONS}.PathsSpec",
@@ -78,12 +78,13 @@ SPECS = {
     "latency": "ragbench.evaluation.latency.LatencySpec",
     **{f"modes.{mode}": f"{_MODES}.ModeSpec" for mode in ("keyword", "semantic", "hybrid", "rerank")},
 }
+SPECS = {section: target for section, target in _CLASS_OF.items() if is_installed(target)}
 """Sections of the configuration without `_target_`, and the class that each becomes."""
 CLASSES = {
-    **{section: target for section, target in SPECS.items() if section not in ("topics", "execution")},
+    **{section: target for section, target in _CLASS_OF.items() if section not in ("topics", "execution")},
     "": f"{_SECTIONS}.Basics",
-    "topics.kind=derived": SPECS["topics"],
-    "execution.kind=joblib": SPECS["execution"],
+    "topics.kind=derived": _CLASS_OF["topics"],
+    "execution.kind=joblib": _CLASS_OF["execution"],
     "data": "ragbench.benchmark.load.DataSpec",
     **{f"data.loader={kind}": loader for kind, loader in LOADERS.items()},
 }
@@ -290,7 +291,7 @@ class Catalogue:
     def _check_sections(self, node: Node, path: str) -> None:
         """Raise ConfigError for a section of config.yaml without a class, which would have no effect."""
         packages = {self.option(group, name).package for group, name in self.defaults.items()}
-        known = {*SPECS, *packages}
+        known = {*_CLASS_OF, *packages}
         for key, value in node.items():
             full_key = f"{path}.{key}".lstrip(".")
             if (

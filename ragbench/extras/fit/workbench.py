@@ -25,6 +25,7 @@ from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import confirm, report, search
 from ragbench.extras.fit.tuning.confirm import Confirmation
 from ragbench.extras.fit.tuning.outcome import Tuned
+from ragbench.extras.fit.tuning.spec import spec_of
 from ragbench.workbench import experiment
 from ragbench.workbench.results import Results
 
@@ -134,7 +135,7 @@ def tune(
     record = (lambda settings: settings) if benchmark is None else recorder(benchmark)
     base = compose(overrides)
     if starts:
-        base = compose([*overrides, word("tune.starts", [*base.tune.starts, *starts])])
+        base = compose([*overrides, word("tune.starts", [*spec_of(base).starts, *starts])])
     search.check(base, compose)
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:

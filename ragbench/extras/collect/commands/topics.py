@@ -139,9 +139,9 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
 def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.base.build import build
     from ragbench.config.benchmark import documents
-    from ragbench.config.sections import DeriveSpec
     from ragbench.extras.collect.topics.derive import choose
     from ragbench.extras.collect.topics.overview import overview, titled
+    from ragbench.extras.collect.topics.spec import DeriveSpec
     from ragbench.extras.collect.topics.topics_file import write
 
     options = {key: value for key, value in settings.config["topics"].items() if key != "kind"}

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragbench.base.types import Document
-from ragbench.config.sections import KINDS, Kind
 from ragbench.corpus.markdown import is_mdx
 from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.sections import body_start, section_id
 from ragbench.extras.collect.topics.prose import Sentence, sentences
+from ragbench.extras.collect.topics.spec import KINDS, Kind
 
 Titles = Mapping[str, str]
 """The title of every document by docno."""

@@ -19,10 +19,10 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
 from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.split import split
-from ragbench.config.sections import EVERY, DeriveSpec
 from ragbench.corpus.masking import WIDE, Finder, words
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words
+from ragbench.extras.collect.topics.spec import EVERY, DeriveSpec
 from ragbench.extras.collect.topics.stratify import interleave
 
 DERIVED = "derived"

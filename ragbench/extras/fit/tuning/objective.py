@@ -24,6 +24,7 @@ from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
 from ragbench.extras.fit.tuning.space import START, Parameter, Value, Values, apply, configured_values, start_of
+from ragbench.extras.fit.tuning.spec import spec_of
 from ragbench.search.engine.executor import Arm, Session
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ class TrainingValues:
             for arm_settings, arm in zip(settings, builder.arms(settings), strict=True)
         }
         self.index = self._indexes[digest(base.index)]
-        self.parts = parts(benchmark, base.tune.seed) if base.tune.fidelity else (benchmark.topics,)
+        spec = spec_of(base)
+        self.parts = parts(benchmark, spec.seed) if spec.fidelity else (benchmark.topics,)
         self.sessions = tuple(
             Session([topic.query() for topic in part], memory_bytes * len(part) / len(benchmark.topics))
             for part in self.parts

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.config.sections import TuneSpec
 from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
 from ragbench.extras.fit.tuning.space import Value, Values, changed_values
+from ragbench.extras.fit.tuning.spec import TuneSpec
 from ragbench.extras.fit.tuning.study import Rules, Trial
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_sealed, write_sealed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
-from ragbench.config.sections import TuneSpec
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
@@ -44,6 +43,7 @@ from ragbench.extras.fit.tuning.outcome import TUNED as TUNED_ARM
 from ragbench.extras.fit.tuning.outcome import Fold, Tuned
 from ragbench.extras.fit.tuning.processes import search_all
 from ragbench.extras.fit.tuning.space import START, Value, Values, configured_values, space, start_of
+from ragbench.extras.fit.tuning.spec import TuneSpec, spec_of
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 from ragbench.results.store import readable
 
@@ -68,7 +68,7 @@ def tune(
 
     Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed next to the preset.
     """
-    spec = base.tune
+    spec = spec_of(base)
     repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
     rules = _rules(base, compose, held_out_topics, say)
     names = [objective.measure for objective in rules.objectives if objective.measure is not None]
@@ -123,7 +123,7 @@ def check(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> None:
 
 def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_out_topics: bool, say: Say) -> Rules:
     """What is searched for, and where. Raises ConfigError for settings of `tune` that do not go together."""
-    spec = base.tune
+    spec = spec_of(base)
     if not held_out_topics and not spec.folds:
         raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
     reached = objectives(spec.objective, base.measures)

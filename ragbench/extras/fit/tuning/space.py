@@ -28,6 +28,7 @@ from ragbench.base.suggestions import did_you_mean
 from ragbench.config import catalogue
 from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
+from ragbench.extras.fit.tuning.spec import spec_of
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
@@ -130,7 +131,7 @@ def space(
     and `say` gets a sentence.
     """
     structures = Structures(base, compose)
-    for start_overrides in base.tune.starts:
+    for start_overrides in spec_of(base).starts:
         try:
             structures.add(start_overrides)
         except ConfigError as error:
@@ -138,7 +139,7 @@ def space(
     structures.add_index_variants()
     switches = [
         parameter
-        for parameter in (structures.switch(name, say) for name in base.tune.switches)
+        for parameter in (structures.switch(name, say) for name in spec_of(base).switches)
         if parameter is not None
     ]
     unique: dict[str, Parameter] = {}
@@ -191,7 +192,7 @@ class Structures:
 
     def add_index_variants(self) -> None:
         """Add starts with choices of `tune.space.index`, drawn by the seed, until `tune.index_variants` are there."""
-        spec, choices = self.base.tune, _index_choices(self.base)
+        spec, choices = spec_of(self.base), _index_choices(self.base)
         draw, starts = random.Random(spec.seed), self.starts
         for _ in range(DRAWS if choices else 0):
             if len({digest(self.of({START: start}).index) for start in self.starts}) >= (spec.index_variants or 0):

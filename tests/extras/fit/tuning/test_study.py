@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.config.sections import SAMPLERS
+from ragbench.config import composition
+from ragbench.config.overrides import word
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import Cost, Objective
 from ragbench.extras.fit.tuning.space import Parameter
+from ragbench.extras.fit.tuning.spec import SAMPLERS, spec_of
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 
 QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)
@@ -214,3 +216,8 @@ def test_a_trial_interrupted_between_parts_is_decided_the_same(tmp_path: Path, m
         with pytest.raises(KeyboardInterrupt):
             halved(tmp_path / "b.log", 25)
     assert halved(tmp_path / "b.log", 25)[0] == whole
+
+
+@pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
+def test_a_list_of_texts_arrives_as_it_was_given(start: str) -> None:
+    assert spec_of(composition.compose([word("tune.starts", ["p6=on", start])])).starts == ("p6=on", start)

@@ -1,0 +1,50 @@
+"""The section `topics` of a configuration with derived topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, get_args
+
+from annotated_types import Interval, MinLen
+
+from ragbench.base.bounds import Checked, Count, Natural, Positive, Share
+
+_Usual = Literal["description", "alias", "link", "question", "first_sentence"]
+
+Kind = Literal[_Usual, "how_to", "faq", "symptom", "message"]
+
+EVERY: tuple[Kind, ...] = get_args(Kind)
+
+KINDS: tuple[Kind, ...] = get_args(_Usual)
+"""The kinds of topics that are derived where none are named."""
+
+
+@dataclass(frozen=True)
+class DeriveSpec(Checked):
+    """Which topics to derive.
+
+    `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.
+    `least_words`, `most_words`: of a query. `overlap`: the greatest share of a query's words, common ones aside, that
+    the answer also has elsewhere than in the source. `shares`: topics of a kind for one of another (default 1).
+    `train`: share of the topics for tuning. `kind`: `given` derives none and uses the topics of the data.
+    """
+
+    kinds: Annotated[tuple[Kind, ...], MinLen(1)] = KINDS
+    limit: Count = 300  # maximum number of queries
+    per_document: Count = 3  # maximum number of queries with the same answer
+    least_words: Count = 2  # minimum length of a query
+    most_words: Count = 24
+    overlap: Share = 1.0  # maximum share of informative words that the answer has outside the source
+    # queries of a kind for one of another kind; 1 by default
+    shares: Mapping[Kind, Positive] = field(default_factory=dict)
+    train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the queries in the train split
+    seed: Natural = 13
+    kind: Literal["given", "derived"] = "derived"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.most_words < self.least_words:
+            raise self.refused(
+                "most_words", f"must be at least least_words ({self.least_words}), got {self.most_words}"
+            )
