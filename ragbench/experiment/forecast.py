@@ -23,7 +23,6 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation.machine import waited_ms
 from ragbench.experiment.plan import arm_key, plan
 from ragbench.index.artefacts import Survey
-from ragbench.models.adapter import without_adapter
 from ragbench.models.bundled import DRAFT
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
@@ -135,7 +134,8 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
         for name in sorted(need for need in arm.pipeline.needs if need.partition(":")[0] == "dense"):
             source = name.partition(":")[2]
             vectors = arm.index.spec.vectors(source)
-            encoder = without_adapter(arm.index.part(f"encoder:{source}".rstrip(":")))
+            encoder = arm.index.part(f"encoder:{source}".rstrip(":"))
+            encoder = getattr(encoder, "of_passages", encoder)  # under an adapter, which moves queries only
             key = encoder.passage_digest
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue

@@ -56,7 +56,7 @@ class EncoderSpec(Checked):
     The prefixes are put before every query or passage. None takes those of the model's family
     (`ragbench.models.resolve`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
     least 3), or after the limit of the model if that is lower. `adapter` moves the vectors of queries
-    (`ragbench.models.adapter`). `numerics`: `exact` computes an int8 ONNX model in float32 (`ragbench.models.onnx`).
+    (`ragbench fit adapter`). `numerics`: `exact` computes an int8 ONNX model in float32 (`ragbench.models.onnx`).
     """
 
     name: ModelName = "bge-small-en-v1.5"
@@ -91,9 +91,7 @@ class CrossEncoderSpec(Checked):
 
 def adapted(encoder: Encoder, spec: EncoderSpec) -> Encoder:
     """The encoder with the adapter of a specification on its queries."""
-    from ragbench.models.adapter import AdaptedEncoder, read
-
-    return AdaptedEncoder(encoder, read(spec.adapter))
+    return cast(Encoder, _backend("adapter")(encoder, spec))
 
 
 def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:

@@ -11,7 +11,6 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
 from ragbench.index.lexical import Bm25F
-from ragbench.models.adapter import KEY as ADAPTER_KEY
 from ragbench.search.stages.cut import Cut
 from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.rank import Rank
@@ -134,7 +133,9 @@ def cut_of(settings: Settings) -> Cut:
 def left_out(settings: Settings, system: str) -> list[str]:
     """A sentence for every stage that neither the engine nor the learned order on top of it does."""
     kept = {name for name, _ in with_order(without_order(settings), settings).pipeline}
-    moved = f"{ADAPTER_KEY}: vectors of queries are not moved in {system}, where programs embed queries themselves"
+    moved = (
+        f"index.encoder.adapter: vectors of queries are not moved in {system}, where programs embed queries themselves"
+    )
     return ([moved] if settings.index.encoder.adapter else []) + [
         f"{name} ({stage.describe()}): neither {system} nor ragbench serve on top of it has such a step"
         for name, stage in settings.pipeline

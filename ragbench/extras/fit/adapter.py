@@ -19,8 +19,8 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import ranker, training
+from ragbench.extras.fit.adapted_encoder import KEY, Adapter
 from ragbench.extras.fit.questions import is_question
-from ragbench.models.adapter import KEY, Adapter, without_adapter
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import fused
 
@@ -72,7 +72,7 @@ class Pairs:
 
         The answer of a topic is the chunk nearest to it of the documents with its highest grade.
         """
-        encoder = without_adapter(index.encoder)
+        encoder = getattr(index.encoder, "of_passages", index.encoder)
         vectors, owner = np.asarray(index.dense.vectors, dtype=np.float64), index.chunks.document[: len(index.dense)]
         queries = encoder.encode_queries([topic.text for topic in topics]).astype(np.float64)
         rows: list[tuple[int, Values, Values, int, frozenset[int]]] = []

@@ -25,7 +25,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, cast
 
-from ragbench.base import locations
+from ragbench.base import locations, plugins
 from ragbench.base.bounds import shown
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
@@ -43,7 +43,7 @@ from ragbench.export.file_format import Context, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.extras.ship.licences import licence_of
 from ragbench.index.artefacts import MANIFEST
-from ragbench.models import adapter, bundled
+from ragbench.models import bundled
 from ragbench.models.functions import is_endpoint
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
@@ -418,9 +418,14 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
     ]
 
 
+def _adapter_text(value: str) -> str:
+    text: str = plugins.load("ragbench.models", "adapter-text", "index.encoder.adapter")(value)
+    return text
+
+
 def _adapter_in(spec: Any) -> dict[str, str]:
     named = getattr(spec, "adapter", "")
-    return {"adapter": adapter.read(named).text} if named else {}
+    return {"adapter": _adapter_text(named)} if named else {}
 
 
 def _cautions(pipeline: Pipeline) -> list[str]:
@@ -460,7 +465,7 @@ def _with_adapters(node: Any) -> Any:
     inner = {key: _with_adapters(value) for key, value in node.items()}
     spec = inner.get("encoder")
     if isinstance(spec, dict) and spec.get("adapter"):
-        inner["encoder"] = {**spec, "adapter": adapter.read(str(spec["adapter"])).text}
+        inner["encoder"] = {**spec, "adapter": _adapter_text(str(spec["adapter"]))}
     return inner
 
 

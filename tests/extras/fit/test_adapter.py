@@ -18,11 +18,11 @@ from ragbench.benchmark.benchmark import Topic
 from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load
+from ragbench.extras.fit import adapted_encoder as adapters
 from ragbench.extras.fit import adapter, pre_ranking
+from ragbench.extras.fit.adapted_encoder import KEY, AdaptedEncoder, Adapter
 from ragbench.extras.fit.adapter import AdapterSpec, Pairs, grow
 from ragbench.extras.fit.questions import is_question
-from ragbench.models import adapter as adapters
-from ragbench.models.adapter import KEY, AdaptedEncoder, Adapter
 from ragbench.models.resolve import EncoderSpec, load_encoder
 
 DIM, WORDS = 48, 12

@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.extras.fit import adapter, save_option, training
-    from ragbench.models.adapter import GROUP, KEY
+    from ragbench.extras.fit.adapted_encoder import GROUP, KEY
 
     save_option.check(arguments.write)
     settings = composition.compose(arguments.overrides)

@@ -24,6 +24,7 @@ from ragbench.models.cache import WrappedEncoder
 
 if TYPE_CHECKING:
     from ragbench.models import Encoder
+    from ragbench.models.resolve import EncoderSpec
 
 GROUP = "adapter"
 """The folder of conf/ with the texts of adapters."""
@@ -100,7 +101,17 @@ class AdaptedEncoder(WrappedEncoder):
         """Unit vectors of queries, moved, shape (n, dim)."""
         return self.adapter(self.encoder.encode_queries(texts))
 
+    @property
+    def of_passages(self) -> Encoder:
+        """The encoder under the adapter, which gives the same vectors of passages."""
+        return self.encoder
 
-def without_adapter(encoder: Encoder) -> Encoder:
-    """The encoder under an adapter, which gives the same vectors of passages; any other encoder as it is."""
-    return encoder.encoder if isinstance(encoder, AdaptedEncoder) else encoder
+
+def adapted(encoder: Encoder, spec: EncoderSpec) -> Encoder:
+    """The encoder with the adapter of a specification on its queries."""
+    return AdaptedEncoder(encoder, read(spec.adapter))
+
+
+def text_of(value: str) -> str:
+    """The text of the adapter that a configuration names."""
+    return read(value).text
