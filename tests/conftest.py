@@ -28,7 +28,7 @@ from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
-pytest_plugins = ["tests.fixtures.exported", "tests.fixtures.stages"]
+pytest_plugins = ["tests.fixtures.clock", "tests.fixtures.exported", "tests.fixtures.stages"]
 
 # Every folder and variable that could change a result is the session's own: home, state, working directory. Workers
 # inherit them from the process that starts them.

@@ -54,7 +54,7 @@ _MOST_AGAIN = 40
 class LatencySpec(Checked):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
-    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.evaluation.open_loop`), None
+    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.extras.ship.open_loop`), None
     to remove it; `arrivals`: queries sent at each rate.
     """
 

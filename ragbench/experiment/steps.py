@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
-from ragbench.evaluation import contexts, diagnosis, headroom, latency, levels, open_loop, passages
+from ragbench.evaluation import contexts, diagnosis, headroom, latency, levels, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast
@@ -177,12 +176,13 @@ def time_arms(run: Run) -> None:
     arms = [arm for _, arm in run.plan.arms.values() if not arm.pipeline.recorded]
     if not spec.enabled or not arms:
         return
-    run.timings, run.machine = _time_arms(arms, run.plan, run.progress, run.say)
     local_arms = [arm for arm in arms if not arm.pipeline.live]
-    under_load = open_loop.measure(local_arms, run.plan.queries, spec, run.progress) if local_arms else []
+    open_loop = plugins.required("open_loop", "latency.arrival_qps") if spec.rates and local_arms else None
+    run.timings, run.machine = _time_arms(arms, run.plan, run.progress, run.say)
+    under_load = open_loop.measure(local_arms, run.plan.queries, spec, run.progress) if open_loop else []
     for name, timing in run.timings.items():
         run.place.arm(name).table("latency.parquet", timing.frame())
-    if under_load:
+    if open_loop:
         run.place.text(measurements.OPEN_LOOP, open_loop.table(under_load, run.timings, spec.seed).to_csv(index=False))
 
 
@@ -283,7 +283,7 @@ def judge(run: Run) -> None:
         "machine": run.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
         "index_bytes": {name: sum(a.size_bytes for a in artefacts(arm)) for name, (_, arm) in plan.arms.items()},
-        "endpoints": usage.take_usage() if (usage := sys.modules.get("ragbench.extras.remote.usage")) else {},
+        "endpoints": usage() if (usage := plugins.hook("endpoint_usage")) else {},
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragbench.base import plugins
 from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue import label
-from ragbench.evaluation import contexts, headroom, latency, open_loop
+from ragbench.evaluation import contexts, headroom, latency
 from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
@@ -64,7 +65,7 @@ def show(results: Measurements) -> None:
         print_text(*latency.repeat_sentences(results.latency))
     if label := results.exploratory:
         print(label)
-    if len(results.open_loop):
+    if len(results.open_loop) and (open_loop := plugins.hook("open_loop")):
         visible, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
         print_table(visible[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
         print_text(*open_loop.sentences(results.open_loop))

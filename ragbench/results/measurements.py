@@ -208,7 +208,7 @@ class Measurements:
 
     @property
     def open_loop(self) -> pd.DataFrame:
-        """The table of `ragbench.evaluation.open_loop.table`; empty when no arrival rate was configured."""
+        """The table of `ragbench.extras.ship.open_loop.table`; empty when no arrival rate was configured."""
         import pandas as pd
 
         path = self.folder / OPEN_LOOP

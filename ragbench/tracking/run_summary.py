@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
+from ragbench.base import console, plugins
 from ragbench.config import differences
-from ragbench.evaluation import open_loop
 from ragbench.evaluation.measures import metric_name
 from ragbench.evidence import policy
 from ragbench.results import verdicts
@@ -136,7 +135,7 @@ def _metrics(measurements: Measurements, arm: str) -> dict[str, float]:
     under_load = measurements.open_loop[measurements.open_loop["arm"] == arm]
     for row in under_load.to_dict(orient="records"):
         named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
-    if len(under_load):
+    if len(under_load) and (open_loop := plugins.hook("open_loop")):
         named["saturation_qps"] = open_loop.saturation(under_load)[arm]
     named |= _verdict_metrics(measurements, arm)
     return {name: value for name, value in named.items() if value == value}

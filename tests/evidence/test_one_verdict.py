@@ -259,7 +259,9 @@ OF_EXTRAS = {
     "extras/atlas/meta.py",
 }
 """Statistics of judgments, of queries and of other collections; none of them compares arms."""
-OF_TIMES = {f"evaluation/{name}.py" for name in ("intervals", "latency", "open_loop", "unasked", "machine")}
+OF_TIMES = {f"evaluation/{name}.py" for name in ("intervals", "latency", "unasked", "machine")} | {
+    "extras/ship/open_loop.py"
+}
 
 
 def test_nobody_else_computes_an_interval() -> None:

@@ -6,7 +6,8 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.evaluation import latency
 from ragbench.evaluation.latency import LatencySpec, Timing
-from ragbench.evaluation.open_loop import Served, measure, poisson_ms, saturation, sentences, simulate, table
+from ragbench.extras.ship import open_loop
+from ragbench.extras.ship.open_loop import Served, measure, poisson_ms, saturation, sentences, simulate, table
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.fuse import Fuse
@@ -16,8 +17,9 @@ SPEC = LatencySpec(queries=4, rounds=1, warmup=1, cold_start=False, arrival_qps=
 
 
 @pytest.fixture
-def arm(index, takes) -> Arm:
+def arm(index, takes, clock, monkeypatch: pytest.MonkeyPatch) -> Arm:
     """11 ms of service: it keeps up with 20 queries a second and not with 150."""
+    monkeypatch.setattr(open_loop, "time", clock)
     stages = (("lexical", RetrieveLexical(depth=5)), ("fuse", Fuse()), ("slow", takes(0.011)))
     return Arm("slow", Pipeline(stages), index)
 
@@ -102,7 +104,7 @@ def test_nothing_is_remembered(arm, benchmark_small, monkeypatch) -> None:
     threads = []
     original = latency.without_caches
     monkeypatch.setattr(
-        "ragbench.evaluation.open_loop.without_caches", lambda *given: threads.append(given[2]) or original(*given)
+        "ragbench.extras.ship.open_loop.without_caches", lambda *given: threads.append(given[2]) or original(*given)
     )
     measure([arm], [benchmark_small.topics[0].query()], LatencySpec(arrival_qps=200.0, arrivals=2, warmup=0, threads=1))
     assert threads == [1]
