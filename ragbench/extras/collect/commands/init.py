@@ -136,7 +136,7 @@ def _expected(arguments: argparse.Namespace) -> str:
 
 def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     """The queries of a search log, written next to the project file."""
-    from ragbench.benchmark import search_log as log
+    from ragbench.extras.collect import search_log as log
     from ragbench.extras.collect.topics import from_log, topics_file
 
     topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))

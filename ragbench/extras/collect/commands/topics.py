@@ -165,7 +165,7 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.benchmark import load as data
-    from ragbench.benchmark import search_log as log
+    from ragbench.extras.collect import search_log as log
     from ragbench.extras.collect.topics import from_log
     from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import write

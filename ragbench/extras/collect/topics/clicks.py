@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.benchmark.search_log import Search
+from ragbench.extras.collect.search_log import Search
 
 
 @dataclass

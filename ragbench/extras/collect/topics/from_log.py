@@ -20,9 +20,9 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.documents import Names
-from ragbench.benchmark.search_log import Log, Search, normal_form
 from ragbench.benchmark.split import split
 from ragbench.corpus.masking import words
+from ragbench.extras.collect.search_log import Log, Search, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.clicks import Clicks, rates
 

@@ -21,8 +21,8 @@ from ragbench.base.bounds import Checked, Count, Factor, Share
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.benchmark import Topic
-from ragbench.benchmark.search_log import personal
 from ragbench.boundary.json import read_json, read_json_lines, read_text
+from ragbench.extras.collect.search_log import personal
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark.search_log import personal
 
 LOG = logging.getLogger("ragbench.extras.ship.serving")
 SESSION = "session"
@@ -42,6 +42,7 @@ class SearchLog:
         """Write nothing as a test, so that a wrong path is found before the first search."""
         if path.suffix != ".jsonl":
             raise ConfigError(f"--log {path} must be a .jsonl file: choose another name")
+        self._personal = plugins.required("personal_data", "--log")
         self._path = path
         self._failed = False
         self._torn = _ends_inside_a_line(path)
@@ -54,7 +55,7 @@ class SearchLog:
 
     def log_search(self, session: str, query: str, docnos: Iterable[str]) -> None:
         """Log a search and the documents that were shown."""
-        if personal(query):
+        if self._personal(query):
             return
         self._write({"session": session, "query": query, "shown": list(dict.fromkeys(docnos))})
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.benchmark import search_log as log
-from ragbench.benchmark.search_log import Search
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
+from ragbench.extras.collect import search_log as log
+from ragbench.extras.collect.search_log import Search
 from ragbench.extras.collect.topics import from_log
 from ragbench.extras.collect.topics.clicks import Clicks, rates
 from ragbench.extras.collect.topics.from_log import LogSpec, choose, finder, proportional

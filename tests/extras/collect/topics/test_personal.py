@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragbench.benchmark.search_log import personal
+from ragbench.extras.collect.search_log import personal
 
 
 @pytest.mark.parametrize(

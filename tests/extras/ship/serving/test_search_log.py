@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from ragbench.base.errors import ConfigError
-from ragbench.benchmark import search_log as topics_log
+from ragbench.extras.collect import search_log as topics_log
 from ragbench.extras.ship.commands import serve
 from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.search_log import SearchLog
