@@ -10,18 +10,16 @@ import os
 import posixpath
 import re
 import stat
-import zipfile
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import yaml
 
-from ragbench.base import progress
+from ragbench.base import plugins, progress
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
@@ -33,23 +31,7 @@ from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown, without_mod
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
 
-if TYPE_CHECKING:
-    from docx.table import Table
-    from docx.text.paragraph import Paragraph
-
 _ENDING = ".docx"
-
-_MOST_BYTES = 100_000_000  # unpacked; a small file may unpack to anything
-
-_PROPERTIES = {
-    "title": "title",
-    "subject": "description",
-    "author": "author",
-    "keywords": "keywords",
-    "category": "category",
-}
-
-_MARKUP = re.compile(r"(?:#{1,6}|[-*+>]|```|~~~|---)(?:\s|$)")
 
 _BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -159,7 +141,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     """The document of one file, with links still unresolved (`resolve_links`); never raises, whatever the bytes.
 
     `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date. A
-    Word document (`.docx`) is read as the markdown of `ragbench.corpus.reader`.
+    Word document (`.docx`) is read as the markdown of `ragbench.extras.systems.word_file`.
     """
     text, warnings = _decode_file(path, raw)
     frontmatter = split_frontmatter(text)
@@ -203,12 +185,13 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
 def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     if not path.lower().endswith(_ENDING):
         return decode(path, raw)
-    if find_spec("docx") is None:
+    to_markdown = plugins.hook("word_markdown") if find_spec("docx") else None
+    if to_markdown is None:
         message = "it is a Word document: run pip install 'ragbench[word]' to read it, or exclude it."
         return "", [FileWarning(path, "unreadable", message)]
     try:
         return to_markdown(raw), []
-    except NotWord as error:
+    except ValueError as error:  # its message continues a sentence that begins with "it"
         return "", [FileWarning(path, "unreadable", f"it {error}; save it again or remove it.")]
 
 
@@ -398,78 +381,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the frontmatter is nested too deep or too large"
     return " ".join(str(error).split()) or type(error).__name__
-
-
-class NotWord(ValueError):
-    """The bytes are not a readable Word document; the message continues a sentence that begins with "it"."""
-
-
-def to_markdown(raw: bytes) -> str:
-    """The bytes of a Word file (seed 004's third kind of files) as markdown. Raises NotWord."""
-    import docx
-    from docx.opc.exceptions import OpcError
-    from lxml.etree import LxmlError
-
-    try:
-        with zipfile.ZipFile(BytesIO(raw)) as parts:
-            if sum(part.file_size for part in parts.infolist()) > _MOST_BYTES:
-                raise NotWord(f"unpacks to more than {_MOST_BYTES // 1_000_000} MB")
-        document = docx.Document(BytesIO(raw))
-        properties = document.core_properties
-        named = {name: str(getattr(properties, key) or "") for key, name in _PROPERTIES.items()}
-        head = [f"{name}: {json.dumps(text, ensure_ascii=False)}" for name, text in named.items() if text.strip()]
-        blocks = [*_blocks(document.iter_inner_content())]
-    except (
-        zipfile.BadZipFile,
-        OpcError,
-        LxmlError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        OSError,
-        RuntimeError,
-    ) as error:
-        if isinstance(error, NotWord):
-            raise
-        raise NotWord(f"is not a Word document ({type(error).__name__})") from None
-    front = "---\n" + "\n".join(head) + "\n---\n" if head else ""
-    return front + "\n\n".join(blocks) + "\n"
-
-
-def _blocks(content: Iterator[Paragraph | Table]) -> Iterator[str]:
-    """The blocks of the document; list items that follow each other make one block."""
-    from docx.table import Table
-
-    items: list[str] = []
-    for block in content:
-        table = isinstance(block, Table)
-        style = "" if table or block.style is None else str(block.style.name)
-        text = _table(block) if isinstance(block, Table) else _text(block)
-        if style.startswith("List") and text:
-            items.append(f"{'1.' if 'Number' in style else '-'} {text}")
-            continue
-        if items:
-            yield "\n".join(items)
-            items = []
-        level = re.fullmatch(r"Heading ([1-9])", style)
-        if level or style == "Title":
-            yield f"{'#' * min(6, int(level[1]) if level else 1)} {text}"
-        elif text:
-            yield f"\\{text}" if not table and _MARKUP.match(text) else text
-    if items:
-        yield "\n".join(items)
-
-
-def _text(paragraph: Paragraph) -> str:
-    """The text of a paragraph in one line, with its links."""
-    parts = []
-    for part in paragraph.iter_inner_content():
-        address = getattr(part, "address", "")
-        parts.append(f"[{part.text}]({address})" if address else part.text)
-    return " ".join("".join(parts).split())
-
-
-def _table(table: Table) -> str:
-    rows = [[" ".join(cell.text.split()).replace("|", "\\|") for cell in row.cells] for row in table.rows]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([*lines[:1], "|" + " --- |" * len(rows[0]), *lines[1:]]) if rows else ""

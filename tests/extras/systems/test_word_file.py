@@ -11,7 +11,8 @@ import pytest
 
 from ragbench.base.errors import CorpusError
 from ragbench.corpus import reader
-from ragbench.corpus.reader import NotWord, read_vault, to_markdown
+from ragbench.corpus.reader import read_vault
+from ragbench.extras.systems.word_file import NotWord, to_markdown
 
 
 def written() -> bytes:
