@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ragbench.base import console
+from ragbench.base import console, plugins
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import write_text
 
@@ -41,8 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and arguments.out.is_dir():
         raise ResultsError(f"--out {arguments.out} is a folder: name a file such as {arguments.out / html.FILE}")
     if arguments.picture is not None:
-        from ragbench.report import picture
-
+        picture = plugins.required("picture", "--picture")
         try:
             write_text(arguments.picture, picture.svg(measurements.load(folder)))
         except OSError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragbench.extras.atlas.picture import GRID, Scale, document, line, mark, text
 from ragbench.report.figure_style import BLUE, GREY
-from ragbench.report.picture import GRID, Scale, document, line, mark, text
 
 _ROW, _TOP = 20.0, 28.0  # pixels
 

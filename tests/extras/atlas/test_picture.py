@@ -10,7 +10,8 @@ import pytest
 
 from ragbench.base.errors import ResultsError
 from ragbench.commands import cli
-from ragbench.report import figure_style, pareto, picture
+from ragbench.extras.atlas import picture
+from ragbench.report import figure_style, pareto
 from ragbench.results.measurements import Measurements
 
 
