@@ -111,7 +111,7 @@ def without_order(settings: Settings) -> Settings:
     off: dict[str, Any] = {
         name: {} for name, stage in settings.pipeline if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept
     }
-    return settings.with_values(off | {ADAPTER_KEY: ""})
+    return settings.with_values(off | {"index.encoder.adapter": ""})
 
 
 def order_of(settings: Settings) -> tuple[str, Rank] | None:
