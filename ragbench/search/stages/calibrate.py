@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Natural, Positive, Share
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import NOTHING, Fact, Retriever, fused, keep_hits
+from ragbench.search.stages.stage import NOTHING, Fact, Filter, Retriever, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -142,22 +143,19 @@ class CalibrateByCurve(Checked):
 
 
 @dataclass(frozen=True)
-class FilterByConfidence(Checked):
+class FilterByConfidence(Filter):
     """Keep hits whose calibrated score is at least `threshold` (0 to 1; 0 keeps all). Seed 000, P10."""
 
     threshold: Share = 0.3
 
+    counted: ClassVar[str] = "after_threshold"
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
-    provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {Fact.DIVERSE: "the scores are no longer confidences"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Filter every state's fused ranking."""
-        return [
-            state.filtered("after_threshold", keep_hits(state, fused(state).scores >= self.threshold))
-            for state in states
-        ]
+    def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
+        """The hits with a score of at least the threshold."""
+        return fused(state).scores >= self.threshold
 
     def describe(self) -> str:
         return f"drop confidences below {self.threshold:g}"

@@ -12,37 +12,32 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Checked, Cosine, Count, Natural, Share
 from ragbench.base.types import QueryClass, QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, Fact, first_of_similar, fused, keep_hits
+from ragbench.search.stages.stage import Fact, Filter, first_of_similar, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class DropEqualTexts(Checked):
+class DropEqualTexts(Filter):
     """Keep the first of the hits whose texts are equal, by the digests in the chunk table. Seed 000, P8 stage 1."""
 
+    counted: ClassVar[str] = "after_content_dedup"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Filter every state's fused ranking."""
-        return [self._filtered(state, index) for state in states]
-
-    def _filtered(self, state: QueryState, index: Index) -> QueryState:
+    def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
+        """The first hit of each text."""
         ranking = fused(state)
         first = np.zeros(len(ranking), dtype=np.bool_)
         first[np.unique(index.chunks.content_hash[ranking.chunks], return_index=True)[1]] = True
-        return state.filtered("after_content_dedup", keep_hits(state, first))
+        return first
 
     def describe(self) -> str:
         return "drop equal texts"
 
 
 @dataclass(frozen=True)
-class DropNearCopies(Checked):
+class DropNearCopies(Filter):
     """Drop a hit whose trigrams and those of a better hit have a Jaccard coefficient of `threshold` or more.
 
     `threshold` is above 0 and at most 1. `unit`: `character` takes trigrams of the lower-cased text without spaces
@@ -52,28 +47,24 @@ class DropNearCopies(Checked):
     threshold: Annotated[float, Interval(gt=0, le=1)] = 0.7
     unit: Literal["character", "word"] = "character"  # or word (seed 000 P8, stage 2)
 
+    counted: ClassVar[str] = "after_ngram_dedup"
     needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {
         Fact.DIVERSE: "the cheap n-gram filter goes before the semantic one",
         Fact.SEMANTIC_DEDUP: "the cheap n-gram filter goes before the semantic one",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Filter every state's fused ranking."""
-        return [self._filtered(state, index) for state in states]
-
-    def _filtered(self, state: QueryState, index: Index) -> QueryState:
+    def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
+        """The hits that overlap with no better one that stays."""
         overlap = index.trigrams.jaccard(fused(state).chunks, self.unit)
-        return state.filtered("after_ngram_dedup", keep_hits(state, first_of_similar(overlap, self.threshold)))
+        return first_of_similar(overlap, self.threshold)
 
     def describe(self) -> str:
         return f"drop near-duplicates ({self.unit} trigrams, {self.threshold:g})"
 
 
 @dataclass(frozen=True)
-class DropParaphrases(Checked):
+class DropParaphrases(Filter):
     """Drop a hit whose vector has a cosine of `threshold` (-1 to 1) or more with that of a better hit.
 
     Seed 000, P8 stage 3. The vectors are those of the index: no passage is embedded at query time.
@@ -81,8 +72,8 @@ class DropParaphrases(Checked):
 
     threshold: Cosine = 0.85
 
+    counted: ClassVar[str] = "after_dedup"
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({Fact.SEMANTIC_DEDUP})
     forbids: ClassVar[Mapping[str, str]] = {
         Fact.DIVERSE: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)"
@@ -90,13 +81,14 @@ class DropParaphrases(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Filter every state's fused ranking and count the merged clusters."""
-        return [self._filtered(state, index) for state in states]
+        return [
+            replace(left, clusters_merged=state.clusters_merged + len(fused(state)) - len(fused(left)))
+            for state, left in zip(states, super().__call__(states, index), strict=True)
+        ]
 
-    def _filtered(self, state: QueryState, index: Index) -> QueryState:
-        ranking = fused(state)
-        kept = keep_hits(state, first_of_similar(index.dense.similarities(ranking.chunks), self.threshold))
-        merged = replace(state, clusters_merged=state.clusters_merged + len(ranking) - len(kept))
-        return merged.filtered("after_dedup", kept)
+    def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
+        """The hits that are similar to no better one that stays."""
+        return first_of_similar(index.dense.similarities(fused(state).chunks), self.threshold)
 
     def describe(self) -> str:
         return f"drop paraphrases (cosine {self.threshold:g})"
@@ -180,26 +172,18 @@ def marginal_order(
 
 
 @dataclass(frozen=True)
-class LimitPerDocument(Checked):
+class LimitPerDocument(Filter):
     """Keep the first `max_per_doc` hits of every document (0: no limit). Seed 000, P8 component B."""
 
     max_per_doc: Natural = 2
 
+    counted: ClassVar[str] = "after_doc_limit"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "parents would pass by the limit on their children"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Filter every state's fused ranking."""
-        return [
-            state.filtered(
-                "after_doc_limit", keep_hits(state, self._within_limit(index.chunks.document[fused(state).chunks]))
-            )
-            for state in states
-        ]
-
-    def _within_limit(self, documents: NDArray[np.int32]) -> NDArray[np.bool_]:
+    def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
+        """The first hits of every document."""
+        documents = index.chunks.document[fused(state).chunks]
         if self.max_per_doc == 0:
             return np.ones(len(documents), dtype=np.bool_)
         counts: dict[int, int] = {}

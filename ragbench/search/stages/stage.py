@@ -209,6 +209,23 @@ class Retriever(Checked, ABC):
         return [state.with_ranking(self.source, ranking) for state, ranking in zip(states, rankings, strict=True)]
 
 
+class Filter(Checked, ABC):
+    """A stage that drops fused hits; `counted` names how many are left. Guaranteed hits always stay."""
+
+    counted: ClassVar[str]
+    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = FREE
+
+    @abstractmethod
+    def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
+        """Which fused hits stay, shape (n,)."""
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Filter every state's fused ranking."""
+        return [state.filtered(self.counted, keep_hits(state, self.keep(state, index))) for state in states]
+
+
 def fused(state: QueryState) -> Ranking:
     """The fused ranking of a state. A checked pipeline has one after fusion."""
     if state.fused is None:
