@@ -12,6 +12,7 @@ import pytest
 from ragbench.base.errors import CorpusError
 from ragbench.corpus import reader
 from ragbench.corpus.reader import read_vault
+from ragbench.extras.systems import word_file
 from ragbench.extras.systems.word_file import NotWord, to_markdown
 
 
@@ -77,6 +78,6 @@ def test_what_is_no_word_document(monkeypatch: pytest.MonkeyPatch) -> None:
     for raw in (b"", b"PK", other.getvalue(), written()[:-100], written().replace(b"word/document", b"word/documens")):
         with pytest.raises(NotWord, match="is not a Word document"):
             to_markdown(raw)
-    monkeypatch.setattr(reader, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(word_file, "_MOST_BYTES", 1000)
     with pytest.raises(NotWord, match="unpacks to more than"):
         to_markdown(written())
