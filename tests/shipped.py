@@ -19,7 +19,8 @@ import numpy as np
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
-from ragbench.models.bundled_vectors import KEY_BYTES, packed, shipped
+from ragbench.models.bundled_vectors import _KEY_BYTES as KEY_BYTES
+from ragbench.models.bundled_vectors import packed, shipped
 from ragbench.models.store import embedding_key
 
 ARMS = ("baseline", "plain_hybrid", "recommended")

@@ -17,7 +17,8 @@ from ragbench.base.bounds import Checked
 from ragbench.base.errors import ConfigError
 from ragbench.commands import completion
 from ragbench.config import catalogue, composition
-from ragbench.config.catalogue.fields import StageEntry, fields_of, present_name
+from ragbench.config.catalogue.fields import _StageEntry as StageEntry
+from ragbench.config.catalogue.fields import fields_of, present_name
 
 FOUND = catalogue.read()
 CONF = locations.configuration()

@@ -156,7 +156,7 @@ def progress(quiet: bool = False) -> Iterator[Progress]:
 @contextmanager
 def _viewed(quiet: bool) -> Iterator[Progress]:
     if os.environ.get(PROGRESS) == "lines":
-        yield Progress(JsonLines())
+        yield Progress(_JsonLines())
     elif quiet:
         yield Progress(Nothing())
     elif "ipykernel" in sys.modules:
@@ -323,7 +323,7 @@ def _escape_latex(text: str) -> str:
     return text
 
 
-BEAT = 20.0
+_BEAT = 20.0
 
 """Seconds after which a pipe gets another line: half a minute is the longest silence."""
 
@@ -369,7 +369,7 @@ class _Drawn(Nothing):
 
 
 class Pipe(Nothing):
-    """A line for every task when it begins, for every note, and whenever the last line is `BEAT` seconds old."""
+    """A line for every task when it begins, for every note, and whenever the last line is `_BEAT` seconds old."""
 
     shows = True
 
@@ -383,12 +383,12 @@ class Pipe(Nothing):
         if progress.note != self._note:
             self._note = progress.note
             self._write(progress.note)
-        if new or progress.clock() - max(self._last, progress.began) >= BEAT:
+        if new or progress.clock() - max(self._last, progress.began) >= _BEAT:
             self._last = progress.clock()
             self._write(progress.line)
 
 
-class JsonLines(Nothing):
+class _JsonLines(Nothing):
     """Lines of JSON: a task at its beginning, at its end and at most five times a second; notes."""
 
     shows = True

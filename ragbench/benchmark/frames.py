@@ -29,8 +29,8 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     collected = Collector(Form(markdown))
     for number, row in enumerate(_rows_by_id(documents, "docno", "text", "documents"), start=1):
         location = f"documents, row {number}"
-        docno = identifier(value_of(row, (*_DOCNOS, *IDS), location))
-        text = value_of(row, TEXTS, location)
+        docno = identifier(_value_of(row, (*_DOCNOS, *IDS), location))
+        text = _value_of(row, TEXTS, location)
         if not isinstance(text, str):
             raise BenchmarkError(f"{location}: the text of {docno} is {text!r:.40}: give a text")
         title = row.get("title")
@@ -40,7 +40,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     topics: dict[str, Topic] = {}
     for number, row in enumerate(_rows_by_id(queries, "qid", "query", "queries"), start=1):
         location = f"queries, row {number}"
-        qid, text = identifier(value_of(row, (*_QIDS, *IDS), location)), value_of(row, _QUERIES, location)
+        qid, text = identifier(_value_of(row, (*_QIDS, *IDS), location)), _value_of(row, _QUERIES, location)
         if not isinstance(text, str) or not text.strip():
             raise BenchmarkError(f"{location}: query {qid} is empty: give it a text or remove it")
         if qid in topics:
@@ -60,7 +60,7 @@ def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, in
         rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
     else:
         names = (_QIDS, (*_DOCNOS, *IDS), _GRADES)
-        rows = [tuple(value_of(row, name, label) for name in names) for row in rows_of(table, label)]
+        rows = [tuple(_value_of(row, name, label) for name in names) for row in _rows_of(table, label)]
     qrels: dict[str, dict[str, int]] = {}
     for qid, docno, grade in rows:
         value = number(grade, f"{label}: the grade of {docno} for {qid}")
@@ -86,7 +86,7 @@ def _rows_by_id(table: Any, key: str, text: str, label: str) -> Iterable[Mapping
         return [
             {key: row_id, **(value if isinstance(value, Mapping) else {text: value})} for row_id, value in table.items()
         ]
-    return rows_of(table, label)
+    return _rows_of(table, label)
 
 
 def is_run(value: Any) -> bool:
@@ -133,16 +133,16 @@ def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
                 docno, score = hit if isinstance(hit, (tuple, list)) and len(hit) == 2 else (hit, -float(rank))
                 yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
         return
-    rows = rows_of(table, label)
+    rows = _rows_of(table, label)
     for place, row in enumerate(rows):
-        qid, docno = (value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
+        qid, docno = (_value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
         score = next((row[name] for name in _SCORES if name in row), None)
         if score is None:
             score = -row["rank"] if "rank" in row else -float(place)
         yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
 
 
-def rows_of(table: Any, label: str) -> Iterable[Mapping[str, Any]]:
+def _rows_of(table: Any, label: str) -> Iterable[Mapping[str, Any]]:
     """The rows of a data frame, or of an iterable of mappings and named tuples."""
     if _is_frame(table):
         records = table.to_dicts() if hasattr(table, "to_dicts") else table.to_dict("records")
@@ -164,7 +164,7 @@ def _row(value: Any, label: str) -> Mapping[str, Any]:
     raise BenchmarkError(f"{label} has the row {value!r:.60}: give rows as dicts or a DataFrame")
 
 
-def value_of(row: Mapping[str, Any], names: Iterable[str], label: str) -> Any:
+def _value_of(row: Mapping[str, Any], names: Iterable[str], label: str) -> Any:
     """The first of these fields that a row has. Raises BenchmarkError for a row without one."""
     names = tuple(names)
     for name in names:

@@ -44,7 +44,7 @@ def read_json(
         raise BoundaryError(f"invalid JSON at line {error.lineno}") from None
     except RecursionError:
         raise BoundaryError(f"nested deeper than {max_depth} levels") from None
-    if depth_of(value, max_depth) > max_depth:
+    if _depth_of(value, max_depth) > max_depth:
         raise BoundaryError(f"nested deeper than {max_depth} levels")
     if not own and (_SURROGATE.search(text) or not isinstance(content, bytes)):
         _check_characters(value)
@@ -97,7 +97,7 @@ def decoded(content: bytes) -> str:
         raise BoundaryError(f"not valid UTF-8 at line {line}") from None
 
 
-def depth_of(value: Any, limit: int) -> int:
+def _depth_of(value: Any, limit: int) -> int:
     """How deep lists and mappings are nested, counted level by level up to `limit` + 1."""
     level, depth = [value] if isinstance(value, (dict, list)) else [], 0
     while level and depth <= limit:

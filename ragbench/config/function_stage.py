@@ -34,7 +34,7 @@ _CODE = "code"
 
 
 @dataclass(frozen=True)
-class FoundHit:
+class _FoundHit:
     """A hit as a function sees it; `rank` begins at 1, `tags` and `frontmatter` are those of its document."""
 
     docno: str
@@ -83,7 +83,7 @@ class FunctionStage(Checked):
             document = int(table.document[chunk])
             names = (table.docnos[document], table.paths[document], table.titles[document])
             texts = table.header_path(chunk), table.text(chunk)
-            hits.append(FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
+            hits.append(_FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         label = f"stage '{type(self).__name__}'"
         scores = extensions.call(label, lambda: list(type(self).function(state.query.text, tuple(hits), **values)))

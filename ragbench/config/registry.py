@@ -29,7 +29,7 @@ def class_named(path: str, label: str) -> type:
     Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
     """
     path = present_name(path)
-    if Capability.EXECUTES not in granted() and not is_catalogued(path):
+    if Capability.EXECUTES not in granted() and not _is_catalogued(path):
         raise ConfigError(
             f"{label} names {path}, which is not a class of the configuration or of an installed extension: only what "
             "you type yourself, or --trust allows, may import it"
@@ -44,7 +44,7 @@ def class_named(path: str, label: str) -> type:
     return cls
 
 
-def is_catalogued(target: str) -> bool:
+def _is_catalogued(target: str) -> bool:
     """Whether a class is named by a file of the configuration, or registered by an installed extension."""
     if target in SPECS.values() or target in SOURCE_KINDS.values() or target in _targets(catalogue.read().version):
         return True

@@ -36,7 +36,7 @@ _TASKS = 2  # headings that say what to do
 _TABLES = 0.3  # of the lines
 _HEAD = 500  # characters in which `architecture` must stand
 
-DECLARED: Mapping[str, str] = MappingProxyType(
+_DECLARED: Mapping[str, str] = MappingProxyType(
     {
         "api": "api",
         "architecture": "architecture",
@@ -60,7 +60,7 @@ DECLARED: Mapping[str, str] = MappingProxyType(
 """Types that authors write in frontmatter (Diataxis and similar schemes), mapped to `DOC_TYPES`."""
 
 
-def infer_doc_type(path: str, text: str, title: str = "") -> str:
+def _infer_doc_type(path: str, text: str, title: str = "") -> str:
     """One of `DOC_TYPES` from a file's name, folders and title, else from its text.
 
     Seed 004, "Infer document type", extended: the seed reads no titles, headings or tables and knows fewer names. Its
@@ -86,8 +86,8 @@ def infer_doc_type(path: str, text: str, title: str = "") -> str:
 
 
 def doc_type(path: str, text: str, metadata: Metadata, title: str = "") -> str:
-    """The type that the frontmatter declares (`category`, `type`) if `DECLARED` has it, else the inferred type."""
-    return DECLARED.get(metadata.category.lower().strip()) or infer_doc_type(path, text, title)
+    """The type that the frontmatter declares (`category`, `type`) if `_DECLARED` has it, else the inferred type."""
+    return _DECLARED.get(metadata.category.lower().strip()) or _infer_doc_type(path, text, title)
 
 
 def product_of(docno: str) -> str:

@@ -24,7 +24,7 @@ FAILURES: dict[str, str] = {
 }
 """Names that make `read_vault(on_error="fail")` fail, and what `on_error="warn"` does with the file."""
 
-NOTICES: dict[str, str] = {
+_NOTICES: dict[str, str] = {
     "case-duplicate": "another document id differs in case only; both are kept",
     "ambiguous-link": "a wikilink fits several documents; it has no target",
     "link-dialect": "more links with a bar have a target when read as Dendron writes them; they are read so",
@@ -35,7 +35,7 @@ NOTICES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FileWarning:
-    """One thing wrong with one file: its path below the root, a name of `FAILURES` or `NOTICES`, and a sentence."""
+    """One thing wrong with one file: its path below the root, a name of `FAILURES` or `_NOTICES`, and a sentence."""
 
     path: str
     name: str
@@ -54,7 +54,7 @@ def grouped_by_kind(sentences: Iterable[str]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for sentence in sentences:
         parts = sentence.split(": ", 2)
-        kinds.setdefault(parts[1] if len(parts) > 2 and parts[1] in {*FAILURES, *NOTICES} else sentence, []).append(
+        kinds.setdefault(parts[1] if len(parts) > 2 and parts[1] in {*FAILURES, *_NOTICES} else sentence, []).append(
             sentence
         )
     groups = []

@@ -31,7 +31,7 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
     Names that start with a dot are excluded. Linked folders are never entered (a loop could be endless, and a folder
     inside the root is read at its real place); a link that leads out of the root is reported.
     """
-    patterns = [glob_pattern(glob) for glob in include]
+    patterns = [_glob_pattern(glob) for glob in include]
     inside = resolved(root)
     files: list[FoundFile] = []
     warnings: list[FileWarning] = []
@@ -71,7 +71,7 @@ def other_files(root: Path) -> str:
     return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(3))
 
 
-def glob_pattern(glob: str) -> re.Pattern[str]:
+def _glob_pattern(glob: str) -> re.Pattern[str]:
     """A glob over `/`-separated paths as a pattern: `**/` is any number of folders; `*` and `?` never match `/`."""
     tokens = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob)

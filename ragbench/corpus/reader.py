@@ -144,7 +144,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     Word document (`.docx`) is read as the markdown of `ragbench.extras.systems.word_file`.
     """
     text, warnings = _decode_file(path, raw)
-    frontmatter = split_frontmatter(text)
+    frontmatter = _split_frontmatter(text)
     written = text[frontmatter.body :]
     body = without_modules(written, is_mdx(path))
     first_line = text.count("\n", 0, frontmatter.body) + 1
@@ -184,7 +184,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
 
 def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     if not path.lower().endswith(_ENDING):
-        return decode(path, raw)
+        return _decode(path, raw)
     to_markdown = plugins.hook("word_markdown") if find_spec("docx") else None
     if to_markdown is None:
         message = "it is a Word document: run pip install 'ragbench[word]' to read it, or exclude it."
@@ -273,7 +273,7 @@ def _list_problems(root: Path, warnings: Sequence[FileWarning]) -> str:
     return f"{count} in files below {root}: {listed}{more}"
 
 
-def decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
+def _decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     """The text of a file: UTF-8, else what its byte order mark says, else Windows-1252. Never raises.
 
     A byte order mark is dropped, CRLF and CR become LF, NUL becomes U+FFFD (as CommonMark 2.3 asks), so a character
@@ -303,7 +303,7 @@ def decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Frontmatter:
+class _Frontmatter:
     """The parsed mapping (`{}` when absent or malformed) and the offset at which the body starts.
 
     `problem` is (warning name, message) when something was wrong, else None.
@@ -314,32 +314,32 @@ class Frontmatter:
     problem: tuple[str, str] | None = None
 
 
-def split_frontmatter(text: str) -> Frontmatter:
+def _split_frontmatter(text: str) -> _Frontmatter:
     """Read the frontmatter at the very start of `text` (LF line ends); never raises.
 
     It stands between a first line `---` and a line `---` or `...`. A block that is not YAML is removed from the body. A
     block that is YAML but not a mapping (prose between two rules) and one without a closing line stay in the body.
     """
     if not text.startswith("---"):
-        return Frontmatter({}, 0)
+        return _Frontmatter({}, 0)
     block = _BLOCK.match(text)
     if block is None:
         if _UNCLOSED.match(text):
             message = "the frontmatter opened in line 1 is never closed; add a line `---` after it."
-            return Frontmatter({}, 0, ("frontmatter-unclosed", message))
-        return Frontmatter({}, 0)  # a thematic break
+            return _Frontmatter({}, 0, ("frontmatter-unclosed", message))
+        return _Frontmatter({}, 0)  # a thematic break
     try:
         if len(block[1]) > _MAX_CHARS:
             raise ValueError(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
         value = _plain(read_frontmatter(block[1]))
     except _YAML_ERRORS as error:
-        return Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the YAML."))
+        return _Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the YAML."))
     if value is None:
-        return Frontmatter({}, block.end())
+        return _Frontmatter({}, block.end())
     if not isinstance(value, dict):
         message = f"the frontmatter is a {type(value).__name__}, not a mapping; write `key: value` lines."
-        return Frontmatter({}, 0, ("frontmatter-malformed", message))
-    return Frontmatter(value, block.end())
+        return _Frontmatter({}, 0, ("frontmatter-malformed", message))
+    return _Frontmatter(value, block.end())
 
 
 def _plain(value: Any) -> Any:

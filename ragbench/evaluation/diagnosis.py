@@ -32,13 +32,13 @@ COLUMNS = Columns.of(
 
 
 def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark, cutoff: int = 10) -> pd.DataFrame:
-    """`diagnose` by sections, or by documents where few topics have judged sections."""
+    """`_diagnose` by sections, or by documents where few topics have judged sections."""
     if benchmark.by_section:
-        return diagnose(outcome, table, benchmark.section_qrels, cutoff)
-    return diagnose(outcome, table, benchmark.document_qrels, cutoff, by_document=True)
+        return _diagnose(outcome, table, benchmark.section_qrels, cutoff)
+    return _diagnose(outcome, table, benchmark.document_qrels, cutoff, by_document=True)
 
 
-def diagnose(
+def _diagnose(
     outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10, by_document: bool = False
 ) -> pd.DataFrame:
     """One row for every relevant section of every query, for every relevant document with `by_document`.

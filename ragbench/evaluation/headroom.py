@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
     from ragbench.search.engine.executor import Outcome
 
-SOURCE_COLUMNS = Columns.of("qid", "source", "docno", "score")
+_SOURCE_COLUMNS = Columns.of("qid", "source", "docno", "score")
 
 SourceRuns = Mapping[str, Mapping[str, Mapping[str, float]]]
 
@@ -150,4 +150,4 @@ def source_frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:
         ).items()
         for docno, score in hits
     ]
-    return SOURCE_COLUMNS.frame(rows).astype({"qid": "category", "source": "category"})
+    return _SOURCE_COLUMNS.frame(rows).astype({"qid": "category", "source": "category"})

@@ -91,7 +91,7 @@ def _p95_bounds(times: Floats) -> tuple[float, float]:
     queries, repeats = times.shape
     if queries < minimums.P95:
         return np.nan, np.nan
-    low, high = places(queries)
+    low, high = _places(queries)
     ordered = np.sort(times, axis=None)
     return float(ordered[low * repeats - 1]), float(ordered[(high - 1) * repeats])
 
@@ -116,7 +116,7 @@ def _at_most(n: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def places(n: int) -> tuple[int, int]:
+def _places(n: int) -> tuple[int, int]:
     """The places (from 1) of the order statistics of `n` queries that hold p95 at 95% confidence, n >= `minimums.P95`.
 
     The l-th is above p95 if fewer than l of n are below it; the u-th is below it if at least u do.

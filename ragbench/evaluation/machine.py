@@ -9,7 +9,7 @@ from typing import Any
 
 _BEFORE_S = 0.25
 """Seconds for which the machine is observed before timing, while this process is idle."""
-MOST_OTHERS = 0.25
+_MOST_OTHERS = 0.25
 """Share of the CPUs that other programs may use."""
 _MOST_STEAL = 0.02
 """Share of its time that the host of a virtual machine may take away."""
@@ -23,7 +23,7 @@ WAITED = "waited"
 
 
 @dataclass(frozen=True)
-class MachineState:
+class _MachineState:
     """The machine over some seconds.
 
     `load`: the load average of the last minute, this process included. `others`: CPUs that other processes kept
@@ -41,7 +41,7 @@ class MachineState:
     @property
     def busy(self) -> str | None:
         """Why times cannot be trusted, None when they can."""
-        if self.others > MOST_OTHERS * self.processors:
+        if self.others > _MOST_OTHERS * self.processors:
             return f"other programs kept {self.others:.1f} of {self.processors} CPUs busy"
         if self.steal > _MOST_STEAL:
             return f"the host of this virtual machine took {self.steal:.0%} of its time"
@@ -51,7 +51,7 @@ class MachineState:
 
 
 def share_lost(state: Mapping[str, Any]) -> float:
-    """The share of its time that this process lost to others, by a recorded `MachineState`: 0 to 1.
+    """The share of its time that this process lost to others, by a recorded `_MachineState`: 0 to 1.
 
     What the host took, and a slice of the scheduler for every involuntary switch.
     """
@@ -104,9 +104,9 @@ class _Counters:
         self.load = psutil.getloadavg()[0]
         self.processors = psutil.cpu_count() or 1
 
-    def since(self, earlier: _Counters) -> MachineState:
+    def since(self, earlier: _Counters) -> _MachineState:
         seconds, used_here = self.time - earlier.time, self.this_process - earlier.this_process
-        return MachineState(
+        return _MachineState(
             seconds=round(seconds, 3),
             load=round(self.load, 2),
             others=round(max(0.0, self.working - earlier.working - used_here) / seconds, 3),

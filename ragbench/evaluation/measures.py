@@ -175,7 +175,7 @@ def evaluate(
     answerable = sorted(qid for qid in run if any(grade > 0 for grade in qrels.get(qid, {}).values()))
     of_answerable = {qid: run[qid] for qid in answerable}
     custom = [name for name in measures if _is_own(name)]
-    parsed = {name: parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *custom)}
+    parsed = {name: _parse(name) for name in measures if name not in (UNJUDGED, if_useful(PRIMARY), *custom)}
     rows = [(qid, UNJUDGED, unjudged(hits, qrels[qid])) for qid, hits in of_answerable.items()]
     rows += _unplaced(run)
     rows += [(qid, name, _own_value(name, hits, qrels[qid])) for name in custom for qid, hits in of_answerable.items()]
@@ -254,7 +254,7 @@ def own_name(measure: Any) -> str:
     return f"{_OTHER_NAMES[plain.lower()]}{at}{cutoff}" if plain.lower() in _OTHER_NAMES else name
 
 
-def parse(name: str) -> Measure:
+def _parse(name: str) -> Measure:
     """The measure of a name. Raises ConfigError when ir_measures does not know or cannot compute it."""
     import ir_measures
 
@@ -293,7 +293,7 @@ def check(names: Iterable[str]) -> None:
     """Raise ConfigError for a measure that cannot be computed, before any work starts."""
     for name in names:
         if name not in (UNJUDGED, if_useful(PRIMARY)) and not _is_own(name):
-            parse(name)
+            _parse(name)
 
 
 def _by_call(parsed: Mapping[str, Measure]) -> list[list[str]]:

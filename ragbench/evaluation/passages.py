@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 TOKENS = f"Tokens@{DEPTH}"
 """Tokens of the first ten hits, as the encoder counts them."""
 
-BUDGETS = (500, 1_000, 2_000, 4_000)
+_BUDGETS = (500, 1_000, 2_000, 4_000)
 """Token budgets at which recall is always measured."""
 
 _Grades = Mapping[str, int]
@@ -103,8 +103,8 @@ class Passages:
 def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchmark, budget: int) -> pd.DataFrame:
     """qid, level, measure, value: nDCG@10 of passages, their tokens, and the recall within token budgets.
 
-    The budgets are `BUDGETS` and `budget`. Only of topics with a relevant part. `Unjudged@10` counts hits that cover no
-    judged part.
+    The budgets are `_BUDGETS` and `budget`. Only of topics with a relevant part. `Unjudged@10` counts hits that cover
+    no judged part.
     """
     import pandas as pd
 
@@ -150,7 +150,7 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
     docnos = sorted({part.rpartition("#")[0] for part in relevant})
     gains: list[float | None] = []
     covered: set[str] = set()
-    within: dict[int, set[str]] = {tokens: set() for tokens in sorted({*BUDGETS, budget})}
+    within: dict[int, set[str]] = {tokens: set() for tokens in sorted({*_BUDGETS, budget})}
     spent, tokens = 0, 0
     chunks = state.fused.chunks.tolist() if state.fused is not None else []
     for rank, chunk in enumerate(chunks):
@@ -169,11 +169,11 @@ def _answer(state: QueryState, passages: Passages, benchmark: Benchmark, budget:
                 fitting |= parts
     total = sum(relevant.values())
     recalls = {limit: sum(relevant.get(part, 0) for part in fitting) / total for limit, fitting in within.items()}
-    ideal = ideal_gains(passages.units(docnos, quotes), relevant)
+    ideal = _ideal_gains(passages.units(docnos, quotes), relevant)
     return _Answer(qid, gains, ideal, tokens, recalls)
 
 
-def ideal_gains(units: Sequence[_Parts], relevant: _Grades) -> list[float]:
+def _ideal_gains(units: Sequence[_Parts], relevant: _Grades) -> list[float]:
     """The grades that distinct units can gain, best first: each unit counts one part that it covers, each part once.
 
     The parts that units can be matched with are the independent sets of a transversal matroid (Edmonds and Fulkerson

@@ -26,7 +26,7 @@ _Axis = Literal["within", "over", "open"]
 
 
 @dataclass(frozen=True)
-class Added:
+class _Added:
     """Milliseconds added to p95 (negative: saved) with their interval, infinite where the queries are too few."""
 
     p95_ms: float
@@ -54,7 +54,7 @@ class Cost:
     either side. `net`: time spent waiting for a CPU is subtracted. `queries` is the number that was timed.
     """
 
-    added: Added | None
+    added: _Added | None
     budget_ms: float | None
     unknown: str = "latency was not measured"
     disturbed: str = ""
@@ -159,14 +159,14 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
     is_net = bool(net) and None not in net.values() and any(times[arm].samples[WAITED].any() for arm in weights)
     if is_net:
         times = {arm: ms for arm, ms in net.items() if ms is not None}
-    interval = added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
+    interval = _added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
     if interval is None:
         return Cost(None, budget_ms, "the arms were timed on different queries")
     queries = len(set.intersection(*(set(times_of_arm.samples["qid"]) for times_of_arm in used)))
     if not interval.known:
         return Cost(interval, budget_ms, queries=queries)
     noise = noise_ms(weights, times) if disturbed else 0.0
-    wider = Added(interval.p95_ms, round(interval.low_ms - noise, 6), round(interval.high_ms + noise, 6))
+    wider = _Added(interval.p95_ms, round(interval.low_ms - noise, 6), round(interval.high_ms + noise, 6))
     return Cost(wider, budget_ms, disturbed=disturbed, noise_ms=noise, queries=queries, net=is_net)
 
 
@@ -191,7 +191,7 @@ def _p95_by_round(samples: pd.DataFrame) -> list[float]:
     return [float(np.percentile(column, 95)) for _, column in samples["total"].groupby(rounds.to_numpy())]
 
 
-def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> Added | None:
+def _added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> _Added | None:
     """The difference in p95 with its 95% interval (`ragbench.evaluation.intervals`); None where no query is shared.
 
     `times` has the samples of every arm: qid and total, in milliseconds.
@@ -206,5 +206,5 @@ def added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) 
         return None
     change = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
     if np.isnan(change["p95_high"]):
-        return Added(round(change["p95"], 6), -np.inf, np.inf)
-    return Added(*(round(change[name], 6) for name in ("p95", "p95_low", "p95_high")))
+        return _Added(round(change["p95"], 6), -np.inf, np.inf)
+    return _Added(*(round(change[name], 6) for name in ("p95", "p95_low", "p95_high")))

@@ -24,7 +24,7 @@ _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another
 
 
 @dataclass(frozen=True)
-class Chance:
+class _Chance:
     """What chance alone makes of a family, by three references: draws of the largest statistic of its rows.
 
     `flipped`: the largest |z| in every sign pattern. `drawn`: in every bootstrap sample. `highest` and `lowest`: the
@@ -42,7 +42,7 @@ class Chance:
 
 def simulate(
     differences: _Floats, compared: NDArray[np.bool_], seed: int, draws: int, *, per_row: bool = False
-) -> Chance:
+) -> _Chance:
     """The z of the rows of (k, n) in every sign pattern, and in every bootstrap sample of the null.
 
     `differences` are 0 where `compared` is False: the row has no value for the query. If few queries changed, all
@@ -54,7 +54,7 @@ def simulate(
     squares = (moved**2).sum(axis=1, keepdims=True)
     flipped = (
         t_statistic.statistic(n, moved @ signs, squares, floor)
-        for signs in sign_patterns(moved.shape[1], len(differences), draws, seed)
+        for signs in _sign_patterns(moved.shape[1], len(differences), draws, seed)
     )
     centred = np.where(compared, differences - differences.sum(axis=1, keepdims=True) / n, 0.0)
     present = compared.astype(np.float64)
@@ -66,7 +66,7 @@ def simulate(
         _largest(z, len(differences), per_row) for z in (flipped, resampled)
     )
     rows = (signs, samples) if per_row else ()
-    return Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
+    return _Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
 
 
 def _largest(blocks: Iterable[_Floats], rows: int, per_row: bool) -> tuple[_Floats, _Floats, NDArray[np.float32]]:
@@ -80,7 +80,7 @@ def _largest(blocks: Iterable[_Floats], rows: int, per_row: bool) -> tuple[_Floa
     return np.concatenate(up), np.concatenate(down), np.concatenate(signed, axis=1)
 
 
-def sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Floats]:
+def _sign_patterns(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Floats]:
     """Blocks of sign patterns, (queries, patterns), 1 or -1; if there are few, all except the pattern of the data."""
     step = max(1, _CELLS // max(queries, rows))
     if 2**queries <= draws + 1:
@@ -102,7 +102,7 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Float
         yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).T.astype(np.float64)
 
 
-def p_values(z: _Floats, by_chance: Chance) -> _Floats:
+def p_values(z: _Floats, by_chance: _Chance) -> _Floats:
     """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
     size = np.abs(z)
     tail = np.where(z > 0, tail_p(size, by_chance.highest, 2), tail_p(size, by_chance.lowest, 2))
@@ -115,7 +115,7 @@ def tail_p(observed: _Floats, draws: _Floats, times: int = 1) -> _Floats:
     return np.asarray(np.minimum(1.0, (as_large + 1.0) / (len(draws) + 1.0)), dtype=np.float64)
 
 
-def critical(by_chance: Chance, level: float, n: int, rows: int) -> tuple[float, float]:
+def critical(by_chance: _Chance, level: float, n: int, rows: int) -> tuple[float, float]:
     """The largest z, and the largest -z, whose p is above `level`: the reach of lower and of upper bounds.
 
     If so few queries changed that every p is above `level`, it is the critical value of Student's t for `n` queries,
@@ -127,7 +127,7 @@ def critical(by_chance: Chance, level: float, n: int, rows: int) -> tuple[float,
     return max(both, above), max(both, below)
 
 
-def _both(by_chance: Chance) -> tuple[_Floats, _Floats]:
+def _both(by_chance: _Chance) -> tuple[_Floats, _Floats]:
     return by_chance.flipped, by_chance.drawn
 
 

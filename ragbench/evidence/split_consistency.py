@@ -59,7 +59,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
     differences = np.stack([values for values, _ in rows])
     in_train = rows[0][1] == TRAIN
     present = ~np.isnan(differences)
-    p = heterogeneity(
+    p = _heterogeneity(
         np.where(present, differences, 0.0), present, in_train, arms.policy.seed, arms.policy.statistics.draws
     )
     results = []
@@ -79,7 +79,7 @@ def sentences(frame: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     ]
 
 
-def heterogeneity(
+def _heterogeneity(
     differences: _Floats, present: NDArray[np.bool_], in_train: NDArray[np.bool_], seed: int, draws: int
 ) -> _Floats:
     """p for every row of (k, n) that both halves have the same mean: a permutation test, adjusted for the rows.

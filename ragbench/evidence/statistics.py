@@ -33,9 +33,9 @@ UNSEEN = (2, 3)
 Three are the rule of three, 95% confidence that a kind of queries that did not occur is rarer than 3 / n. Below 60
 queries the third would cost much power. `tests/bench/rare_losses.py` compares."""
 
-BETS = np.linspace(0.05, 0.95, 19)
+_BETS = np.linspace(0.05, 0.95, 19)
 
-"""The fractions that `e_values` averages over."""
+"""The fractions that `_e_values` averages over."""
 
 TIE = 1e-9
 
@@ -158,7 +158,7 @@ def compare_all(
         unseen = 1 - (1 - confidence) ** (1 / n)
         narrow_lows = np.clip(np.minimum(narrow_lows, total / n - unseen), -1, 1)
         narrow_highs = np.clip(np.maximum(narrow_highs, total / n + unseen), -1, 1)
-        large = e_values(differences) >= 2 * len(n) / (1 - confidence)
+        large = _e_values(differences) >= 2 * len(n) / (1 - confidence)
         robust = (np.abs(total) > more) & ((total < 0) | (n >= minimums.BOUND_FREE) | large)
     mdes = detectable_effects(differences, present, wide, seed=seed, least=more)
     return [
@@ -185,13 +185,13 @@ def compare_all(
     ]
 
 
-def e_values(differences: _Floats) -> _Floats:
+def _e_values(differences: _Floats) -> _Floats:
     """Evidence against a mean of at most 0 for rows of differences in [-1, 1], (k, n): shape (k,).
 
-    The average over `BETS` of the wealth after betting that share on each query (Waudby-Smith and Ramdas, JRSS B 86,
+    The average over `_BETS` of the wealth after betting that share on each query (Waudby-Smith and Ramdas, JRSS B 86,
     2024). Under the null its mean is at most 1, whatever the distribution, so 1 / e is a valid p at every n.
     """
-    wealth = np.log1p(BETS[:, np.newaxis, np.newaxis] * differences).sum(axis=2)
+    wealth = np.log1p(_BETS[:, np.newaxis, np.newaxis] * differences).sum(axis=2)
     return np.asarray(np.exp(wealth).mean(axis=0))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _UNTYPED = "(none)"
-COLUMNS = Columns.of(
+_COLUMNS = Columns.of(
     Column("kind", text=True),
     "n",
     Column("warning", text=True),
@@ -31,13 +31,13 @@ COLUMNS = Columns.of(
 )
 
 
-def types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
+def _types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
     """The queries of every type as a mask over all queries, bool (n,), types in alphabetical order."""
     names = np.array([kind or _UNTYPED for kind in kinds], dtype=object)
     return {str(name): names == name for name in sorted(set(names))}
 
 
-def warning(kind: str, n: int) -> str:
+def _warning(kind: str, n: int) -> str:
     """A warning for a type with few queries; empty for others."""
     if n >= minimums.CONCLUSION:
         return ""
@@ -57,10 +57,10 @@ def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | No
         )
     base_row = list(values).index(base)
     rows = []
-    for kind, mask in types(kinds).items():
+    for kind, mask in _types(kinds).items():
         in_group = stacked[:, mask]
         against = np.broadcast_to(in_group[base_row], in_group.shape)
         for arm, comparison in zip(values, policy.compare(in_group, against), strict=True):
             means = (arm, comparison.mean_candidate, comparison.difference, comparison.ci_low, comparison.ci_high)
-            rows.append((kind, comparison.n, warning(kind, comparison.n), *means))
-    return COLUMNS.frame(rows)
+            rows.append((kind, comparison.n, _warning(kind, comparison.n), *means))
+    return _COLUMNS.frame(rows)

@@ -43,11 +43,11 @@ def sums(differences: _Floats) -> tuple[_Floats, _Floats]:
 
 def statistic(n: Any, first: Any, second: Any, floor: Any) -> _Floats:
     """z of every row from `n` values with these sums; arguments broadcast."""
-    mean, root = moments(n, first, second, floor)
+    mean, root = _moments(n, first, second, floor)
     return np.asarray(np.sqrt(n - 1.0) * mean / root)
 
 
-def moments(n: Any, first: Any, second: Any, floor: Any) -> tuple[_Floats, _Floats]:
+def _moments(n: Any, first: Any, second: Any, floor: Any) -> tuple[_Floats, _Floats]:
     """Mean and standard deviation (over n, at least the root of `floor`)."""
     mean = first / n
     return np.asarray(mean), np.asarray(np.sqrt(np.maximum(second / n - mean**2, floor)))
@@ -55,7 +55,7 @@ def moments(n: Any, first: Any, second: Any, floor: Any) -> tuple[_Floats, _Floa
 
 def bounds(differences: _Floats, n: NDArray[Any], above: Any, below: Any) -> tuple[_Floats, _Floats]:
     """The bounds of the means whose z is at most `above` and at least -`below`, by row; NaN below three values."""
-    mean, root = moments(n, *sums(differences), floor(differences, n))
+    mean, root = _moments(n, *sums(differences), floor(differences, n))
     with np.errstate(invalid="ignore", divide="ignore"):
         error = root / np.sqrt(n - 1.0)
         low, high = mean - above * error, mean + below * error

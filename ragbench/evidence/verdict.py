@@ -137,7 +137,7 @@ def judge(
     `family` names the comparisons it was judged with; `exploratory`: arms were compared on these queries before.
     """
     judged_levels = tuple(levels.values())
-    quality = combine(judged_levels, smallest_effect)
+    quality = _combine(judged_levels, smallest_effect)
     outcome = _outcome(quality, cost)
     if exploratory and outcome == "adopt":
         outcome = "confirm"
@@ -147,8 +147,8 @@ def judge(
     sentences = [f"Quality {QUALITY[quality]}: {texts}{within}.", f"Latency {LATENCY[cost.axis]}: {cost.text}."]
     if quality == "open":
         sentences += _unproven(judged_levels, smallest_effect)
-        if power := power_sentence(judged_levels):
-            sentences += [power, *more_topics(judged_levels, smallest_effect)]
+        if power := _power_sentence(judged_levels):
+            sentences += [power, *_more_topics(judged_levels, smallest_effect)]
     if quality in ("better", "equivalent") and cost.axis == "open":
         sentences.append(f"{cost.remedy}.")
     if outcome == "confirm":
@@ -169,7 +169,7 @@ def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     return reasons
 
 
-def combine(levels: tuple[Level, ...], smallest_effect: float) -> _Quality:
+def _combine(levels: tuple[Level, ...], smallest_effect: float) -> _Quality:
     """One quality for all levels: worse if any is worse; better if one is better and no other one may lose.
 
     "May lose": it is significantly worse, or a loss of `smallest_effect` is not ruled out. This needs no correction for
@@ -192,7 +192,7 @@ def _outcome(quality: _Quality, cost: Cost) -> _Outcome:
     return "equivalent" if quality == "equivalent" and cost.axis == "within" else "inconclusive"
 
 
-def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
+def _more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     """How many more topics it takes: `About 340 more queries are needed to detect a difference of 0.020 (80% power).`
 
     Uses the first level whose detectable effect is known, documents before passages. The target is the difference
@@ -210,7 +210,7 @@ def more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     return [f"About {queries} needed to detect a difference of {target:.3f} (80% power)."]
 
 
-def power_sentence(levels: tuple[Level, ...]) -> str:
+def _power_sentence(levels: tuple[Level, ...]) -> str:
     """What this many topics can detect: `Minimum detectable effect with 84 queries: 0.070 (documents).`"""
     powered = [level for level in levels if not np.isnan(level.comparison.mde)]
     if not powered:

@@ -114,7 +114,7 @@ class _OneAtATime(Design):
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(_OneAtATime):
+class _LeaveOneOut(_OneAtATime):
     """All factors on, and every factor turned off in turn."""
 
     name: ClassVar[str] = "leave_one_out"
@@ -122,7 +122,7 @@ class LeaveOneOut(_OneAtATime):
 
 
 @dataclass(frozen=True)
-class AddOne(_OneAtATime):
+class _AddOne(_OneAtATime):
     """All factors off, and every factor turned on alone."""
 
     name: ClassVar[str] = "add_one"
@@ -130,7 +130,7 @@ class AddOne(_OneAtATime):
 
 
 @dataclass(frozen=True)
-class Pairwise(Design):
+class _Pairwise(Design):
     """A base (all on, or all off), every factor flipped alone and every two flipped together."""
 
     base_on: bool = False
@@ -188,7 +188,7 @@ class _TwoLevel(Design):
 
 
 @dataclass(frozen=True)
-class Factorial(_TwoLevel):
+class _Factorial(_TwoLevel):
     """Every combination of the factors."""
 
     name: ClassVar[str] = "factorial"
@@ -213,7 +213,7 @@ class Factorial(_TwoLevel):
 
 
 @dataclass(frozen=True)
-class Fractional(_TwoLevel):
+class _Fractional(_TwoLevel):
     """A regular two-level fraction 2^(n-p) (Box and Hunter 1961), the smallest with the requested resolution.
 
     Resolution 5 keeps main effects and two-way interactions apart from each other (5 factors in 16 arms, 8 in 64, 13
@@ -258,7 +258,7 @@ class Fractional(_TwoLevel):
 
 
 @dataclass(frozen=True)
-class Shapley(Design):
+class _Shapley(Design):
     """The total gain divided among the factors: the mean gain of a factor over the orders of adding them.
 
     Shapley 1953; permutation sampling by Castro, Gomez and Tejada 2009, each order with its reverse (Mitchell et al.,
@@ -343,27 +343,27 @@ class Shapley(Design):
         return f"Shapley values of {len(self.factors)} factors {how} ({len(self.arms())} arms)."
 
 
-DESIGNS: Mapping[str, type[Design]] = {
-    design.name: design for design in (LeaveOneOut, AddOne, Pairwise, Factorial, Fractional, Shapley)
+_DESIGNS: Mapping[str, type[Design]] = {
+    design.name: design for design in (_LeaveOneOut, _AddOne, _Pairwise, _Factorial, _Fractional, _Shapley)
 }
 
 
-def design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
+def _design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
     """The design of this name; `options` are its own parameters, such as `resolution` or `orders`."""
-    if name not in DESIGNS:
-        raise ConfigError(f"design '{name}' is unknown; choose one of {', '.join(DESIGNS)}")
-    allowed = [field.name for field in fields(DESIGNS[name]) if field.name != "factors"]
+    if name not in _DESIGNS:
+        raise ConfigError(f"design '{name}' is unknown; choose one of {', '.join(_DESIGNS)}")
+    allowed = [field.name for field in fields(_DESIGNS[name]) if field.name != "factors"]
     if unknown := [option for option in options if option not in allowed]:
         raise ConfigError(f"design={name} has no option '{unknown[0]}'; it has {', '.join(allowed) or 'none'}")
-    return DESIGNS[name](tuple(factors), **options)
+    return _DESIGNS[name](tuple(factors), **options)
 
 
-def _flip(design: _OneAtATime | Pairwise, flipped: Collection[str]) -> tuple[str, ...]:
+def _flip(design: _OneAtATime | _Pairwise, flipped: Collection[str]) -> tuple[str, ...]:
     """The factors that are on after these were flipped."""
     return tuple(factor for factor in design.factors if (factor in flipped) != design.base_on)
 
 
-def _main_effect(design: _OneAtATime | Pairwise, factor: str) -> Contrast:
+def _main_effect(design: _OneAtATime | _Pairwise, factor: str) -> Contrast:
     base, changed = design.arm(_flip(design, ())), design.arm(_flip(design, (factor,)))
     with_it, without = (base, changed) if design.base_on else (changed, base)
     return Contrast((factor,), {with_it: 1.0}, {without: 1.0})
@@ -407,13 +407,13 @@ class Ablation:
     notes: tuple[str, ...] = ()
 
 
-Candidates = Mapping[str, Sequence[str]]
+_Candidates = Mapping[str, Sequence[str]]
 
 """Overrides by name that are added to the base together, as one factor."""
 
 
 def plan(
-    base: Settings, compose: Callable[[Sequence[str]], Settings], candidates: Candidates | None = None
+    base: Settings, compose: Callable[[Sequence[str]], Settings], candidates: _Candidates | None = None
 ) -> Ablation:
     """The arms that `base` asks for by `design`, `factors` and `design_options`; `candidates` are factors as well.
 
@@ -444,7 +444,7 @@ def plan(
             "that of both"
         )
     names = [*switches, *(factor for factor in candidates if factor not in switches)]
-    design = design_named(name, names, **base.config["design_options"])
+    design = _design_named(name, names, **base.config["design_options"])
     arms = {}
     for arm, states in design.arms().items():
         added = [override for factor, overrides in candidates.items() if states[factor] for override in overrides]

@@ -255,7 +255,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm_key(arm))]
     remaining = [arm for arm in arms if arm.name not in finished]
     queries = len(planned.topics)
-    lines = [explain_tree(prefix_tree(remaining), queries)] if remaining else []
+    lines = [_explain_tree(_prefix_tree(remaining), queries)] if remaining else []
     if finished:
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
@@ -306,7 +306,7 @@ class _Node:
     children: dict[str, _Node] = field(default_factory=dict)
 
 
-def prefix_tree(arms: Sequence[Arm]) -> dict[str, _Node]:
+def _prefix_tree(arms: Sequence[Arm]) -> dict[str, _Node]:
     """The roots of the tree by key. Builds only the artefacts that the names of other artefacts depend on."""
     roots: dict[str, _Node] = {}
     for arm in arms:
@@ -318,17 +318,17 @@ def prefix_tree(arms: Sequence[Arm]) -> dict[str, _Node]:
     return roots
 
 
-def count_stages(level: Mapping[str, _Node]) -> int:
+def _count_stages(level: Mapping[str, _Node]) -> int:
     """How many stages a tree runs."""
-    return sum(1 + count_stages(node.children) for node in level.values())
+    return sum(1 + _count_stages(node.children) for node in level.values())
 
 
-def explain_tree(roots: Mapping[str, _Node], queries: int) -> str:
+def _explain_tree(roots: Mapping[str, _Node], queries: int) -> str:
     """The tree in words: what is computed once and for which arms, what is reused, why equal stages are not shared."""
     named: set[str] = set()
     arms = sorted({arm for node in roots.values() for arm in node.arms})
     alone = sum(_count_alone(node) for node in roots.values())
-    runs = count_stages(roots)
+    runs = _count_stages(roots)
     shared = f" instead of {alone}, because configurations share stages" if runs < alone else ""
     lines = [f"{counted(len(arms), 'arm')}, {counted(queries, 'query')}: {counted(runs, 'stage run')}{shared}"]
 

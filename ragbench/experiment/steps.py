@@ -239,7 +239,7 @@ def _timed_queries(planned: Plan) -> list[Query]:
     return queries if len(planned.queries) >= limit else queries[:limit]
 
 
-def write_table(run: Run) -> pd.DataFrame:
+def _write_table(run: Run) -> pd.DataFrame:
     """The table of times, which is written where there are any."""
     import pandas as pd
 
@@ -287,7 +287,7 @@ def judge(run: Run) -> None:
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"
-    measurements = Measurements(run.place.path, run.record, run.quality, write_table(run))
+    measurements = Measurements(run.place.path, run.record, run.quality, _write_table(run))
     run.place.text("summary.csv", measurements.summary(("split", "type")).to_csv(index=False))
     with store.errors_as_results_error(run.place.path):
         shown.report("comparing arms")
@@ -300,7 +300,7 @@ def record(run: Run) -> None:
     assert run.measurements is not None, "arms are judged before the record is written"
     memory = {name: round(costs.pop(coldstart.PEAK_MEMORY), 1) for name, costs in run.cold.items()}
     run.record |= {"peak_memory_mb": memory, "seconds": round(time.time() - run.plan.started, 3)}
-    table = write_table(run)
+    table = _write_table(run)
     run.measurements = replace(run.measurements, record=run.place.finish(run.record), latency=table)
 
 

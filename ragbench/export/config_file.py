@@ -59,7 +59,7 @@ class _Difference:
         return {"defaults": [self.preset, *chosen], "name": name, **nested}
 
 
-def nearest(settings: Settings) -> _Difference:
+def _nearest(settings: Settings) -> _Difference:
     """The difference from the preset that the arm names, else from the one that differs least.
 
     Raises ConfigError when no file of differences can say it.
@@ -125,7 +125,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None) -> tu
 
     name = "".join(letter if letter.isalnum() else "_" for letter in settings.name).strip("_") or "measured"
     name += "_measured" if name in catalogue.read().choices[EXPERIMENT] else ""
-    difference = nearest(settings)
+    difference = _nearest(settings)
     if _search_of(difference.settings.config) != _search_of(settings.config):
         raise ConfigError(f"the difference from {difference.preset} does not give the measured search: export a bundle")
     lines = [f"Differs from the preset {difference.preset} in {difference.size} values." if difference.size else ""]
@@ -140,7 +140,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None) -> tu
 
 def _loaded(settings: Settings) -> Settings:
     """What the file gives, measured where the arm was."""
-    return replace(settings, config={**settings.config, **_search_of(nearest(settings).settings.config)})
+    return replace(settings, config={**settings.config, **_search_of(_nearest(settings).settings.config)})
 
 
 FORMAT = FileFormat(ending=".yaml", render=render, replayed=lambda settings, version: _loaded(settings))

@@ -25,7 +25,7 @@ from ragbench.evidence.verdict import LATENCY, QUALITY, Level
 from ragbench.export.measured_arm import MeasuredArm
 from ragbench.results.measurements import CONTEXTS
 
-Outcome = Literal["passes", "fails", "not checked"]
+_Outcome = Literal["passes", "fails", "not checked"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Check:
     """
 
     part: str
-    outcome: Outcome
+    outcome: _Outcome
     said: str
     undecided: bool = False
 
@@ -139,13 +139,13 @@ def _quality(judged: JudgedContrast, alone: JudgedContrast, margin: float, small
     checks = [check_level(level, margin) for level in levels]
     reasons += [sentence for _, sentence in checks if sentence]
     outcomes = {outcome for outcome, _ in checks}
-    outcome: Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
+    outcome: _Outcome = "fails" if "fails" in outcomes else "not checked" if "not checked" in outcomes else "passes"
     if outcome == "passes" and judged.verdict.quality == "open":
         reasons[0] = f"no loss {f'of {margin:g}' if margin else 'is significant'}, a gain is {reasons[0]}"
     return Check("quality", outcome, "; ".join(reasons), undecided=outcome == "not checked")
 
 
-def check_level(level: Level, margin: float) -> tuple[Outcome, str]:
+def check_level(level: Level, margin: float) -> tuple[_Outcome, str]:
     """Return whether a level excludes a loss of `margin` (0: is not significantly worse), and a sentence about it."""
     name, bound = level.name, level.at_least()
     if margin and level.not_worse(margin):
@@ -173,7 +173,7 @@ def _more_topics(level: Level, margin: float) -> str:
 
 def _latency(judged: JudgedContrast) -> Check:
     cost = judged.cost
-    outcomes: dict[str, Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
+    outcomes: dict[str, _Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
     measured = cost.added is not None or cost.queries > 0
     text = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
     return Check(

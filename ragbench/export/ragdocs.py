@@ -131,7 +131,7 @@ _AUGUST = Version(
     },
 )
 
-VERSIONS: Mapping[str, Version] = {version.name: version for version in (_JANUARY, _AUGUST)}
+_VERSIONS: Mapping[str, Version] = {version.name: version for version in (_JANUARY, _AUGUST)}
 
 _NEWEST = _AUGUST.name
 
@@ -368,7 +368,7 @@ def _sizes(read: Reading) -> dict[str, Any]:
         key: read.index_value(f"chunker.child_{ours}") or read.index_value(f"chunker.{ours}_chars")
         for key, ours in (("min_chunk_chars", "min"), ("max_chunk_chars", "max"), ("overlap_chars", "overlap"))
     }
-    defaults = VERSIONS["2026-01"].sections["chunking"]
+    defaults = _VERSIONS["2026-01"].sections["chunking"]
     return {"strategy": "header_based", **{key: int(value or defaults[key]) for key, value in sizes.items()}}
 
 
@@ -403,9 +403,9 @@ def render(settings: Settings, origin: Sequence[str], version: str | None = None
 
     Raises ConfigError for a version whose keys are not known.
     """
-    version_spec = VERSIONS.get(version or _NEWEST)
+    version_spec = _VERSIONS.get(version or _NEWEST)
     if version_spec is None:
-        raise ConfigError(f"--version must be one of {', '.join(VERSIONS)} for --format ragdocs, got {version}")
+        raise ConfigError(f"--version must be one of {', '.join(_VERSIONS)} for --format ragdocs, got {version}")
     tables, missing = values(settings, version_spec.name)
     if version_spec.name == "2026-08" and settings.pipeline.first(RetrieveDense) is not None:
         missing.append(
@@ -428,7 +428,7 @@ def _about(version: Version) -> list[str]:
         deprecated = (f"{key}{use and f' (use {use})'}" for key, use in version.deprecated.items())
         lines.append(f"Read without effect at this version, so omitted: {', '.join(deprecated)}.")
     read = {key for section in version.sections.values() for key in section} | set(version.deprecated)
-    others = {key for spec in VERSIONS.values() for section in spec.sections.values() for key in section}
+    others = {key for spec in _VERSIONS.values() for section in spec.sections.values() for key in section}
     if ignored := sorted(others - read):
         lines.append(f"Ignored at this version, so omitted: {', '.join(ignored)}.")
     return lines

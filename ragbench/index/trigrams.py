@@ -17,19 +17,19 @@ VERSION = 1
 _Unit = Literal["character", "word"]
 
 
-def character_trigrams(text: str) -> set[str]:
+def _character_trigrams(text: str) -> set[str]:
     """The trigrams of the lower-cased text without spaces. Seed 000, P12."""
     packed = text.lower().replace(" ", "")
     return {packed[at : at + 3] for at in range(len(packed) - 2)}
 
 
-def word_trigrams(text: str) -> set[str]:
+def _word_trigrams(text: str) -> set[str]:
     """The trigrams of the lower-cased words. Seed 000, P8 stage 2."""
     words = text.lower().split()
     return {" ".join(words[at : at + 3]) for at in range(len(words) - 2)}
 
 
-_OF = {"character": character_trigrams, "word": word_trigrams}
+_OF = {"character": _character_trigrams, "word": _word_trigrams}
 
 
 def build_trigrams(folder: Path, table: ChunkTable) -> None:

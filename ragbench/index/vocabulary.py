@@ -31,8 +31,8 @@ should may might must shall can need this that these those it its they them thei
 you your i me my who what which where when how why all each every both few more most other some such no not only same so
 than too very just also now here there then
 """
-STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
-FUNCTION_WORDS = STOP_WORDS | {"am", "if"}
+_STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
+FUNCTION_WORDS = _STOP_WORDS | {"am", "if"}
 """Words that say nothing about the subject of a query: those of the seed and two that it lacks."""
 
 
@@ -44,16 +44,16 @@ class VocabularySpec(Checked):
     min_length: Count = 3
 
 
-def extract_terms(text: str, min_length: int = 3) -> list[str]:
+def _extract_terms(text: str, min_length: int = 3) -> list[str]:
     """The lower-cased words of a text that are long enough and not function words, in order."""
-    return [t for t in _WORD.findall(text.lower()) if len(t) >= min_length and t not in STOP_WORDS]
+    return [t for t in _WORD.findall(text.lower()) if len(t) >= min_length and t not in _STOP_WORDS]
 
 
 def frequent_terms(texts: Iterable[str], spec: VocabularySpec) -> list[str]:
     """The terms by falling frequency, equals in alphabetical order."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(extract_terms(text, spec.min_length))
+        counts.update(_extract_terms(text, spec.min_length))
     return sorted(counts, key=lambda term: (-counts[term], term))[: spec.size]
 
 

@@ -29,7 +29,7 @@ from ragbench.base import locations
 from ragbench.base.errors import BoundaryError
 from ragbench.models.store import embedding_key
 
-KEY_BYTES = 16
+_KEY_BYTES = 16
 
 _LOG = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class ShippedVectors:
     def numerics(self) -> str:
         """How the CPU that computed them rounds, as `OnnxGraph.numerics`; `unknown` if the file lacks it."""
         try:
-            return str(read_arrays(self.path, "numerics")[0])
+            return str(_read_arrays(self.path, "numerics")[0])
         except BoundaryError:
             return "unknown"
 
@@ -66,7 +66,7 @@ class ShippedVectors:
     def _rows(self) -> dict[bytes, tuple[int, int]]:
         """The group and the place in it of every key."""
         try:
-            keys, ends = read_arrays(self.path, "keys", "ends")
+            keys, ends = _read_arrays(self.path, "keys", "ends")
         except BoundaryError as error:
             return _none(error)
         places = [(group, row) for group, size in enumerate(np.diff(ends, prepend=0)) for row in range(size)]
@@ -75,7 +75,7 @@ class ShippedVectors:
     def _vector(self, shard_and_row: tuple[int, int]) -> NDArray[np.float32]:
         group, row = shard_and_row
         if group not in self._groups:
-            self._groups[group] = unpacked(*read_arrays(self.path, f"group-{group}"))
+            self._groups[group] = _unpacked(*_read_arrays(self.path, f"group-{group}"))
         vector: NDArray[np.float32] = self._groups[group][row]
         return vector
 
@@ -98,7 +98,7 @@ def packed(vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.stack([(turned >> np.uint32(shift)).astype(np.uint8) for shift in (24, 16, 8, 0)])
 
 
-def unpacked(planes: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _unpacked(planes: NDArray[np.uint8]) -> NDArray[np.float32]:
     """The vectors of `packed`, bit by bit."""
     first, second, third, fourth = (plane.astype(np.uint32) for plane in planes)
     turned = first << np.uint32(24) | second << np.uint32(16) | third << np.uint32(8) | fourth
@@ -106,10 +106,10 @@ def unpacked(planes: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _short_key(digest: str, text: str) -> bytes:
-    return embedding_key(digest, text)[:KEY_BYTES]
+    return embedding_key(digest, text)[:_KEY_BYTES]
 
 
-def read_arrays(path: Path, *names: str) -> list[NDArray[Any]]:
+def _read_arrays(path: Path, *names: str) -> list[NDArray[Any]]:
     """Arrays of an archive by name. Raises BoundaryError where one is missing, damaged or holds objects."""
     try:
         with path.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as archive:

@@ -117,7 +117,7 @@ class OnnxGraph:
         options.log_severity_level = 3
         exact = self.exact and _is_quantised(path)
         try:
-            graph = dequantised(path.read_bytes()) if exact else str(path)
+            graph = _dequantised(path.read_bytes()) if exact else str(path)
             session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as reason:
             raise ModelError(f"model {path} cannot be loaded ({one_line(reason)}): replace the file") from reason
@@ -232,7 +232,7 @@ def _is_quantised(path: Path) -> bool:
         return any(content.find(name) >= 0 for name in (b"MatMulInteger", b"QuantizeLinear", b"QLinear"))
 
 
-def dequantised(model: bytes) -> bytes:
+def _dequantised(model: bytes) -> bytes:
     """The bytes of an ONNX model with float32 products instead of int8 ones; onnxruntime then dequantises the weights.
 
     Only nodes change: a dynamic quantisation gives its input and the scale 1, and a product of integers becomes one of

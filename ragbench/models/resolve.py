@@ -34,9 +34,9 @@ def _need(name: str) -> Capability | None:
     """A model behind an endpoint gets the texts, one of the hub is asked for; one in a folder or a cache is read."""
     if is_endpoint(name):
         return Capability.SENDS
-    if Path(name).exists() or not is_hub_name(name):
+    if Path(name).exists() or not _is_hub_name(name):
         return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
-    root = hub_cached(name)
+    root = _hub_cached(name)
     return Capability.READS if root and find_model(root) else Capability.SENDS
 
 
@@ -169,7 +169,7 @@ def check_name(name: str, kind: Kind) -> None:
         if kind == "cross-encoder":
             endpoint("address", name)(name)
         return
-    if is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
+    if _is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
         return
     if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
         return
@@ -225,10 +225,10 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> _Found:
 
 
 def _from_hub(name: str, tried: list[str]) -> _Found:
-    if not is_hub_name(name):
+    if not _is_hub_name(name):
         tried.append(_NOT_A_HUB_NAME)
         return
-    root = hub_cached(name)
+    root = _hub_cached(name)
     folder = find_model(root) if root else None
     if folder is not None:
         yield name, folder, None
@@ -244,7 +244,7 @@ def _from_hub(name: str, tried: list[str]) -> _Found:
 
 
 @dataclass(frozen=True)
-class Prefixes:
+class _Prefixes:
     """The texts before queries and passages, from the model cards, and whether the model needs them.
 
     Where `needed` is false the card calls the prefix optional: bge v1.5 is as good without it in many collections, so
@@ -260,41 +260,41 @@ _SEARCHING = "Represent this sentence for searching relevant passages: "
 
 _TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 
-_FAMILIES: tuple[tuple[str, str, Prefixes], ...] = (
-    ("bge, English", r"bge-(small|base|large|micro)-en", Prefixes(_SEARCHING, needed=False)),
+_FAMILIES: tuple[tuple[str, str, _Prefixes], ...] = (
+    ("bge, English", r"bge-(small|base|large|micro)-en", _Prefixes(_SEARCHING, needed=False)),
     (
         "bge, Chinese",
         r"bge-(small|base|large)-zh",
-        Prefixes("为这个句子生成表示以用于检索相关文章\uff1a", needed=False),
+        _Prefixes("为这个句子生成表示以用于检索相关文章\uff1a", needed=False),
     ),
-    ("e5 with instructions", r"e5-.*instruct", Prefixes(_TASK)),
-    ("e5", r"(^|-)e5-", Prefixes("query: ", "passage: ")),
-    ("gte with instructions", r"gte-qwen.*instruct", Prefixes(_TASK)),
-    ("nomic", r"nomic-embed-text|modernbert-embed", Prefixes("search_query: ", "search_document: ")),
-    ("arctic v2", r"arctic-embed-.*v2", Prefixes("query: ")),
-    ("arctic", r"arctic-embed", Prefixes(_SEARCHING)),
-    ("mxbai", r"mxbai-embed", Prefixes(_SEARCHING)),
-    ("uae", r"uae-large", Prefixes(_SEARCHING)),
-    ("qwen3", r"qwen3-embedding", Prefixes(_TASK)),
-    ("gemma", r"embeddinggemma", Prefixes("task: search result | query: ", "title: none | text: ")),
+    ("e5 with instructions", r"e5-.*instruct", _Prefixes(_TASK)),
+    ("e5", r"(^|-)e5-", _Prefixes("query: ", "passage: ")),
+    ("gte with instructions", r"gte-qwen.*instruct", _Prefixes(_TASK)),
+    ("nomic", r"nomic-embed-text|modernbert-embed", _Prefixes("search_query: ", "search_document: ")),
+    ("arctic v2", r"arctic-embed-.*v2", _Prefixes("query: ")),
+    ("arctic", r"arctic-embed", _Prefixes(_SEARCHING)),
+    ("mxbai", r"mxbai-embed", _Prefixes(_SEARCHING)),
+    ("uae", r"uae-large", _Prefixes(_SEARCHING)),
+    ("qwen3", r"qwen3-embedding", _Prefixes(_TASK)),
+    ("gemma", r"embeddinggemma", _Prefixes("task: search result | query: ", "title: none | text: ")),
 )
 
 """(family, pattern of the model's name in lower case without the owner, prefixes); the first match counts. gte, bge-m3,
 MiniLM and mpnet need no prefixes."""
 
 
-def prefix_family(name: str) -> tuple[str, Prefixes]:
+def _prefix_family(name: str) -> tuple[str, _Prefixes]:
     """The family of a model and its prefixes, by its name without the owner; `("", none)` for an unknown one."""
     model = name.rstrip("/").rpartition("/")[2].casefold()
     return next(
         ((family, family_prefixes) for family, pattern, family_prefixes in _FAMILIES if re.search(pattern, model)),
-        ("", Prefixes()),
+        ("", _Prefixes()),
     )
 
 
 def prefixes(name: str, instruction: bool) -> tuple[str, str]:
     """The texts before queries and passages; `instruction` adds optional ones, too."""
-    family_prefixes = prefix_family(name)[1]
+    family_prefixes = _prefix_family(name)[1]
     return (family_prefixes.query, family_prefixes.passage) if family_prefixes.needed or instruction else ("", "")
 
 
@@ -312,12 +312,12 @@ _PICKLED = _Wanted(["*.json", "*.txt", "*.model", "*pytorch_model*.bin"], ["onnx
 _ONNX = _Wanted(["*.json", "model.onnx*", "onnx/model.onnx*"], ["openvino/*"])
 
 
-def is_hub_name(name: str) -> bool:
+def _is_hub_name(name: str) -> bool:
     """Whether a name has the form `owner/model`."""
     return _NAME.fullmatch(name) is not None
 
 
-def hub_cached(name: str) -> Path | None:
+def _hub_cached(name: str) -> Path | None:
     """The folder of a downloaded model that holds all files one back end needs; None when there is none."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-MINUS = "\u2212"
+_MINUS = "\u2212"
 MARKS = {"adopt": "✓", "confirm": "✓?", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
 """A sign for every verdict, so that none is shown by colour alone; ordered from acceptance to rejection."""
 
@@ -51,12 +51,12 @@ class Table:
 
 def signed(value: float, digits: int = 3) -> str:
     """A number with its sign and a true minus, such as `+0.012`; empty for NaN."""
-    return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", MINUS)
+    return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", _MINUS)
 
 
 def plain(value: float, digits: int = 3) -> str:
     """A number without a plus, such as `0.512`; empty for NaN."""
-    return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", MINUS)
+    return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", _MINUS)
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:

@@ -90,7 +90,7 @@ def by_kind(results: Measurements, of: Literal["type", "area"] = "type", measure
     measure = measure or chosen.measure
     reference = results.values(first, measure)
     if not len(reference):
-        return kinds.COLUMNS.frame()
+        return kinds._COLUMNS.frame()
     of_topic = results.topics.set_index("qid")[of].reindex(reference.index)
     values = {arm: results.values(arm, measure).reindex(reference.index) for arm in results.arms}
     return kinds.by_type(values, first, list(of_topic), chosen)

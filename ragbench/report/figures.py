@@ -82,7 +82,7 @@ def effects(frame: pd.DataFrame, measure: str) -> go.Figure:
 
 def plot_latency(results: Measurements) -> go.Figure:
     """Mean milliseconds of every stage, stacked: the means add up to the mean of the query; percentiles would not."""
-    frame = stage_means(results)
+    frame = _stage_means(results)
     stages = list(dict.fromkeys(frame["stage"]))
     colors = {stage: GREY if stage == _OTHERS else PALETTE[n % len(PALETTE)] for n, stage in enumerate(stages)}
     looks = {stage: {"color": color} for stage, color in colors.items()}
@@ -114,7 +114,7 @@ def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str
     return figure
 
 
-def stage_means(results: Measurements) -> pd.DataFrame:
+def _stage_means(results: Measurements) -> pd.DataFrame:
     """arm, stage, mean (ms), in the order of arms and stages; stages that are small in every arm are added up."""
     import pandas as pd
 

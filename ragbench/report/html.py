@@ -110,7 +110,7 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
         policy=_policy(scripts),
         style=Markup(STYLE.read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
-        data=Markup(script_json({"figures": plots, "explorer": explored})),
+        data=Markup(_script_json({"figures": plots, "explorer": explored})),
     )
 
 
@@ -205,7 +205,7 @@ _PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, A
     "headroom": (lambda results: {"headroom": page_tables.headroom(results)}, {"headroom": None}),
     "query types": (_types, {"types": None, "few": ""}),
     "areas": (_by_area, {"by_area": None, "few_of_area": ""}),
-    "recipes": (lambda results: {"recipes": recipes(results)}, {"recipes": None}),
+    "recipes": (lambda results: {"recipes": _recipes(results)}, {"recipes": None}),
     "environment": (lambda results: {"environment": environment(results)}, {"environment": []}),
     "methods": (_methods, {"methods": {"paragraphs": (), "works": (), "bibtex": ""}}),
 }
@@ -222,7 +222,7 @@ def start_time(results: Measurements) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(results.record["started"]))
 
 
-def script_json(value: Any) -> str:
+def _script_json(value: Any) -> str:
     """JSON for a script element: it contains no character that could begin or end a tag."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
@@ -416,7 +416,7 @@ def answers(effects: pd.DataFrame) -> list[_Answer]:
     return [_Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
 
 
-def recipes(results: Measurements) -> Table:
+def _recipes(results: Measurements) -> Table:
     """How every arm was configured, what its pipeline does, and what differs from the first, also in the index."""
     overrides = {arm: _shareable(results.record["overrides"][arm]) for arm in results.arms}
     base = results.arms[0]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CHARACTER, _LINE, _GAP, _POINT = 7.2, 15.0, 9.0, 7.0  # pixels: width and height of text, distance, radius of a marker
 
 
-class Box(NamedTuple):
+class _Box(NamedTuple):
     """A rectangle in pixels, y growing upwards."""
 
     left: float
@@ -28,7 +28,7 @@ class Box(NamedTuple):
     right: float
     top: float
 
-    def overlap(self, second: Box) -> float:
+    def overlap(self, second: _Box) -> float:
         """The area that both share."""
         width = min(self.right, second.right) - max(self.left, second.left)
         height = min(self.top, second.top) - max(self.bottom, second.bottom)
@@ -48,12 +48,12 @@ _POSITIONS = {
 }
 
 
-def positions(
-    points: Sequence[tuple[float, float]], names: Sequence[str], frame: Box, obstacles: Sequence[Box] = ()
+def _positions(
+    points: Sequence[tuple[float, float]], names: Sequence[str], frame: _Box, obstacles: Sequence[_Box] = ()
 ) -> list[str]:
     """A position for the name of each point (pixels), inside `frame` and with the least overlap with other things."""
-    markers = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
-    occupied: list[Box] = []
+    markers = [_Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
+    occupied: list[_Box] = []
     chosen = []
     for i, (point, name) in enumerate(zip(points, names, strict=True)):
         others = [marker for at, marker in enumerate(markers) if at != i] + [*obstacles, *occupied]
@@ -68,12 +68,12 @@ def positions(
     return chosen
 
 
-def _box(point: tuple[float, float], name: str, position: str) -> Box:
+def _box(point: tuple[float, float], name: str, position: str) -> _Box:
     half = len(name) * _CHARACTER / 2
     across, up = _POSITIONS[position]
     x = point[0] + across * (half + (_GAP if up == 0 else 0))
     y = point[1] + up * (_LINE / 2 + _GAP)
-    return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
+    return _Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
 
 
 _PLOT = (1000.0, 330.0)  # pixels of the plot on a usual screen, for placing names
@@ -101,10 +101,10 @@ def plot_pareto(results: Measurements) -> go.Figure:
     ]
     scale = width / (axis["range"][1] - axis["range"][0])
     bars = [
-        Box(x - (mid - low) * scale, y - _BAR, x + (high - mid) * scale, y + _BAR)
+        _Box(x - (mid - low) * scale, y - _BAR, x + (high - mid) * scale, y + _BAR)
         for (x, y), mid, low, high in zip(points, xs, lows, highs, strict=True)
     ]
-    frame = frame.assign(position=positions(points, list(frame["arm"]), Box(0, 0, width, height), bars))
+    frame = frame.assign(position=_positions(points, list(frame["arm"]), _Box(0, 0, width, height), bars))
     best = frame[frame["frontier"]].sort_values("p95")
     figure = go.Figure(
         go.Scatter(

@@ -40,14 +40,14 @@ def show(results: Measurements) -> None:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else SCREEN)
-    lines = pair(results)
+    lines = _pair(results)
     if not lines:
         console.print(table(results))
-    for line in lines or below(results):
+    for line in lines or _below(results):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def pair(results: Measurements) -> list[str]:
+def _pair(results: Measurements) -> list[str]:
     """The rows for two arms: quality, latency, verdict, and what other collections predict; empty for other runs."""
     frame = evidence.effects(results)
     if len(results.arms) != 2 or list(frame["factor"]) != results.arms[1:]:
@@ -170,7 +170,7 @@ def _title(results: Measurements) -> str:
     return f"{evidence.primary(results)} on {record['benchmark']['name']} ({results.title_with_origin(of_split)})"
 
 
-def below(results: Measurements) -> list[str]:
+def _below(results: Measurements) -> list[str]:
     """The lines below the table: what the brackets mean, test-set use, reasons against arms."""
     frame = evidence.effects(results)
     if not results.judged:

@@ -203,7 +203,7 @@ def _log_arms(mlflow: Any, measurements: Measurements) -> None:
 
 def _log_arm(mlflow: Any, measurements: Measurements, arm: str, parameters: Mapping[str, Any]) -> None:
     mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in parameters.items()})
-    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(measurements), **verdict_tags(measurements, arm)})
+    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(measurements), **_verdict_tags(measurements, arm)})
     mlflow.log_metrics(run_summary.grouped_metrics(measurements, arm))
     mlflow.log_artifacts(str(measurements.arm_path(arm)), "arm")
     frame = measurements.per_query[measurements.per_query["arm"] == arm]
@@ -224,7 +224,7 @@ def _log_files(mlflow: Any, measurements: Measurements) -> None:
             mlflow.log_artifact(str(measurements.folder / name))
 
 
-def verdict_tags(measurements: Measurements, arm: str) -> dict[str, str]:
+def _verdict_tags(measurements: Measurements, arm: str) -> dict[str, str]:
     """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
     frame = verdicts.read(measurements)
     rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]

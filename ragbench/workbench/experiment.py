@@ -193,7 +193,7 @@ class Experiment:
         if quick:
             shared = [*(override for override in _QUICK if key_of(override) not in map(key_of, shared)), *shared]
         in_memory: list[object] = []
-        settings = tuple(compose([*shared, *parts_of(name, arm, shared, in_memory)]) for name, arm in arms.items())
+        settings = tuple(compose([*shared, *_parts_of(name, arm, shared, in_memory)]) for name, arm in arms.items())
         return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(in_memory), quick=quick)
 
     @classmethod
@@ -429,7 +429,7 @@ def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
 Part = str | Own | FunctionStage
 
 
-def parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[Part]:
+def _parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[Part]:
     """An arm as overrides and stages, after those it shares. Retrievers are added to `in_memory`: it keeps them alive.
 
     Raises ConfigError for a value that is not an arm, BenchmarkError for results that cannot be read.

@@ -23,7 +23,8 @@ from scipy.stats import norm
 
 from ragbench.evidence import statistics
 from ragbench.evidence.statistics import Comparison, compare_all
-from ragbench.evidence.verdict import Level, combine
+from ragbench.evidence.verdict import Level
+from ragbench.evidence.verdict import _combine as combine
 from ragbench.export.gate import check_level
 
 EFFECT, TIES, SD, DRAWS = 0.02, 0.4, 0.2, 999

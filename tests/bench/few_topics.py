@@ -56,7 +56,7 @@ def flips_only(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     return t_statistic.bounds(differences, n, critical, critical)
 
 
-def _by_chance(differences: Floats, seed: int) -> tuple[Floats, max_t.Chance]:
+def _by_chance(differences: Floats, seed: int) -> tuple[Floats, max_t._Chance]:
     n = np.full(len(differences), differences.shape[1])
     return n, max_t.simulate(differences, np.ones(differences.shape, dtype=bool), seed, DRAWS)
 
@@ -86,7 +86,7 @@ class Hall:
             np.abs(self._z(n, moved @ signs, (moved**2).sum(axis=1, keepdims=True), moved**3 @ signs, floor)).max(
                 axis=0
             )
-            for signs in max_t.sign_patterns(moved.shape[1], k, DRAWS, seed)
+            for signs in max_t._sign_patterns(moved.shape[1], k, DRAWS, seed)
         ]
         references = [np.concatenate([np.empty(0), *found])]
         if len(references[0]) >= DRAWS:

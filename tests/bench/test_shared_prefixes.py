@@ -24,7 +24,8 @@ from ragbench.benchmark.load import load
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.experiment import ablate
-from ragbench.experiment.forecast import count_stages, prefix_tree
+from ragbench.experiment.forecast import _count_stages as count_stages
+from ragbench.experiment.forecast import _prefix_tree as prefix_tree
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine import executor

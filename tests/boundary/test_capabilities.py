@@ -11,7 +11,8 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.capabilities import EVERYTHING, NOTHING, Capability, granted, granting
 from ragbench.config import catalogue, composition
 from ragbench.config.grants import needs_of
-from ragbench.config.registry import class_named, is_catalogued
+from ragbench.config.registry import _is_catalogued as is_catalogued
+from ragbench.config.registry import class_named
 
 READS, WRITES, SENDS, EXECUTES = Capability
 LIVE = ("live=command", "live.program=[touch,x]", "live.hits=hits", "live.text=text")

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BoundaryError
-from ragbench.boundary.json import depth_of, read_json, read_json_file, read_json_lines
+from ragbench.boundary.json import _depth_of as depth_of
+from ragbench.boundary.json import read_json, read_json_file, read_json_lines
 from tests.boundary.mutations import json_texts
 
 _NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -10,7 +10,8 @@ from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import Chunker, HeaderChunker, ParentChildChunker
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.reader import parse_document, split_frontmatter
+from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
+from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import body_start
 
 WORDS = st.sampled_from(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragbench.corpus.reader import decode
+from ragbench.corpus.reader import _decode as decode
 
 
 def names(raw: bytes) -> list[str]:

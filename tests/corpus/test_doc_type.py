@@ -3,7 +3,9 @@
 import pytest
 
 from ragbench.benchmark.load import load
-from ragbench.corpus.doc_type import DECLARED, DOC_TYPES, component_of, doc_type, infer_doc_type, product_of
+from ragbench.corpus.doc_type import _DECLARED as DECLARED
+from ragbench.corpus.doc_type import DOC_TYPES, component_of, doc_type, product_of
+from ragbench.corpus.doc_type import _infer_doc_type as infer_doc_type
 from ragbench.corpus.metadata import read_metadata
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.corpus.folder import find_files, glob_pattern, printable
+from ragbench.corpus.folder import _glob_pattern as glob_pattern
+from ragbench.corpus.folder import find_files, printable
 
 MARKDOWN = ("**/*.md", "**/*.markdown")
 

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from ragbench.corpus.reader import split_frontmatter
+from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
 
 
 def problem(text: str) -> str | None:

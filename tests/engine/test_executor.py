@@ -4,7 +4,9 @@ from collections import Counter
 
 import pytest
 
-from ragbench.experiment.forecast import count_stages, explain_tree, prefix_tree
+from ragbench.experiment.forecast import _count_stages as count_stages
+from ragbench.experiment.forecast import _explain_tree as explain_tree
+from ragbench.experiment.forecast import _prefix_tree as prefix_tree
 from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate

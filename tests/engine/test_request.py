@@ -15,7 +15,8 @@ from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.stages.rank_v3 import RankCandidates
 from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.index.index import Index
-from ragbench.search.engine.answer import Answer, answer, in_xml
+from ragbench.search.engine.answer import Answer, answer
+from ragbench.search.engine.answer import _in_xml as in_xml
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.stages.cut import Cut

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.search.engine.snippet import LENGTH, highlights, snippet, stems
+from ragbench.search.engine.snippet import _LENGTH as LENGTH
+from ragbench.search.engine.snippet import highlights, snippet, stems
 
 
 @pytest.mark.parametrize(

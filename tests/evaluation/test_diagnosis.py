@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, sentences, unit
+from ragbench.evaluation.diagnosis import COLUMNS, losses, sentences, unit
+from ragbench.evaluation.diagnosis import _diagnose as diagnose
 from ragbench.search.engine.executor import Outcome
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.

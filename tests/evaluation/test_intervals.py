@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ragbench.base.minimums import P95 as FEWEST
-from ragbench.evaluation.intervals import Samples, places, summary, weighted_sum
+from ragbench.evaluation.intervals import Samples, summary, weighted_sum
+from ragbench.evaluation.intervals import _places as places
 
 CHANCE = np.random.default_rng(7)
 TIMES = np.exp(CHANCE.normal(2, 0.5, 80))

@@ -27,9 +27,11 @@ from ragbench.evaluation.measures import (
     evaluate,
     if_useful,
     metric_name,
-    parse,
     section_run,
     unjudged,
+)
+from ragbench.evaluation.measures import (
+    _parse as parse,
 )
 from ragbench.search.engine.pipeline import start
 

@@ -16,7 +16,9 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import ndcg, ndcg_if_useful, typical_gains
-from ragbench.evaluation.passages import BUDGETS, TOKENS, Passages, evaluate, ideal_gains, recall_within
+from ragbench.evaluation.passages import _BUDGETS as BUDGETS
+from ragbench.evaluation.passages import TOKENS, Passages, evaluate, recall_within
+from ragbench.evaluation.passages import _ideal_gains as ideal_gains
 
 LOG2 = math.log2
 

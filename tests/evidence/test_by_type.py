@@ -8,7 +8,9 @@ from ragbench.base.minimums import CONCLUSION as FEW
 from ragbench.config import composition
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import compare_all
-from ragbench.evidence.subgroups import by_type, types, warning
+from ragbench.evidence.subgroups import _types as types
+from ragbench.evidence.subgroups import _warning as warning
+from ragbench.evidence.subgroups import by_type
 
 POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)
 

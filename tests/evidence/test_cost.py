@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from ragbench.config import composition
-from ragbench.evidence.cost import END_TO_END, Added, Cost, Times, added_p95, cost, noise_ms
+from ragbench.evidence.cost import END_TO_END, Cost, Times, cost, noise_ms
+from ragbench.evidence.cost import _Added as Added
+from ragbench.evidence.cost import _added_p95 as added_p95
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
 

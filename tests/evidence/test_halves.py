@@ -8,7 +8,8 @@ import pytest
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.split_consistency import halves, heterogeneity, sentences
+from ragbench.evidence.split_consistency import _heterogeneity as heterogeneity
+from ragbench.evidence.split_consistency import halves, sentences
 from ragbench.evidence.statistics import Contrast
 
 QIDS = [f"q{n:02}" for n in range(60)]

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.evidence import max_t, t_statistic
-from ragbench.evidence.statistics import BETS, compare, compare_all, e_values
+from ragbench.evidence.statistics import _BETS as BETS
+from ragbench.evidence.statistics import _e_values as e_values
+from ragbench.evidence.statistics import compare, compare_all
 
 
 def like_ndcg(generator, shape, ties=0.4):
@@ -75,7 +77,7 @@ def test_exact_p_value_of_symmetric_differences_is_that_of_scipy(n):
     reference = permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=np.inf, vectorized=True
     )
-    signs = next(max_t.sign_patterns(n, 1, 10_000, 1))
+    signs = next(max_t._sign_patterns(n, 1, 10_000, 1))
     means = np.abs(np.append(differences @ signs, differences.sum()))
     by_hand = (means >= abs(differences.sum()) - 1e-12).mean()
     assert by_hand == pytest.approx(reference.pvalue, abs=1e-12)
@@ -117,7 +119,7 @@ def test_the_statistic_is_the_t_of_scipy():
 def test_the_statistic_by_hand():
     """1, 1, 4: mean 2, variance over n 2, so z = sqrt(2) * 2 / sqrt(2) = 2; under a floor of 8 it is half of that."""
     values, n = np.array([[1.0, 1.0, 4.0]]), np.array([3])
-    mean, root = t_statistic.moments(n, *t_statistic.sums(values), np.array([0.0]))
+    mean, root = t_statistic._moments(n, *t_statistic.sums(values), np.array([0.0]))
     assert (mean[0], root[0]) == (2.0, pytest.approx(math.sqrt(2)))
     assert t_statistic.statistic(n, *t_statistic.sums(values), np.array([0.0]))[0] == pytest.approx(2.0)
     assert t_statistic.statistic(n, *t_statistic.sums(values), np.array([8.0]))[0] == pytest.approx(1.0)

@@ -4,9 +4,13 @@ import math
 
 import pytest
 
-from ragbench.evidence.cost import Added, Cost
+from ragbench.evidence.cost import Cost
+from ragbench.evidence.cost import _Added as Added
 from ragbench.evidence.statistics import Comparison
-from ragbench.evidence.verdict import Level, combine, judge, more_topics, power_sentence
+from ragbench.evidence.verdict import Level, judge
+from ragbench.evidence.verdict import _combine as combine
+from ragbench.evidence.verdict import _more_topics as more_topics
+from ragbench.evidence.verdict import _power_sentence as power_sentence
 
 EFFECT = 0.02
 

@@ -24,7 +24,7 @@ from ragbench.workbench import Experiment
 N = 40
 
 
-def planned(*overrides: str, candidates: ablate.Candidates | None = None) -> Ablation:
+def planned(*overrides: str, candidates: ablate._Candidates | None = None) -> Ablation:
     base = composition.compose(list(overrides))
     return ablate.plan(base, composition.compose, candidates)
 

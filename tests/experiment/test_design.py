@@ -9,14 +9,28 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.experiment.ablate import (
-    DESIGNS,
-    AddOne,
-    Factorial,
-    Fractional,
-    LeaveOneOut,
-    Pairwise,
-    Shapley,
-    design_named,
+    _DESIGNS as DESIGNS,
+)
+from ragbench.experiment.ablate import (
+    _AddOne as AddOne,
+)
+from ragbench.experiment.ablate import (
+    _design_named as design_named,
+)
+from ragbench.experiment.ablate import (
+    _Factorial as Factorial,
+)
+from ragbench.experiment.ablate import (
+    _Fractional as Fractional,
+)
+from ragbench.experiment.ablate import (
+    _LeaveOneOut as LeaveOneOut,
+)
+from ragbench.experiment.ablate import (
+    _Pairwise as Pairwise,
+)
+from ragbench.experiment.ablate import (
+    _Shapley as Shapley,
 )
 
 P13 = tuple(f"p{i}" for i in range(1, 14))
@@ -296,7 +310,7 @@ def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
 def test_nothing_depends_on_the_hash_seed():
     code = """
 import numpy as np
-from ragbench.experiment.ablate import DESIGNS, design_named
+from ragbench.experiment.ablate import _DESIGNS as DESIGNS, _design_named as design_named
 for name in DESIGNS:
     design = design_named(name, ["p3", "p10", "p1", "graph", "p2", "p7", "p12", "p5"])
     values = {arm: np.random.default_rng(i).random(20) for i, arm in enumerate(design.arms())}

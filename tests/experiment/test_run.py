@@ -116,7 +116,7 @@ def test_the_machine_is_observed_while_time_is_measured(finished: Measurements) 
 
 
 def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("ragbench.evaluation.machine.MOST_OTHERS", -1.0)
+    monkeypatch.setattr("ragbench.evaluation.machine._MOST_OTHERS", -1.0)
     said: list[str] = []
     settings = settings_of(tmp_path, "p6=off", "split=test")
     found = run([settings], benchmark_small, say=said.append)

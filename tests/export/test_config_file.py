@@ -54,7 +54,7 @@ def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, m
 
 
 def test_only_what_differs_is_written() -> None:
-    found = config_file.nearest(composition.compose(["exp=phase4", "p1=off", "p6.depth=3"]))
+    found = config_file._nearest(composition.compose(["exp=phase4", "p1=off", "p6.depth=3"]))
     assert (found.preset, found.choices, found.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
 
 
@@ -63,4 +63,4 @@ def test_without_a_named_preset_the_nearest_is_found() -> None:
     words = [f"{key}={value}" for key, value in (("p11", "off"), ("p12", "on"))]
     measured = composition.compose(["exp=phase4", *words])
     unnamed = Settings(measured.name, measured.config)
-    assert config_file.nearest(unnamed).preset == "phase4"
+    assert config_file._nearest(unnamed).preset == "phase4"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
-from ragbench.export.ragdocs import VERSIONS, _comment, _toml, render, replayed, values
+from ragbench.export.ragdocs import _VERSIONS as VERSIONS
+from ragbench.export.ragdocs import _comment, _toml, render, replayed, values
 
 # Types of the keys as the system's own configuration module has them, written down apart from the package's table.
 TYPES = {

@@ -36,7 +36,7 @@ from ragbench.base import files
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
-from ragbench.corpus.reader import split_frontmatter
+from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
 from ragbench.extras.engines import opened, postgres
 from ragbench.extras.engines.aliased import FORMAT
 from ragbench.extras.engines.content import ChunkRow, DocumentRow

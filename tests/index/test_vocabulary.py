@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.index.vocabulary import (
-    STOP_WORDS,
+    _STOP_WORDS as STOP_WORDS,
+)
+from ragbench.index.vocabulary import (
     Vocabulary,
     VocabularySpec,
     build_vocabulary,
-    extract_terms,
     frequent_terms,
+)
+from ragbench.index.vocabulary import (
+    _extract_terms as extract_terms,
 )
 from ragbench.models.cache import CachedEncoder, EmbeddingCache
 from ragbench.models.resolve import EncoderSpec, load_encoder

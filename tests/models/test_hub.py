@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.models.resolve import is_hub_name
+from ragbench.models.resolve import _is_hub_name as is_hub_name
 from tests.loopback import Loopback
 
 Run = Callable[..., CompletedProcess[str]]

@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder
-from ragbench.models.onnx import dequantised
+from ragbench.models.onnx import _dequantised as dequantised
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 
 TEXT = "Segments are sealed after seven days, then compacted."

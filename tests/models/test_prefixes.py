@@ -2,7 +2,8 @@
 
 import pytest
 
-from ragbench.models.resolve import EncoderSpec, prefix_family, prefixes
+from ragbench.models.resolve import EncoderSpec, prefixes
+from ragbench.models.resolve import _prefix_family as prefix_family
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ from ragbench.index.index import Index, IndexSpec
 from ragbench.models import Encoder
 from ragbench.models import bundled_vectors as module
 from ragbench.models.access import Models
-from ragbench.models.bundled_vectors import ShippedVectors, packed, read_arrays, shipped, unpacked
+from ragbench.models.bundled_vectors import ShippedVectors, packed, shipped
+from ragbench.models.bundled_vectors import _read_arrays as read_arrays
+from ragbench.models.bundled_vectors import _unpacked as unpacked
 from ragbench.models.cache import CachedEncoder, EmbeddingCache
 from tests.models.test_cache import Counting
 from tests.shipped import ARMS, Group, groups, write

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from ragbench.report.cells import MINUS, direction, interval, join_names, p_value, plain, signed
+from ragbench.report.cells import _MINUS as MINUS
+from ragbench.report.cells import direction, interval, join_names, p_value, plain, signed
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
     stages = [("dense", 5.0), ("p6", 94.0), ("fuse", 0.4), ("cut", 0.6), ("total", 100.0)]
     latency = pd.DataFrame([{"arm": "a", "stage": name, "mean": mean} for name, mean in stages])
     latency.loc[len(latency)] = {"arm": "a", "stage": "cold ready", "mean": np.nan}
-    frame = figures.stage_means(results({"a": 1.0}, latency, tmp_path))
+    frame = figures._stage_means(results({"a": 1.0}, latency, tmp_path))
     assert dict(zip(frame["stage"], frame["mean"], strict=True)) == {
         "dense": 5.0,
         "p6": 94.0,
@@ -56,7 +56,7 @@ def test_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
 
 
 def test_measured_stages_add_up_to_the_whole(ablation: Measurements) -> None:
-    parts = figures.stage_means(ablation).groupby("arm")["mean"].sum()
+    parts = figures._stage_means(ablation).groupby("arm")["mean"].sum()
     whole = ablation.latency[ablation.latency["stage"] == "total"].set_index("arm")["mean"]
     np.testing.assert_allclose(parts[ablation.arms], whole[ablation.arms], rtol=0.03)
 

@@ -81,7 +81,7 @@ def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -
 
 
 def test_the_pipeline_of_an_arm_says_what_differs_from_the_first(parsed: Page, ablation: Measurements) -> None:
-    sentences = {arm.text: pipeline.text for arm, _, pipeline in html.recipes(ablation).rows}
+    sentences = {arm.text: pipeline.text for arm, _, pipeline in html._recipes(ablation).rows}
     assert sentences["none"] == evidence.pipeline(ablation, "none")
     assert sentences["p4"] == evidence.pipeline(ablation, "p4") + " Differs from none in: p4=on."
     assert sentences["p4"] in parsed.text
@@ -202,7 +202,7 @@ def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> No
     )
 )
 def test_embedded_json_reads_back_and_holds_no_tag(value: object) -> None:
-    text = html.script_json(value)
+    text = html._script_json(value)
     assert json.loads(text) == value
     assert not set(text) & set("<>&\u2028\u2029")
 

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.report.pareto import Box, positions
+from ragbench.report.pareto import _Box as Box
+from ragbench.report.pareto import _positions as positions
 
 FRAME = Box(0, 0, 1000, 330)
 

@@ -56,11 +56,11 @@ def test_the_recall_within_a_token_budget_is_secondary(write_results, tmp_path: 
     arms = {"baseline": LOW, "wide": HIGH, "same": LOW}
     two = {arm: arms[arm] for arm in ("baseline", "wide")}
     found = measurements.load(write_results(tmp_path / "two", two, passages=two, recalls=two))
-    assert "secondary Recall@2000tokens 0.450 -> 0.650: +0.200 [+0.1" in "\n".join(screen.pair(found))
+    assert "secondary Recall@2000tokens 0.450 -> 0.650: +0.200 [+0.1" in "\n".join(screen._pair(found))
     found = measurements.load(write_results(tmp_path / "three", arms, passages=arms, recalls=arms))
-    lines = screen.below(found)
+    lines = screen._below(found)
     assert "secondary, Recall@2000tokens: wide +0.200 [+.12 +.25], same +0.000 [-.06 +.06]" in " ".join(lines)
-    assert max(map(len, [*screen.pair(found), *lines])) <= 80
+    assert max(map(len, [*screen._pair(found), *lines])) <= 80
 
 
 def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ def test_wide_tables_go_on_below_in_a_terminal(width: int, monkeypatch: pytest.M
 def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "slow": HIGH, "good": HIGH, "same": [*LOW[:-1], 0.6], "worse": [0.2, 0.3] * 15}
     times = {"baseline": 20.0, "slow": 1190.0, "good": 21.0, "same": 21.0, "worse": 20.0}
-    said = screen.below(measurements.load(write_results(tmp_path / "run", arms, times)))
+    said = screen._below(measurements.load(write_results(tmp_path / "run", arms, times)))
     assert "slow: latency over the budget of +50 ms" in said
     assert "same: not significant; 30 queries are too few to detect an effect this small" in said
     assert "worse: significantly worse" in said
     assert not any(line.startswith("good") for line in said)
-    untimed = screen.below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
+    untimed = screen._below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
     assert "b: significantly better; latency unknown: it was not measured" in untimed
     assert printed(measurements.load(tmp_path / "untimed"), 80).rstrip().endswith("better")
 
@@ -176,7 +176,7 @@ def test_what_other_collections_predict_is_one_line(
 
 def test_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:
     """`ragbench compare` needs two arms, and there is no report to open."""
-    assert screen.below(measurements.load(write_results(tmp_path / "run", {"alone": LOW}))) == [
+    assert screen._below(measurements.load(write_results(tmp_path / "run", {"alone": LOW}))) == [
         "[low high] = 95% CI of the mean"
     ]
 

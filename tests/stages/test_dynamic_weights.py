@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.search.stages.fuse import WeighByDecisiveness, decisiveness
+from ragbench.search.stages.fuse import WeighByDecisiveness
+from ragbench.search.stages.fuse import _decisiveness as decisiveness
 
 
 def ranking(*scores: float) -> Ranking:

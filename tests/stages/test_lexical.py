@@ -11,7 +11,9 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.search.stages.retrieve import RetrieveLexical, chunks_of, documents_with_allowed
+from ragbench.search.stages.retrieve import RetrieveLexical
+from ragbench.search.stages.retrieve import _chunks_of as chunks_of
+from ragbench.search.stages.retrieve import _documents_with_allowed as documents_with_allowed
 
 
 def test_finds_by_any_word(state, index) -> None:

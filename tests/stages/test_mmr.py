@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.redundancy import Diversify, marginal_order
+from ragbench.search.stages.redundancy import Diversify
+from ragbench.search.stages.redundancy import _marginal_order as marginal_order
 
 RELEVANCE = np.array([1.0, 0.9, 0.5])
 SIMILARITY = np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]], dtype=np.float32)

@@ -82,7 +82,7 @@ def is_installed(target: str) -> bool:
 
 
 @dataclass(frozen=True)
-class StageEntry:
+class _StageEntry:
     """A stage whose class makes its switch: `{switch}=on`, before or after a `neighbour` in `order`."""
 
     switch: str
@@ -93,7 +93,7 @@ class StageEntry:
 
 
 @cache
-def stage_entries() -> tuple[StageEntry, ...]:
+def stage_entries() -> tuple[_StageEntry, ...]:
     """The stages of ragbench whose classes have `switch` and `place`, as `place = {"before": "cut"}`."""
     package, entries = _ROOT / "ragbench", []
     for path in (*sorted(package.glob("search/stages/*.py")), *sorted(package.glob("extras/*/stages/*.py"))):
@@ -106,7 +106,7 @@ def stage_entries() -> tuple[StageEntry, ...]:
                 ((side, neighbour),) = values["place"].items()
                 summary = docstring(f"{module}.{name}").partition("\n\n")[0]
                 entries.append(
-                    StageEntry(values["switch"], f"{module}.{name}", side, neighbour, " ".join(summary.split()))
+                    _StageEntry(values["switch"], f"{module}.{name}", side, neighbour, " ".join(summary.split()))
                 )
     return tuple(entries)
 

@@ -49,7 +49,7 @@ class Answer:
     @property
     def xml(self) -> str:
         """The hits as one text for a language model (`ragbench.search.engine.answer`)."""
-        return in_xml(self.hits, self.filter_results)
+        return _in_xml(self.hits, self.filter_results)
 
     def context(self, max_tokens: int) -> Context:
         """The passages of the hits that fit into `max_tokens`, cut and cited (`ragbench.search.engine.context`)."""
@@ -274,7 +274,7 @@ def _place(ranking: Ranking, members: Sequence[int]) -> Place | None:
 _NOT_IN_XML = re.compile(r"[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def in_xml(hits: Sequence[Hit], filter_results: int) -> str:
+def _in_xml(hits: Sequence[Hit], filter_results: int) -> str:
     """`<filterResults>` with the first `filter_results` hits and `<searchResults>` with the others; ids count through.
 
     A named note has the way it was named as `matchType`, a hit of the search the date of its file as `modified`. A part

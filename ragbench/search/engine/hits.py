@@ -55,7 +55,7 @@ def _hit(
         start_line=start_line,
         end_line=end_line,
         text=table.text(chunk),
-        context=join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
+        context=_join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
         matches=(*([named] if named else []), *(name for name, chunks in sources if not chunks.isdisjoint(members))),
         guaranteed=named is not None,
         metadata=facets.metadata_of(document),
@@ -69,7 +69,7 @@ def with_children(chunk: int, table: ChunkTable) -> list[int]:
     return [chunk, *np.flatnonzero(table.parent == chunk).tolist()]
 
 
-def join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
+def _join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
     """The texts of chunks of one document in order, overlaps written once, gaps as a blank line."""
     text, end = "", 0
     for chunk in chunks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-LENGTH = 200
+_LENGTH = 200
 """Characters of a snippet, at most."""
 
 _CACHE_SIZE = 4096  # arms answer the same queries, mostly with the same passages
@@ -53,10 +53,10 @@ def highlights(query: str) -> re.Pattern[str]:
 def snippet(text: str, matches: re.Pattern[str]) -> str:
     """The part of a text with the most distinct matches, at most LENGTH characters, white space as single spaces."""
     flat = " ".join(text.split())
-    if len(flat) <= LENGTH:
+    if len(flat) <= _LENGTH:
         return flat
     hits = [(hit.start(), hit.end(), hit[0].lower()[:5]) for hit in matches.finditer(flat)]
-    available = LENGTH - 2 * len(_ELLIPSIS)
+    available = _LENGTH - 2 * len(_ELLIPSIS)
 
     def start(hit: int) -> int:
         """Where the part begins that shows a match with a fifth of the part before it."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 Scores = NDArray[np.float64]
-Norm = Literal["min_max", "theoretical", "z", "three_sigma"]
+_Norm = Literal["min_max", "theoretical", "z", "three_sigma"]
 
 
 def _min_max(scores: Scores, least: float) -> Scores:
@@ -42,7 +42,7 @@ def _three_sigma(scores: Scores, least: float) -> Scores:
     return _z(scores, least) / 6 + 0.5
 
 
-_NORMS: Mapping[Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
+_NORMS: Mapping[_Norm, Callable[[Scores, float], Scores]] = MappingProxyType(
     {"min_max": _min_max, "theoretical": _theoretical, "z": _z, "three_sigma": _three_sigma}
 )
 
@@ -81,8 +81,8 @@ class Fuse(Checked):
     method: Literal["rrf", "convex", "dbsf"] = "rrf"  # reciprocal ranks; convex or dbsf: normalised scores
     k: Weight = 60.0  # constant of reciprocal rank fusion; Cormack et al. 2009
     weights: Mapping[str, Weight] = field(default_factory=dict)
-    norm: Norm = "min_max"  # how convex normalises scores: min_max, theoretical, z or three_sigma
-    norms: Mapping[str, Norm] = field(default_factory=dict)  # norms of single retrievers
+    norm: _Norm = "min_max"  # how convex normalises scores: min_max, theoretical, z or three_sigma
+    norms: Mapping[str, _Norm] = field(default_factory=dict)  # norms of single retrievers
     # minimum possible score of a retriever (default 0), for the norm theoretical
     least: Mapping[str, float] = field(default_factory=lambda: {"dense": -1.0})
     # score of a chunk that a retriever did not return: lowest, nothing or exact
@@ -221,7 +221,7 @@ class WeighByDecisiveness(Checked):
 
     def _weighed(self, state: QueryState) -> QueryState:
         present = [source for source in self.sources if source in state.rankings]
-        measure = decisiveness if self.measure == "decisiveness" else _variance
+        measure = _decisiveness if self.measure == "decisiveness" else _variance
         factors = {
             source: min(1.0, max(self.min_factor, measure(state.rankings[source]) / self.threshold))
             for source in present
@@ -244,7 +244,7 @@ def _variance(ranking: Ranking) -> float:
     return float(ranking.scores.astype(np.float64).var()) if len(ranking) else 0.0
 
 
-def decisiveness(ranking: Ranking) -> float:
+def _decisiveness(ranking: Ranking) -> float:
     """How much of the fall from the best score to the worst lies within the first tenth of the hits, 0 to 1.
 
     0 when all scores are equal, 1 when all but the best are equal, about 0.1 when they fall evenly. It does not change

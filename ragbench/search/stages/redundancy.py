@@ -133,7 +133,7 @@ class Diversify(Checked):
             return ranking
         similarity = np.clip(index.dense.similarities(head.chunks), 0.0, 1.0)
         weight = self.lambda_ if state.query_class is None else self.by_class.get(state.query_class, self.lambda_)
-        order, scores = marginal_order(self._relevance(head), similarity, weight)
+        order, scores = _marginal_order(self._relevance(head), similarity, weight)
         tail = np.minimum(ranking.scores[len(head) :], scores[-1])
         return Ranking.ordered(
             np.concatenate([head.chunks[order], ranking.chunks[len(head) :]]), np.concatenate([scores, tail])
@@ -150,7 +150,7 @@ class Diversify(Checked):
         return f"diversify (lambda {self.lambda_:g})"
 
 
-def marginal_order(
+def _marginal_order(
     relevance: NDArray[np.float64], similarity: NDArray[np.float32], weight: float
 ) -> tuple[list[int], NDArray[np.float64]]:
     """The greedy order of n candidates and the score of every pick; ties go to the earlier candidate.

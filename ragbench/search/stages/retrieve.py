@@ -170,8 +170,8 @@ class RetrieveLexical(Retriever):
         for state in states:
             allowed, text = index.allowed(state.filters), self._text(state)
             if self._by_document:
-                documents = lexical.search(text, self.depth, documents_with_allowed(index.chunks, allowed))
-                rankings.append(chunks_of(documents, index.chunks, allowed))
+                documents = lexical.search(text, self.depth, _documents_with_allowed(index.chunks, allowed))
+                rankings.append(_chunks_of(documents, index.chunks, allowed))
             else:
                 rankings.append(lexical.search(text, self.depth, allowed))
         return rankings
@@ -195,7 +195,7 @@ class RetrieveLexical(Retriever):
         return f"retrieve {self.depth} {'documents ' if self._by_document else ''}by BM25{fields}"
 
 
-def documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+def _documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
     """Which documents hold an allowed chunk, shape (n_documents,); None without a condition."""
     if allowed is None:
         return None
@@ -203,7 +203,7 @@ def documents_with_allowed(table: ChunkTable, allowed: NDArray[np.bool_] | None)
     return np.bincount(table.document[: table.n_retrievable][chunks], minlength=table.n_documents) > 0
 
 
-def chunks_of(documents: Ranking, table: ChunkTable, allowed: NDArray[np.bool_] | None) -> Ranking:
+def _chunks_of(documents: Ranking, table: ChunkTable, allowed: NDArray[np.bool_] | None) -> Ranking:
     """The chunks of documents ranked by their rows, each with its document's score, in the order of the text."""
     chunks, counts = table.chunks_of_each(documents.chunks)
     scores = documents.scores.repeat(counts)

@@ -43,7 +43,7 @@ def test_values_by_hand(ways: dict[str, fusion_methods.Fused]) -> None:
 
 def test_stored_rankings_come_back() -> None:
     rows = [(qid, source, d, s) for source, run in RUNS.items() for qid, hits in run.items() for d, s in hits.items()]
-    frame = pd.DataFrame(rows, columns=list(headroom.SOURCE_COLUMNS)).astype({"qid": "category", "source": "category"})
+    frame = pd.DataFrame(rows, columns=list(headroom._SOURCE_COLUMNS)).astype({"qid": "category", "source": "category"})
     found = fusions.read_source_frame(frame)
     assert found["dense"] == RUNS["dense"]
     assert found["lexical"] == {"q1": RUNS["lexical"]["q1"]}  # nothing found is no row

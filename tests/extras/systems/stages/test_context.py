@@ -9,7 +9,7 @@ from ragbench.base.types import Filters
 from ragbench.extras.systems.librarian_chunking import LibrarianFixedChunker
 from ragbench.extras.systems.stages.context import AddNeighbours
 from ragbench.index.spec import IndexSpec
-from ragbench.search.engine.hits import join_texts
+from ragbench.search.engine.hits import _join_texts as join_texts
 
 
 @pytest.fixture
