@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ragbench.base import plugins
 from ragbench.base.bounds import Checked, Natural, Refused, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError
@@ -17,7 +18,6 @@ from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
 from ragbench.benchmark.loaders import LOADERS, MEMORY
-from ragbench.benchmark.masked import without_sources
 from ragbench.corpus.file_warning import OnError
 from ragbench.corpus.links import Dialect
 
@@ -42,7 +42,8 @@ def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
     """
     name, loader, options, seed = _parse(spec)
     loaded = loader(**_complete(name, loader, options, topics), topics=topics)
-    benchmark = without_sources(loaded)
+    masked = any(topic.masked for topic in loaded.topics)
+    benchmark = plugins.required("without_sources", "the column masked of the topics")(loaded) if masked else loaded
     if seed is not None and topics:
         from ragbench.benchmark.split import resplit
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.base.types import Document
-from ragbench.corpus.masking import WORD, Finder, words
+from ragbench.corpus.phrases import WORD, Finder, words
 from ragbench.corpus.sections import section_id, sections_between
 
 _State = Literal["kept", "moved", "edited", "lost"]

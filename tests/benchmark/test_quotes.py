@@ -102,7 +102,7 @@ def test_the_check_reports_quotes_that_do_not_stand_where_they_stood(quoting: Be
 def test_masking_moves_quotes_along(quoting: Benchmark) -> None:
     from dataclasses import replace
 
-    from ragbench.benchmark.masked import without_sources
+    from ragbench.extras.collect.masked import without_sources
 
     first, *others = quoting.topics
     masked = without_sources(replace(quoting, topics=(replace(first, masked="keys lie in the safe"), *others)))

@@ -12,8 +12,8 @@ from typing import Literal
 from ragbench.base.types import Document
 from ragbench.benchmark import quotes
 from ragbench.benchmark.benchmark import NO_ANSWER, Benchmark, Topic, area, docno_of_section
-from ragbench.benchmark.masked import masks_of
 from ragbench.benchmark.native import best_sections
+from ragbench.extras.collect.masked import masks_of
 from ragbench.extras.collect.similarity import near_duplicates
 
 Severity = Literal["error", "warning", "note"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ragbench.base.types import Document
 from ragbench.corpus.markdown import is_mdx
-from ragbench.corpus.masking import Finder, words
 from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.phrases import Finder, words
 from ragbench.corpus.sections import body_start, section_id
 from ragbench.extras.collect.topics.prose import Sentence, sentences
 from ragbench.extras.collect.topics.spec import KINDS, Kind

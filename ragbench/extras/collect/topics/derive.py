@@ -1,7 +1,7 @@
 """Derived topics: known-item queries from a collection's own structure, for collections without queries.
 
 Seeded and stratified: equal numbers from all sources where possible, each in proportion to the areas of the collection.
-The text that a topic was made from is masked in the indexed documents (`ragbench.corpus.masking`).
+The text that a topic was made from is masked in the indexed documents (`ragbench.corpus.phrases`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.types import Document, Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
-from ragbench.benchmark.masked import without_sources
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.split import split
-from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.corpus.phrases import Finder, words
+from ragbench.extras.collect.masked import WIDE, without_sources
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words
 from ragbench.extras.collect.topics.spec import EVERY, DeriveSpec

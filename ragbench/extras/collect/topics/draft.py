@@ -21,7 +21,8 @@ from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, area
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.split import split
-from ragbench.corpus.masking import WIDE, Finder, words
+from ragbench.corpus.phrases import Finder, words
+from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.derive import MadeTopics
 from ragbench.extras.collect.topics.sections_found import Evidence, Passage

@@ -21,7 +21,7 @@ from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.split import split
-from ragbench.corpus.masking import words
+from ragbench.corpus.phrases import words
 from ragbench.extras.collect.search_log import Log, Search, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.clicks import Clicks, rates

@@ -16,7 +16,7 @@ from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.runs import read_run, trec_eval_order
-from ragbench.corpus.masking import words
+from ragbench.corpus.phrases import words
 from ragbench.corpus.sections import slug
 
 if TYPE_CHECKING:

@@ -1,36 +1,31 @@
-"""Remove passages from documents, so that the text a topic was made from cannot be used to find its answer.
+"""Remove from documents the texts that the topics of a benchmark were made from.
 
-A passage is found by its words: letter case, punctuation, markup and line breaks between them do not matter. An
-ellipsis replaces it, so that headings, sections and line numbers stay where they were.
+An ellipsis replaces a passage, so that headings, sections and line numbers stay where they were.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.formatting import counted
 from ragbench.base.types import Document
+from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.quotes import locate
+from ragbench.corpus.phrases import Finder, words
 from ragbench.corpus.reader import with_other_text
+from ragbench.corpus.sections import section_id
 
 WIDE = 5
 """A passage of at least this many words is masked in every document, a shorter one only in its topic's answers."""
 
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # written without spaces: every one is a word
-WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
-_BREAK = re.compile(r"\n[^\S\n]*(?:\n|#|```|~~~)")  # between paragraphs, before headings and code
 _BEFORE, _AFTER = "([{<*_`\"'\u201c\u2018", ")]}>*_`\"'\u201d\u2019"
 _GAP = "\u2026"
 
 _Passage = tuple[str, ...]
 """The words of a text, in lower case."""
-
-
-def words(text: str) -> _Passage:
-    """The words of a text, in lower case, by which a passage is found."""
-    return tuple(match[0].casefold() for match in WORD.finditer(text))
 
 
 @dataclass(frozen=True)
@@ -77,48 +72,46 @@ class Masks:
         return ((document, finders.get(document.docno, wide)) for document in documents)
 
 
-class Finder:
-    """Finds many passages in one walk through a text."""
+def without_sources(benchmark: Benchmark) -> Benchmark:
+    """Mask the source and the text of every topic that names a source (`Topic.masked`).
 
-    def __init__(self, passages: Iterable[_Passage], across: bool = False) -> None:
-        """Index the passages by their first words, the longest first; `across`: a match may span paragraphs."""
-        self._across = across
-        self._by_start: dict[_Passage, list[_Passage]] = {}
-        for passage in sorted(passages, key=lambda text: (-len(text), text)):
-            self._by_start.setdefault(passage[:2], []).append(passage)
-        self._short = any(len(start) == 1 for start in self._by_start)
+    The documents, and with them the collection's digest, change; judgments of sections follow their headings; `version`
+    says how much is masked. A benchmark without such topics is returned as it is.
+    """
+    sourced = [topic for topic in benchmark.topics if topic.masked]
+    if not sourced:
+        return benchmark
+    documents = masks_of(benchmark, sourced)(benchmark.documents)
+    changed = {old.docno: (old, new) for old, new in zip(benchmark.documents, documents, strict=True) if old is not new}
+    anchors: dict[str, str] = {}
+    for docno, (old, new) in changed.items():
+        if len(old.sections) != len(new.sections):
+            raise BenchmarkError(f"masking the sources of topics changes the headings of {docno}: drop its topics")
+        pairs = zip(old.sections, new.sections, strict=True)
+        anchors |= {section_id(old, was): section_id(new, current) for was, current in pairs}
+    section_qrels = {
+        qid: {anchors.get(section, section): grade for section, grade in grades.items()}
+        for qid, grades in benchmark.section_qrels.items()
+    }
+    sentence = f"the sources of {counted(len(sourced), 'topic')} are masked in {counted(len(changed), 'document')}"
+    by_docno = {document.docno: document for document in documents}
+    return replace(
+        benchmark,
+        documents=documents,
+        section_qrels=section_qrels,
+        quotes=tuple(locate(quote.qid, quote.cited or quote.docno, quote.text, by_docno) for quote in benchmark.quotes),
+        version="; ".join(part for part in (benchmark.version, sentence) if part),
+    )
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        """Start and end of every occurrence, in order, without overlaps."""
-        if not self._by_start:
-            return []
-        matches = list(WORD.finditer(text))
-        breaks = [] if self._across else [match.start() for match in _BREAK.finditer(text)]
-        texts = [match[0].casefold() for match in matches]
-        paragraphs = [bisect_right(breaks, match.start()) for match in matches]
-        spans: list[tuple[int, int]] = []
-        position = 0
-        while position < len(texts):
-            length = self._length(texts, paragraphs, position)
-            if length:
-                spans.append((matches[position].start(), matches[position + length - 1].end()))
-            position += length or 1
-        return spans
 
-    def __contains__(self, text: str) -> bool:
-        return bool(self.spans(text))
-
-    def _length(self, texts: Sequence[str], paragraphs: Sequence[int], position: int) -> int:
-        """The number of words of the longest passage at a place, 0 when there is none."""
-        starts = [tuple(texts[position : position + 2])]
-        if self._short:
-            starts.append((texts[position],))
-        for start in starts:
-            for passage in self._by_start.get(start, ()):
-                stop = position + len(passage)
-                if tuple(texts[position:stop]) == passage and paragraphs[position] == paragraphs[stop - 1]:
-                    return len(passage)
-        return 0
+def masks_of(benchmark: Benchmark, topics: Iterable[Topic]) -> Masks:
+    """The passages of a benchmark's documents that the sources and texts of topics mask."""
+    return Masks.of(
+        (text, [docno for docno, grade in benchmark.document_qrels.get(topic.qid, {}).items() if grade > 0])
+        for topic in topics
+        if topic.masked
+        for text in (topic.masked, topic.text)
+    )
 
 
 def _mask_document(document: Document, finder: Finder) -> Document:
