@@ -169,7 +169,7 @@ def test_without_faiss_the_same_chunks_are_found(tmp_path: Path, monkeypatch, de
     allowed = None if share is None else chance.random(500) < share
     build_dense(tmp_path, DenseSpec(), vectors)
     expected = DenseIndex(tmp_path, DenseSpec()).search(queries, depth, allowed)
-    monkeypatch.setattr(dense, "has_library", lambda: False)
+    monkeypatch.setattr(dense, "_has_library", lambda: False)
     for one, other in zip(expected, DenseIndex(tmp_path, DenseSpec()).search(queries, depth, allowed), strict=True):
         assert one.chunks.tolist() == other.chunks.tolist()
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)

@@ -248,7 +248,7 @@ def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkey
         (tmp_path / name).mkdir(parents=True)
         for file in files:
             (tmp_path / name / file).touch()
-    monkeypatch.setattr(resolve, "hub_cached", lambda name: tmp_path / name if (tmp_path / name).is_dir() else None)
+    monkeypatch.setattr(resolve, "_hub_cached", lambda name: tmp_path / name if (tmp_path / name).is_dir() else None)
     needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in names}
     assert needs == {names[0]: Capability.READS, names[1]: Capability.SENDS, names[2]: Capability.SENDS}
 
