@@ -48,7 +48,7 @@ def add_arms(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar=usage,
-        help='an arm: a name and its settings, such as mine="rerank=on" (repeatable)',
+        help='arm (configuration): a name and its settings, such as mine="rerank=on" (repeatable)',
     )
 
 

@@ -29,7 +29,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "list": "list presets, options, parameters, data and models; print a configuration",
     },
     "Improve it": {
-        "tune": "search for better parameters on the training queries, confirm them once on the test queries",
+        "tune": "tune hyperparameters on the training queries, confirm them once on the test queries",
         "fit": "train a calibration, fusion weights, a ranker or an adapter on judged queries",
     },
     "Ship it": {

@@ -6,15 +6,15 @@ import argparse
 
 from ragbench.base import console
 
-DESCRIPTION = """Run the arms of a design and report for each option whether to adopt it: effect, CI, latency.
+DESCRIPTION = """Run an ablation design and report the effect, CI, latency and verdict of each option.
 
 By default it uses the training queries, or all queries if there are fewer than 100. split=test uses the test queries,
 split=all both."""
 EXAMPLES = """examples:
   ragbench ablate exp=all                                     omit each proposal in turn
   ragbench ablate exp=baseline design=add_one                 add each proposal to the baseline
-  ragbench ablate --arm deep="rerank=on rerank.depth=50" --arm brief="index.chunking.max_chars=1500"    add each
-  ragbench ablate exp=all design=shapley factors=[p1,p2,p6]   attribute the gain
+  ragbench ablate --arm deep="rerank=on rerank.depth=50" --arm brief="index.chunking.max_chars=1500"    add each arm
+  ragbench ablate exp=all design=shapley factors=[p1,p2,p6]   attribute the gain to the options
   ragbench ablate exp=all design=fractional --explain-plan    print the steps that would be computed or shared
 """
 

@@ -16,9 +16,7 @@ from ragbench.base.formatting import counted
 if TYPE_CHECKING:
     from ragbench.base.types import Document
 
-DESCRIPTION = (
-    "Grade a pool with the keys 0 to 3, which you can stop and resume, or merge the grades into the judgments."
-)
+DESCRIPTION = "Grade a pool with the keys 0 to 3 (you can stop and resume), or merge its grades into the judgments."
 EXAMPLES = """examples:
   ragbench judge pool.csv                    keys: 0 1 2 3 grade, s skip, u undo, q quit
   ragbench judge pool.csv --endpoint http://localhost:11434/v1 --model NAME   a model grades it, you grade a sample
@@ -29,7 +27,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pool and what to do with it; the data are those it was pooled from, unless others are named."""
-    parser.add_argument("pool", help="a CSV that `ragbench data pool` wrote")
+    parser.add_argument("pool", help="pool file (CSV) written by ragbench data pool")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
     console.add_model(parser, "grade with a language model; queries and sections are sent to it")
     parser.add_argument(
@@ -37,14 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=20,
         metavar="N",
-        help="number of queries that a human also grades, to check the model (default: 20)",
+        help="number of queries for a human to grade as well, to check the model (default: 20)",
     )
     parser.add_argument("--seed", metavar="N", type=int, default=13, help="seed of the sample (default 13)")
-    parser.add_argument("--replace", action="store_true", help="overwrite the grades of a model")
-    parser.add_argument("--overwrite", action="store_true", help="let the pool's grades win over other judgments")
+    parser.add_argument("--replace", action="store_true", help="overwrite grades that the model gave before")
     parser.add_argument(
-        "--into-builtin", action="store_true", help="with data=builtin: change the judgments that come with ragbench"
+        "--overwrite", action="store_true", help="on conflict, use the pool's grades instead of other judgments"
     )
+    parser.add_argument("--into-builtin", action="store_true", help="with data=builtin: change the bundled judgments")
     console.add_overrides(parser)
 
 

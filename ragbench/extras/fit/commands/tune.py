@@ -7,18 +7,18 @@ import shlex
 
 from ragbench.base import console
 
-DESCRIPTION = """Search for better parameters on the training queries; confirm the best ones once on the test queries.
+DESCRIPTION = """Tune hyperparameters on the training queries; confirm the best configuration once on the test queries.
 
-Nested cross-validation estimates how much of the gain is due to chance. The same command continues a search that was
-stopped; a larger tune.trials continues a finished one. conf/tune/ defines the parameters and their ranges."""
+Nested cross-validation estimates how much of the gain is due to chance. Run the same command again to resume a stopped
+search, or with a larger tune.trials to extend a finished one. conf/tune/ defines the parameters and their ranges."""
 EXAMPLES = """examples:
   ragbench tune exp=all                                                200 trials, and 200 in each of 5 folds
   ragbench tune exp=all tune.processes=2                               two parallel processes
   ragbench tune exp=all 'tune.objective=[ndcg_at_10,p95_ms]'           the Pareto front of quality and latency
   ragbench tune exp=phase2 tune.p95_ms=60 tune.trials=500 tune.folds=0 a p95 latency budget, no folds
-  ragbench tune p6=on 'tune=[fuse,p6]'                                  only parameters of fusion and re-ranking
-  ragbench tune exp=phase1 --arm deep="rerank=on rerank.depth=50"      begin from this arm, too
-  ragbench tune exp=all '+tune.space.dense.depth={low: 20, high: 200}' one more parameter
+  ragbench tune p6=on 'tune=[fuse,p6]'                                  only fusion and re-ranking parameters
+  ragbench tune exp=phase1 --arm deep="rerank=on rerank.depth=50"      also start from this arm
+  ragbench tune exp=all '+tune.space.dense.depth={low: 20, high: 200}' tune one more parameter
 """
 
 

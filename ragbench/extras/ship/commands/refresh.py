@@ -28,7 +28,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, its documents, output options."""
-    parser.add_argument("bundle", type=place, help="the folder or SQLite file that ragbench export wrote")
+    parser.add_argument("bundle", type=place, help="bundle folder or SQLite file written by ragbench export")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
     parser.add_argument("--watch", action="store_true", help="keep running, and refresh whenever a file changes")
     parser.add_argument(

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /documents, GET /health,
 GET /metrics, GET /openapi.json, and MCP (streamable HTTP) at /mcp.
 
-Listens on this machine only; another --host needs --token-file, whose tokens callers send as
-Authorization: Bearer TOKEN. SIGHUP, or --watch, loads the bundle again in the background and no request is dropped:
-replace its folder by renaming, never write into it."""
+Listens on this machine only. To listen on another --host, add --token-file; callers then send
+Authorization: Bearer TOKEN. SIGHUP or --watch reloads the bundle in the background without dropping requests.
+Replace the bundle folder with mv; do not write into it."""
 EXAMPLES = """examples:
   ragbench serve bundle
   ragbench serve bundle --port 8080 --watch
-  ragbench serve bundle --watch --corpus ~/notes        index changed notes within moments
+  ragbench serve bundle --watch --corpus ~/notes        re-index changed notes within seconds
   ragbench serve bundle --log searches.jsonl            then: ragbench topics from-log searches.jsonl
   ragbench serve --engine 'postgres://localhost/docs?schema=notes'
-  ragbench serve notes.sqlite                           a ranker re-orders the results of the file
+  ragbench serve notes.sqlite                           SQLite file; the ranker re-orders its results
   ragbench serve bundle --time-limit 2 --queue 16 --max-top 20
   ragbench serve bundle --host 0.0.0.0 --token-file tokens --rate 600/minute      behind a proxy with TLS
   curl -s localhost:8000/search -H 'content-type: application/json' -d '{"query": "rotate a key", "top_n": 3}'
@@ -43,9 +43,9 @@ _POLL_SECONDS = 0.25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, the address, the limits."""
-    parser.add_argument("bundle", nargs="?", help="the folder, or the SQLite file, that ragbench export wrote")
+    parser.add_argument("bundle", nargs="?", help="bundle folder or SQLite file written by ragbench export")
     parser.add_argument(
-        "--engine", metavar="ADDRESS", help="instead of a bundle: the engine that ragbench export loaded"
+        "--engine", metavar="ADDRESS", help="instead of a bundle: address of a search loaded by ragbench export"
     )
     add_http(parser)
     add_limits(parser)
@@ -58,7 +58,7 @@ def add_http(parser: argparse.ArgumentParser) -> None:
         "--token-file",
         type=Path,
         metavar="FILE",
-        help="accept only callers with a token of this file, one on each line",
+        help="file of accepted bearer tokens, one per line",
     )
     parser.add_argument("--rate", metavar="N/TIME", help="rate limit per token, such as 600/minute")
     parser.add_argument(
@@ -120,7 +120,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--watch", action="store_true", help="reload the bundle whenever it changes")
     parser.add_argument(
-        "--corpus", type=Path, metavar="PATH", help="with --watch, also index files of this folder when they change"
+        "--corpus", type=Path, metavar="PATH", help="with --watch: folder of source documents to re-index on change"
     )
     parser.add_argument(
         "--log",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = """Answer searches of editors and agents over MCP from a bundle, on standard input and output.
+DESCRIPTION = """Answer searches from editors and agents over MCP on stdin and stdout.
 
-Offers the tools `search`, `read`, `outline` and `related`. Over HTTP, with tokens, the same is
-at /mcp of `ragbench serve`. SIGHUP, or --watch, loads the bundle again in the background: replace its
-folder by renaming, never write into it."""
+Provides the tools `search`, `read`, `outline` and `related`. For MCP over HTTP with tokens, use /mcp of
+`ragbench serve`. SIGHUP or --watch reloads the bundle in the background. Replace the bundle folder with mv; do
+not write into it."""
 EXAMPLES = """examples:
   ragbench serve mcp bundle
   ragbench serve mcp bundle --max-top 20 --time-limit 5
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle and the limits."""
     from ragbench.extras.ship.commands.serve import add_limits
 
-    parser.add_argument("bundle", help="the folder, or the SQLite file, that ragbench export wrote")
+    parser.add_argument("bundle", help="bundle folder or SQLite file written by ragbench export")
     add_limits(parser)
 
 

@@ -26,7 +26,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, what to compare with, output options."""
-    parser.add_argument("bundle", type=place, help="the folder that ragbench export wrote")
+    parser.add_argument("bundle", type=place, help="bundle folder written by ragbench export")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="folder of the documents on this machine")
     parser.add_argument(
         "--latency-tolerance",

@@ -10,13 +10,13 @@ from ragbench.extras.ship.commands.serve import add_address, url_of
 
 DESCRIPTION = """Open the studio in a browser: rank runs, compare queries, judge results, search, start experiments.
 
-Answers only this machine unless --host names another address, and only callers with the token in the printed address.
+Listens on this machine only, unless you set --host, and requires the token in the printed address.
 Settings (key=value) choose the results folder and the collection to search, as in other commands."""
 EXAMPLES = """examples:
   ragbench studio
   ragbench studio data=vault data.corpus=~/notes data.queries=queries.csv
-  ragbench studio --read-only --allow-host bench.example.org     behind a proxy, for others to look at
-  ragbench studio --host 0.0.0.0 --behind-proxy      a proxy with TLS sends requests here
+  ragbench studio --read-only --allow-host bench.example.org     read-only access through a proxy
+  ragbench studio --host 0.0.0.0 --behind-proxy      requests come from a TLS proxy
 """
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -25,7 +25,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The address, who may ask, and overrides."""
     add_address(parser, 8150)
-    parser.add_argument("--read-only", action="store_true", help="disable judging, starting and writing")
+    parser.add_argument(
+        "--read-only", action="store_true", help="disable judging, starting experiments and other writes"
+    )
     parser.add_argument(
         "--allow-host",
         action="append",
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-commands", action="store_true", help="let forms specify programs to start and Python classes to import"
     )
     parser.add_argument(
-        "--behind-proxy", action="store_true", help="declare that a proxy in front of --host encrypts remote traffic"
+        "--behind-proxy", action="store_true", help="confirm that a TLS proxy in front of --host encrypts traffic"
     )
     parser.add_argument("--browser", action="store_true", help="open the address in the default browser")
     console.add_overrides(parser)
