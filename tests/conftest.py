@@ -17,7 +17,7 @@ import pytest
 from ragbench.base import locations
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.boundary.checksummed_json import read_sealed
+from ragbench.boundary.checksummed_json import read_checksummed
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
@@ -278,9 +278,9 @@ def reseal() -> Callable[[Path], None]:
 
     def again(folder: Path) -> None:
         written = store.RunFolder(folder)
-        record = read_sealed(folder / store.RECORD)
+        record = read_checksummed(folder / store.RECORD)
         for arm in record["arms"]:
-            written.arm(arm).finish_arm(read_sealed(written.arm(arm).path / store.DONE)["key"])
+            written.arm(arm).finish_arm(read_checksummed(written.arm(arm).path / store.DONE)["key"])
         written.finish(record)
 
     return again

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.files import sha256
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 
 def reseal(path: Path, **changes: Any) -> None:
     """Write a sealed file again with other values, under a seal that fits."""
-    write_sealed(path, {**read_sealed(path), **changes})
+    write_checksummed(path, {**read_checksummed(path), **changes})
 
 
 def rewrite_part(path: Path, content: bytes) -> None:
@@ -25,7 +25,7 @@ def rewrite_part(path: Path, content: bytes) -> None:
     value["files"][path.relative_to(manifest.parent).as_posix()] = manifest_entry(path)
     manifest.write_text(json.dumps(value, indent=1, sort_keys=True))
     folder = next(each for each in path.parents if (each / bundle.RECORD).exists())
-    name, digests = manifest.relative_to(folder).as_posix(), read_sealed(folder / bundle.RECORD)["files"]
+    name, digests = manifest.relative_to(folder).as_posix(), read_checksummed(folder / bundle.RECORD)["files"]
     if name in digests:
         reseal(folder / bundle.RECORD, files={**digests, name: sha256(manifest)})
 
@@ -33,5 +33,5 @@ def rewrite_part(path: Path, content: bytes) -> None:
 def rewrite(folder: Path, name: str, text: str) -> None:
     """Write a file of a bundle again, with its digest in the record."""
     (folder / name).write_text(text)
-    digests = read_sealed(folder / bundle.RECORD)["files"]
+    digests = read_checksummed(folder / bundle.RECORD)["files"]
     reseal(folder / bundle.RECORD, files={**digests, name: sha256(folder / name)})

@@ -11,12 +11,12 @@ import pytest
 from annotated_types import Interval, MinLen
 
 from ragbench.base import bounds
-from ragbench.base.bounds import Checked, Count, Name, Prompt, Refused, Share, Weight, as_options, one_of, shown
+from ragbench.base.bounds import Count, Name, Prompt, Refused, Share, Validated, Weight, as_options, one_of, shown
 from ragbench.base.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Lamp(Checked):
+class Lamp(Validated):
     """Something with a field of every kind."""
 
     watts: Count = 40
@@ -129,6 +129,6 @@ def test_a_search_makes_no_checked_value(monkeypatch: pytest.MonkeyPatch, make_i
     arm = Arm("all", settings.pipeline, make_index(settings.index))
     list(execute([arm], [Query("warm", "where are keys kept")]))
     made: list[str] = []
-    monkeypatch.setattr(Checked, "__post_init__", lambda self: made.append(type(self).__name__))
+    monkeypatch.setattr(Validated, "__post_init__", lambda self: made.append(type(self).__name__))
     list(execute([arm], [Query(f"q{n}", f"how do I rotate key {n}") for n in range(5)]))
     assert made == []

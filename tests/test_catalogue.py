@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ragbench.base import locations
-from ragbench.base.bounds import Checked
+from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
 from ragbench.commands import completion
 from ragbench.config import catalogue, composition
@@ -266,4 +266,4 @@ def test_a_stage_has_its_earlier_name_in_bundles_and_results(name: str) -> None:
     for before in (f"ragbench.search.stages.{name}", f"ragbench.stages.{name}"):
         module, _, present = present_name(before).rpartition(".")
         assert before != f"{module}.{present}"
-        assert issubclass(getattr(importlib.import_module(module), present), Checked)
+        assert issubclass(getattr(importlib.import_module(module), present), Validated)

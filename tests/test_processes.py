@@ -15,12 +15,12 @@ from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.experiment import coldstart
 from ragbench.extras.remote.live import command
-from ragbench.extras.ship.serving.follow import Follower
+from ragbench.extras.ship.serving.follow import RefreshProcess
 from ragbench.extras.studio.jobs import Jobs
 from tests.waiting import until
 
-CHILD = "import os; from ragbench.base.processes import end_with; end_with(os.getppid()); input()"
-ASKED = "from ragbench.base.processes import end_on_signals; end_on_signals(); input()"
+CHILD = "import os; from ragbench.base.processes import exit_with_parent; exit_with_parent(os.getppid()); input()"
+ASKED = "from ragbench.base.processes import install_signal_handlers; install_signal_handlers(); input()"
 BY_VARIABLE = f"""
 import os, subprocess, sys
 environment = {{**os.environ, "{processes.PARENT}": str(os.getpid())}}
@@ -52,7 +52,7 @@ def test_a_process_ends_with_the_one_that_started_it(end, script: str) -> None:
 def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
     monkeypatch.setattr(processes.signal, "signal", lambda number, handler: said.append((number, handler)))
-    processes.end_on_signals()
+    processes.install_signal_handlers()
     # Where the process was started with Ctrl-C ignored, that signal is restored too.
     ((number, handler),) = [each for each in said if each[0] == processes.signal.SIGTERM]
     assert number == processes.signal.SIGTERM
@@ -89,7 +89,7 @@ def _job(folder: Path) -> None:
 
 def _follower(folder: Path) -> None:
     lines: list[str] = []
-    follower = Follower(folder / "absent", folder, lines.append)
+    follower = RefreshProcess(folder / "absent", folder, lines.append)
     until(lambda: lines)
     follower.stop()
     assert "absent" in lines[0]

@@ -1,7 +1,7 @@
 """Bounds of parameters, written as types and checked whenever an object is made.
 
     @dataclass(frozen=True)
-    class Rerank(Checked):
+    class Rerank(Validated):
         depth: Count = 10
 
 `Rerank(depth=0)` raises ConfigError: "Rerank.depth must be at least 1, got 0". The configuration is checked by the same
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Holds:
+class Constraint:
     """A condition on a value, and the words that follow its key when it fails: `must not be blank`."""
 
     condition: Callable[[Any], bool]
@@ -53,9 +53,9 @@ class Holds:
 _SHOWN_CHARS = 60  # characters of a text in a message
 
 
-def one_of(*known: str) -> Holds:
+def one_of(*known: str) -> Constraint:
     """The condition that a text is one of these."""
-    return Holds(lambda value: value in known, f"must be one of {', '.join(known)}")
+    return Constraint(lambda value: value in known, f"must be one of {', '.join(known)}")
 
 
 Count = Annotated[int, Ge(1)]
@@ -66,8 +66,8 @@ Cosine = Annotated[float, Interval(ge=-1, le=1)]
 Weight = Annotated[float, Ge(0)]
 Factor = Annotated[float, Ge(1)]
 Positive = Annotated[float, Gt(0)]
-Name = Annotated[str, Holds(lambda text: bool(text.strip()), "must not be blank")]
-Prompt = Annotated[str, Holds(lambda text: "{query}" in text, "must hold {query} where the query belongs")]
+Name = Annotated[str, Constraint(lambda text: bool(text.strip()), "must not be blank")]
+Prompt = Annotated[str, Constraint(lambda text: "{query}" in text, "must hold {query} where the query belongs")]
 
 
 class Refused(ConfigError):
@@ -78,7 +78,7 @@ class Refused(ConfigError):
         self.key, self.reason = key, reason
 
 
-class Checked:
+class Validated:
     """Base of frozen dataclasses whose field types state the bounds of their values; checked when one is made.
 
     A list becomes a tuple and a whole number a float where the type requires it. A class with rules between its fields

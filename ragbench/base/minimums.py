@@ -1,70 +1,70 @@
-"""How much is enough for what: the one table of the fewest topics, queries, arms, areas and sites.
+"""Minimum sample sizes; numbers without another unit are queries.
 
-Below a number nothing is computed, concluded or learned; each line says what.
+Below a minimum nothing is computed, concluded or trained; each docstring says what.
 """
 
 from __future__ import annotations
 
-HALVES = 100
-"""Topics of which half can be held out. Fewer are explored whole; searched whole, repeated nested folds judge."""
+TO_SPLIT = 100
+"""Queries from which half are held out. With fewer, all are explored, and `tune` judges by repeated nested folds."""
 
-ADVICE = 50
-"""Topics with a relevant document, from which more topics are no longer the first advice."""
+FOR_ADVICE = 50
+"""Queries with a relevant document from which the first advice is no longer to collect more queries."""
 
-CONCLUSION = 25
-"""Topics of a kind for a stable conclusion; fewer are marked. Buckley and Voorhees, SIGIR 2000."""
+PER_TYPE = 25
+"""Queries of a type for a stable conclusion; smaller groups are marked. Buckley and Voorhees, SIGIR 2000."""
 
-DETECTABLE = 20
-"""Queries, and changed queries, for a detectable effect and for equivalence: with fewer neither is reliable."""
+FOR_MDE = 20
+"""Queries, and changed queries, for a minimum detectable effect and for equivalence; fewer make both unreliable."""
 
-ORDER = 20
-"""Topics that an order is learned from: folds of less than four show nothing."""
+FOR_RANKER = 20
+"""Queries to train a ranker: folds of fewer than four show nothing."""
 
-GRADED = 10
-"""Topics that annotators must have judged to estimate the error of a model."""
+HUMAN_GRADED = 10
+"""Queries that annotators must have judged to estimate the error of an LLM judge."""
 
-HALF = 5
-"""Topics in each half for which train and test are compared."""
+PER_SPLIT = 5
+"""Queries in each split to compare effects on train and test."""
 
-LEVEL = 20
-"""Topics with judgments at a level (documents or passages), or half of those of the other level: else
-it is excluded. It could show nothing, and its comparisons would cost the others their power."""
+PER_LEVEL = 20
+"""Judged queries at a level (documents or passages), or half of those of the other level: with fewer the level
+is excluded. It could show nothing, and its comparisons would reduce the power of the others."""
 
-BOUND_FREE = 30
-"""Queries from which a gain needs no bound that holds for every distribution."""
+WITHOUT_BOUND = 30
+"""Queries from which a gain does not need a distribution-free bound."""
 
-INTERVAL = 3
-"""Queries for an interval of a mean."""
+FOR_CI = 3
+"""Queries for the confidence interval of a mean."""
 
-P95 = 72
-"""Queries that bear an upper bound of p95: .95^72 = .0249 is the chance that all are below it."""
+FOR_P95_CI = 72
+"""Queries for an upper bound of p95: .95^72 = .0249 is the probability that all are below it."""
 
-AREAS = 4
-"""Areas of a collection for intervals in which whole areas are drawn."""
+FOLDERS = 4
+"""Top-level folders of a collection for a cluster bootstrap over folders."""
 
 SITES = 3
-"""Sites that an order for others is learned from: with each excluded in turn, there are at least two."""
+"""Sites to train a ranker for other sites: with each excluded in turn, at least two remain."""
 
-FIELD = 3
-"""Arms of a field; with fewer, the verdict says enough."""
+ARMS = 3
+"""Arms for the probability of being the best; with fewer, the verdict is enough."""
 
-SHARED = 3
+SHARED_ARMS = 3
 """Arms or changes that two runs share for a rank correlation: two can only agree or disagree in order."""
 
 CLICKS = 2
-"""Searches that must have opened a document before it counts as relevant."""
+"""Searches in which a document must have been opened before it counts as relevant."""
 
-JUDGED_TIMES = 3
-"""Grades of one judge from which the time that is left is estimated."""
+GRADES = 3
+"""Grades of one annotator from which the remaining time is estimated."""
 
 FUNCTION_WORDS = 3
-"""Function words of a language from which a document is said to be in it."""
+"""Function words of a language from which a document counts as written in it."""
 
 _SAMPLED = 5
-"""Topics from which a first answer is shown before the whole one."""
+"""Queries from which a preview is shown before the full result."""
 
-WITHOUT_EXPECTATION = 100
-"""Topics from which a run speaks for itself, without what other collections lead to expect."""
+WITHOUT_PRIOR = 100
+"""Queries from which a run is reported without a prediction from other collections."""
 
 COLLECTIONS = 10
-"""Collections from which an effect is said to hold in general."""
+"""Collections from which an effect is reported as general, and from which effects are predicted."""

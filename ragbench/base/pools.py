@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import unusable
-from ragbench.base.processes import end_with
+from ragbench.base.processes import exit_with_parent
 
 _T = TypeVar("_T")
 Begin = tuple[Any, ...]
@@ -47,7 +47,7 @@ class Failure:
         return Failure(task, f"{type(error).__name__}: {first}", "".join(traceback.format_exception(error)))
 
 
-def told(task: str, function: Callable[..., _T], *arguments: Any) -> _T | Failure:
+def run_captured(task: str, function: Callable[..., _T], *arguments: Any) -> _T | Failure:
     """What a function returns, or the `Failure` of a task: then only the death of its process raises in the driver."""
     try:
         return function(*arguments)
@@ -55,7 +55,7 @@ def told(task: str, function: Callable[..., _T], *arguments: Any) -> _T | Failur
         return Failure.of(task, error)
 
 
-def died(error: BaseException) -> bool:
+def is_worker_crash(error: BaseException) -> bool:
     """Whether an error of a future is the death of its process, and not a call that could not be sent."""
     return isinstance(error, BrokenExecutor)
 
@@ -115,6 +115,6 @@ class LocalPool:
 
 
 def _begin(parent: int, begin: Begin) -> None:
-    end_with(parent)
+    exit_with_parent(parent)
     if begin:
         begin[0](*begin[1:])

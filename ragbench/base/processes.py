@@ -39,7 +39,7 @@ def run_tool(
     )
 
 
-def end_on_signals() -> None:
+def install_signal_handlers() -> None:
     """Make SIGTERM and SIGINT raise KeyboardInterrupt: finished work is kept, workers are ended, drafts are removed.
 
     A shell starts background commands with SIGINT ignored; this handler receives it there, too. With `PARENT` in the
@@ -51,7 +51,7 @@ def end_on_signals() -> None:
         _when_parent_ends(int(parent), lambda: os.kill(os.getpid(), signal.SIGTERM))
 
 
-def end_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """End this process as soon as the process `parent`, which started it, has ended for any reason.
 
     A thread checks: the kernel's signal for this (PR_SET_PDEATHSIG) comes when the parent's *thread* ends.

@@ -275,7 +275,7 @@ class QueryState:
     (`title-match`). `notes` say in words what a stage decided, for explanations. `expanded` is the query with other
     phrasings, None before expansion.
     `candidates` are the documents, by row, that recall left to rank, None for all. `contexts` lists, by hit, the chunks
-    whose texts are returned for it, in text order, the hit itself included. `strangers` are hits
+    whose texts are returned for it, in text order, the hit itself included. `unmatched` are hits
     of a live search that belong to no document of the collection: the number of hits of `fused` before each, and its
     name."""
 
@@ -294,14 +294,14 @@ class QueryState:
     expanded: ExpandedQuery | None = None
     candidates: tuple[int, ...] | None = None
     contexts: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    strangers: tuple[tuple[int, str], ...] = ()
+    unmatched: tuple[tuple[int, str], ...] = ()
 
-    def hits_with_strangers(self) -> list[tuple[int, float, str]]:
+    def hits_with_unmatched(self) -> list[tuple[int, float, str]]:
         """(chunk number, score, name) of all hits in order; unmatched ones have the number -1, others an empty name."""
         ranking = self.fused or Ranking.empty()
         hits = list(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
         merged: list[tuple[int, float, str]] = [(chunk, score, "") for chunk, score in hits]
-        for position, name in reversed(self.strangers):
+        for position, name in reversed(self.unmatched):
             merged.insert(position, (-1, hits[position][1] if position < len(hits) else 0.0, name))
         return merged
 

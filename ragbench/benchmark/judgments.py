@@ -145,7 +145,7 @@ def assemble(
     chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in judged.kept)
     unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
     left_out = (
-        (judged.strangers, "topic(s) with judgments but without text are excluded"),
+        (judged.unknown_topics, "topic(s) with judgments but without text are excluded"),
         (judged.missing, "judgment(s) of documents that are not in the collection are excluded"),
         (judged.lost, "topic(s) are skipped because none of their relevant documents is in the collection"),
         (unjudged, "topic(s) without judgments are excluded"),
@@ -177,13 +177,13 @@ def _split_of_each(by_split: Mapping[str, Qrels], source: str) -> dict[str, str]
 class _Judged:
     """Judgments of known topics and documents, `kept`, and what is excluded of them.
 
-    `strangers` are unknown topics, `missing` unknown documents, `lost` topics without any of their relevant documents.
+    `unknown_topics` have no text, `missing` are unknown documents, `lost` topics have no relevant document left.
     """
 
     qids: set[str]
     docnos: set[str]
     kept: dict[str, dict[str, int]] = field(default_factory=dict)
-    strangers: list[str] = field(default_factory=list)
+    unknown_topics: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     negative: int = 0
@@ -192,7 +192,7 @@ class _Judged:
         """Sort the judgments of a split."""
         for qid, grades in qrels.items():
             if qid not in self.qids:
-                self.strangers.append(qid)
+                self.unknown_topics.append(qid)
                 continue
             in_collection = {docno: grade for docno, grade in grades.items() if docno in self.docnos}
             self.missing += [docno for docno in grades if docno not in self.docnos]

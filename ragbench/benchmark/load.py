@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base import plugins
-from ragbench.base.bounds import Checked, Natural, Refused, check_field, shown
+from ragbench.base.bounds import Natural, Refused, Validated, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.suggestions import did_you_mean
@@ -27,7 +27,7 @@ _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 
 
 @dataclass(frozen=True)
-class DataSpec(Checked):
+class DataSpec(Validated):
     """What every kind of data has next to the parameters of its loader."""
 
     resplit: Natural | None = None  # a seed: new train and test halves, stratified by type and area

@@ -53,7 +53,7 @@ def split(topics: Iterable[Topic], qrels: Qrels, seed: int = 13, share: float = 
 
 def has_halves(topics: Sequence[Topic]) -> bool:
     """Whether there are topics to explore on and others to confirm on: both splits, and `HALVES` topics or more."""
-    return len(topics) >= minimums.HALVES and {TRAIN, TEST} <= {topic.split for topic in topics}
+    return len(topics) >= minimums.TO_SPLIT and {TRAIN, TEST} <= {topic.split for topic in topics}
 
 
 def resplit(benchmark: Benchmark, seed: int = 13, share: float = 0.5) -> Benchmark:

@@ -1,6 +1,6 @@
 """What a value of the configuration makes the process do, declared next to the bound of its field.
 
-    endpoint: Annotated[str, Holds(...), Needs(Capability.SENDS)]
+    endpoint: Annotated[str, Constraint(...), Needs(Capability.SENDS)]
 
 A value without a declaration is pure: it only changes a computation. The
 caller that composes a configuration for a third party decides what it may do: a page of the studio nothing, a typed

@@ -17,23 +17,23 @@ from ragbench.boundary.json import read_json, read_json_file
 SEAL = "seal"
 
 
-def sealed_json(value: Mapping[str, Any]) -> str:
+def checksummed_json(value: Mapping[str, Any]) -> str:
     """A mapping as sealed JSON; values that JSON cannot hold become text."""
     text = json.dumps(value, indent=1, default=str)
     return json.dumps({**read_json(text, own=True), SEAL: _digest_of_text(text)}, indent=1)
 
 
-def write_sealed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
+def write_checksummed(path: Path, value: Mapping[str, Any]) -> dict[str, Any]:
     """Write a mapping as sealed JSON; returns the mapping as it will be read."""
-    text = sealed_json(value)
+    text = checksummed_json(value)
     write_text(path, text)
     written = read_json(text, own=True)
     del written[SEAL]
     return dict(written)
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
-    """The mapping that `write_sealed` wrote. Raises Damaged if the file has changed, FileNotFoundError without one."""
+def read_checksummed(path: Path) -> dict[str, Any]:
+    """The mapping that `write_checksummed` wrote. Raises Damaged for a changed file, FileNotFoundError without one."""
     try:
         value = read_json_file(path, own=True)
         seal = value.pop(SEAL)

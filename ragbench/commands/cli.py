@@ -170,7 +170,7 @@ def entry() -> None:
 
         completion.answer()
     os.environ.setdefault(*processes.SAFE_PATH)
-    processes.end_on_signals()
+    processes.install_signal_handlers()
     raise SystemExit(main())
 
 

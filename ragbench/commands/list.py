@@ -116,14 +116,14 @@ def _plugins(available: Catalogue) -> _Rows:
 
 
 def _runs(available: Catalogue) -> _Rows:
-    from ragbench.boundary.checksummed_json import read_sealed
+    from ragbench.boundary.checksummed_json import read_checksummed
     from ragbench.config import composition
     from ragbench.results import store
 
     root, rows = composition.compose([]).results, []
     for folder in store.finished_runs(root):
         try:
-            arms, state = list(map(str, read_sealed(folder / store.RECORD)["arms"])), "finished"
+            arms, state = list(map(str, read_checksummed(folder / store.RECORD)["arms"])), "finished"
         except Damaged as damage:
             arms, state = [], f"damaged ({damage})"
         rows.append({"name": folder.name, "state": state, "arms": arms, "continue": ""})

@@ -30,7 +30,7 @@ def execution_of(spec: ExecutionSpec) -> Execution:
 
 
 @dataclass(frozen=True)
-class _SharedOut(Sharding):
+class _DistributedBuild(Sharding):
     """Shards that are built where an execution runs, by its workers."""
 
     execution: ExecutionSpec = field(default_factory=ExecutionSpec)
@@ -50,4 +50,4 @@ def sharding_of(settings: Settings) -> Sharding:
     spec, sharding = settings.execution, settings.sharding
     if spec.kind == LOCAL:
         return sharding
-    return _SharedOut(sharding.shard_documents, spec.workers or threads_for(None), spec)
+    return _DistributedBuild(sharding.shard_documents, spec.workers or threads_for(None), spec)

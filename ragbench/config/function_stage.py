@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ragbench.base import extensions
-from ragbench.base.bounds import Checked
+from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import QueryState, Ranking
 from ragbench.config.settings import Settings
 from ragbench.models.functions import as_array, in_32_bits
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -48,11 +48,11 @@ class _FoundHit:
 
 
 @dataclass(frozen=True)
-class FunctionStage(Checked):
+class FunctionStage(Validated):
     """A stage that calls a function; its field `code` is a digest of the function, so that results belong to it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset()
     forbids: ClassVar[Mapping[str, str]] = {}
     function: ClassVar[Callable[..., Any]]

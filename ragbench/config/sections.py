@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Checked, Count, Holds, Name, Natural, Seed, Weight, one_of
+from ragbench.base.bounds import Constraint, Count, Name, Natural, Seed, Validated, Weight, one_of
 from ragbench.base.errors import without_secret
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.corpus.links import Dialect
@@ -30,13 +30,13 @@ def _need_of_store(address: str) -> Capability:
 
 _StoreAddress = Annotated[
     Name,
-    Holds(without_secret, "must hold no password: write env:NAME for a variable with one"),
+    Constraint(without_secret, "must hold no password: write env:NAME for a variable with one"),
     Needs(_need_of_store),
 ]
 
 
 @dataclass(frozen=True)
-class Basics(Checked):
+class Basics(Validated):
     """The keys of config.yaml that belong to no section."""
 
     order: _Names
@@ -58,7 +58,7 @@ class Basics(Checked):
 
 
 @dataclass(frozen=True)
-class LinksSpec(Checked):
+class LinksSpec(Validated):
     """How links are read; see `ragbench.corpus.links`."""
 
     # of [[a|b]]: obsidian (a shown as b), dendron (b shown as a), auto: the reading that resolves more links
@@ -66,14 +66,14 @@ class LinksSpec(Checked):
 
 
 @dataclass(frozen=True)
-class Headings(Checked):
+class Headings(Validated):
     """Switch P2: whether the header path is embedded with a chunk."""
 
     headings: bool = False
 
 
 @dataclass(frozen=True)
-class FieldWeights(Checked):
+class FieldWeights(Validated):
     """Switches P4 and P9: the weights of fields in BM25F."""
 
     fields: Mapping[str, Weight] = field(default_factory=dict)
@@ -90,7 +90,7 @@ def _is_execution(kind: str) -> bool:
 
 
 @dataclass(frozen=True)
-class ExecutionSpec(Checked):
+class ExecutionSpec(Validated):
     """Where arms are computed: `local` is this process; `joblib` is `workers` processes of this machine.
 
     Installed packages may add others (entry points of `ragbench.executions`).
@@ -99,11 +99,11 @@ class ExecutionSpec(Checked):
     workers: Count | None = None  # the number of CPUs when null
     retries: Natural = 2  # how often an arm that failed, or whose process died, is tried again
     memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
-    kind: Annotated[str, Holds(_is_execution, "must be local, joblib, or that of an installed package")] = LOCAL
+    kind: Annotated[str, Constraint(_is_execution, "must be local, joblib, or that of an installed package")] = LOCAL
 
 
 @dataclass(frozen=True)
-class TrackingSpec(Checked):
+class TrackingSpec(Validated):
     """MLflow: the `uri` of the store and the name of the `experiment`."""
 
     enabled: bool = True
@@ -113,7 +113,7 @@ class TrackingSpec(Checked):
 
 
 @dataclass(frozen=True)
-class PathsSpec(Checked):
+class PathsSpec(Validated):
     """The folders for results, index artefacts and caches."""
 
     # everything a run writes; `results` of the project, else of the working directory, when null
@@ -123,7 +123,7 @@ class PathsSpec(Checked):
 
 
 @dataclass(frozen=True)
-class CacheSpec(Checked):
+class CacheSpec(Validated):
     """Caches: those of `paths.cache`, and the embeddings bundled with ragbench."""
 
     # take the vectors of the built-in benchmark that come with ragbench; times are measured without them
@@ -131,7 +131,7 @@ class CacheSpec(Checked):
 
 
 @dataclass(frozen=True)
-class ArtefactsSpec(Checked):
+class ArtefactsSpec(Validated):
     """A store of artefacts and caches that several machines share."""
 
     # shared store of artefacts and caches: a folder, s3://bucket/prefix or env:NAME; nowhere when null

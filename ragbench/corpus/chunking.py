@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
-from ragbench.base.bounds import Checked, Natural
+from ragbench.base.bounds import Natural, Validated
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.sections import sections_between
 from ragbench.corpus.spans import Sizes, Span, spans
@@ -25,7 +25,7 @@ class Chunker(Protocol):
 
 
 @dataclass(frozen=True)
-class HeaderChunker(Checked):
+class HeaderChunker(Validated):
     """Chunks along the headings: 200 to 1500 characters with an overlap of 100. Seed 001, "Parent Document Retrieval".
 
     A section is a chunk. Sections shorter than `min_chars` merge with their neighbours under the same parent heading;
@@ -52,7 +52,7 @@ class HeaderChunker(Checked):
 
 
 @dataclass(frozen=True)
-class ParentChildChunker(Checked):
+class ParentChildChunker(Validated):
     """Two levels: children of 400-600 characters to retrieve, parents of 1500-2000 to return. Seeds 000, P13; 003, 4.5.
 
     Parents are cut as `HeaderChunker` cuts; each is then cut into children, so a child lies wholly in one parent. The
@@ -90,7 +90,7 @@ class ParentChildChunker(Checked):
 
 
 @dataclass(frozen=True)
-class GroupedChunker(Checked):
+class GroupedChunker(Validated):
     """The chunks of `HeaderChunker`, unchanged, with parents over runs of neighbours: P13's expansion without its cuts.
 
     A parent holds as many neighbours as fit into `parent_max` characters, at least one. Raises ConfigError for sizes
@@ -141,7 +141,7 @@ def chunk_of_span(
     )
 
 
-def _check_sizes(sizes: Checked, *names: str) -> None:
+def _check_sizes(sizes: Validated, *names: str) -> None:
     """Raise Refused for contradicting sizes; `names` are the fields of least and greatest length and overlap."""
     least, most, overlap = (getattr(sizes, name) for name in names)
     if most <= overlap:

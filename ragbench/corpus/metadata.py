@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ragbench.base.bounds import Holds
+from ragbench.base.bounds import Constraint
 
 _DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
 _COMMA = re.compile(r"\s*,\s*")
@@ -76,7 +76,7 @@ def timestamp(value: Any) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
 
 
-Date = Annotated[str, Holds(lambda text: timestamp(text) is not None, "must be a date such as 2026-01-31")]
+Date = Annotated[str, Constraint(lambda text: timestamp(text) is not None, "must be a date such as 2026-01-31")]
 """A parameter that `timestamp` reads."""
 
 

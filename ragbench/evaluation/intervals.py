@@ -6,8 +6,8 @@ bandwidth (a smoothed bootstrap, ibid., section 3.4).
 
 Of p95 a smoothed bootstrap knows too little: where a tenth of the queries is slow, it held the true value in .71 to .92
 of samples. Its bounds are order statistics (Conover, "Practical Nonparametric Statistics", 1999, section 3.2): how many
-of n queries lie above p95 is binomial, whatever the distribution. Fewer than `minimums.P95` queries have no upper
-bound, and no interval is given. The difference of arms resamples the same queries for both and takes their order
+of n queries lie above p95 is binomial, whatever the distribution. Fewer than `minimums.FOR_P95_CI` queries have no
+upper bound, and no interval is given. The difference of arms resamples the same queries for both and takes their order
 statistics, without smoothing, out to `_TAIL`, at which simulated intervals hold the true difference as often as they
 say. `tests/bench/test_interval_coverage.py` has the simulations.
 """
@@ -51,7 +51,7 @@ class Samples:
 def summary(samples: Samples, seed: int = 13, resamples: int = 1000) -> Mapping[str, float]:
     """p50, p95, p99 and mean, and 95% intervals of the first two (`p50_low`, `p50_high` ...), in milliseconds.
 
-    Percentiles are taken by linear interpolation. Bounds of p95 are NaN for fewer than `minimums.P95` queries.
+    Percentiles are taken by linear interpolation. Bounds of p95 are NaN for fewer than `minimums.FOR_P95_CI` queries.
     """
     times = samples.of(tuple(dict.fromkeys(samples.qids)))
     p50, p95, p99 = np.percentile(times, [*_LEVELS, 99])
@@ -78,7 +78,9 @@ def weighted_sum(arms: Sequence[tuple[Samples, float]], seed: int = 13, resample
         for of in (draws.medians, draws.slow)
     )
     slow_bounds = (
-        np.percentile(slow, [100 * _TAIL, 100 - 100 * _TAIL]) if len(common) >= minimums.P95 else (np.nan, np.nan)
+        np.percentile(slow, [100 * _TAIL, 100 - 100 * _TAIL])
+        if len(common) >= minimums.FOR_P95_CI
+        else (np.nan, np.nan)
     )
     return _with_intervals(quantiles, [*np.percentile(medians, [2.5, 97.5]), *slow_bounds])
 
@@ -89,7 +91,7 @@ def _p95_bounds(times: Floats) -> tuple[float, float]:
     With repeats the bounds are those of as many queries asked once: of equal repeats they are the same.
     """
     queries, repeats = times.shape
-    if queries < minimums.P95:
+    if queries < minimums.FOR_P95_CI:
         return np.nan, np.nan
     low, high = _places(queries)
     ordered = np.sort(times, axis=None)
@@ -117,7 +119,7 @@ def _at_most(n: int) -> Floats:
 
 @lru_cache(maxsize=64)
 def _places(n: int) -> tuple[int, int]:
-    """The places (from 1) of the order statistics of `n` queries that hold p95 at 95% confidence, n >= `minimums.P95`.
+    """The ranks (from 1) of the order statistics that bound p95 at 95% confidence, for n >= `minimums.FOR_P95_CI`.
 
     The l-th is above p95 if fewer than l of n are below it; the u-th is below it if at least u do.
     """

@@ -1,7 +1,7 @@
 """Latency of single queries, each asked for the first time.
 
 Protocol: warm up, then rounds; in every round every arm answers a variant of every sampled query that is new
-(`Unasked`), arms in a new seeded order for each query, so that a slow moment of the machine affects all arms alike.
+(`QueryMutator`). The arms have a new seeded order for each query, so that a slow moment affects all of them alike.
 Models run without caches on disk and with pinned threads; the memory of earlier queries (`ragbench.base.query_cache`)
 is cleared before each query. In the last round some variants are asked twice more: with that memory cleared, which
 shows what is remembered elsewhere, and with it filled. Garbage
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base import query_cache
-from ragbench.base.bounds import Checked, Count, Natural, Positive, Seed
+from ragbench.base.bounds import Count, Natural, Positive, Seed, Validated
 from ragbench.base.progress import track
 from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
@@ -51,7 +51,7 @@ _MOST_AGAIN = 40
 
 
 @dataclass(frozen=True)
-class LatencySpec(Checked):
+class LatencySpec(Validated):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
     `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.extras.ship.open_loop`), None
@@ -146,10 +146,10 @@ def measure(
         waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
         searches = [(number, query) for number in range(spec.rounds) for query in sample]
         repeated = range(len(searches) - len(sample), len(searches) - len(sample) + _MOST_AGAIN) if again else range(0)
-        unasked = Unasked(sample, (query.text for query in queries))
+        mutator = QueryMutator(sample, (query.text for query in queries))
         for completed, (_, query) in enumerate(searches, start=1):
             for turn, arm in enumerate(chance.sample(fresh, len(fresh)), start=1):
-                variant = unasked.of(query)
+                variant = mutator.of(query)
                 waited_before = waited_ms()
                 first[arm.name].append(time_new(arm, variant))
                 waited[arm.name].append(min(waited_ms() - waited_before, first[arm.name][-1][-1]))
@@ -251,7 +251,7 @@ def _remembered(table: pd.DataFrame) -> list[str]:
 _TRIES = 50
 
 
-class Unasked:
+class QueryMutator:
     """Makes variants of queries, every one once.
 
     The topics of a run are not novel when they are timed: the pass that measured quality has asked them, so a stage,

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 
 
-def enough(topics: int, limit: int) -> bool:
+def has_enough_judgments(topics: int, limit: int) -> bool:
     """Whether a level with this many topics counts, where the level with the most topics has `limit`."""
-    return topics > 0 and topics >= min(minimums.LEVEL, limit / 2)
+    return topics > 0 and topics >= min(minimums.PER_LEVEL, limit / 2)
 
 
 @dataclass(frozen=True)

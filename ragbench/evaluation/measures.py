@@ -112,7 +112,7 @@ def quote_run(
         if not uncovered:
             continue
         hits: list[tuple[str, float]] = []
-        for chunk, score, unmatched in state.hits_with_strangers():
+        for chunk, score, unmatched in state.hits_with_unmatched():
             if unmatched:
                 hits.append((f"{_STRANGER}{unmatched}", score))
                 continue
@@ -132,7 +132,7 @@ def _first(state: QueryState, names: Iterable[Sequence[str]]) -> Iterable[tuple[
     """The names of the hits, in order, each once; `names` has the names of every hit inside the collection."""
     best: dict[str, float] = {}
     named = iter(names)
-    for _, score, unmatched in state.hits_with_strangers():
+    for _, score, unmatched in state.hits_with_unmatched():
         for name in (f"{_STRANGER}{unmatched}",) if unmatched else next(named):
             best.setdefault(name, score)
     return best.items()

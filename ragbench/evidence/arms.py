@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE, has_enough_judgments
 from ragbench.evaluation.machine import share_lost
 from ragbench.evaluation.measures import PRIMARY, if_useful
 from ragbench.evaluation.passages import recall_within
@@ -119,7 +119,9 @@ class Arms:
         def of_level(arm: str, name: Any) -> dict[str, _Values]:
             by_name = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
             largest = max(map(len, by_name.values()))
-            return {level: _plain(values) for level, values in by_name.items() if enough(len(values), largest)}
+            return {
+                level: _plain(values) for level, values in by_name.items() if has_enough_judgments(len(values), largest)
+            }
 
         recall = recall_within(int(configs[measured.arms[0]]["context_tokens"]))
         recalls = {arm: _plain(measured.values(arm, recall, split, PASSAGE)) for arm in configs}

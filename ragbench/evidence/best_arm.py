@@ -55,7 +55,7 @@ COLUMNS = Columns.of(
 
 
 def field(arms: Arms) -> pd.DataFrame:
-    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `minimums.FIELD` arms.
+    """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `minimums.ARMS` arms.
 
     `best` is the share of bootstrap samples in which it is the best by documents; `passage_best` by passages, NaN
     where these were not measured. `more_topics` is how many more topics would separate the arm from the one with the
@@ -64,7 +64,7 @@ def field(arms: Arms) -> pd.DataFrame:
 
     if arms.asked:
         arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
-    if len(arms.arms) < minimums.FIELD or not arms.judgeable:
+    if len(arms.arms) < minimums.ARMS or not arms.judgeable:
         return COLUMNS.frame()
     chances = {level: _best(arms, level) for level in arms.levels}
     ruled_out = _ruled_out(arms) if len(arms.arms) <= _MOST else {}
@@ -173,9 +173,9 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     tables = {name: frame[frame["kind"] == "main"].set_index("factor") for name, frame in verdicts.items()}
     first = next(iter(tables.values()))
     shared = [factor for factor in first.index if all(factor in table.index for table in tables.values())]
-    if len(shared) < minimums.SHARED:
+    if len(shared) < minimums.SHARED_ARMS:
         raise ResultsError(
-            f"the runs share {len(shared)} changes by name, and {minimums.SHARED} are needed: "
+            f"the runs share {len(shared)} changes by name, and {minimums.SHARED_ARMS} are needed: "
             "run the same ablation on each"
         )
     columns = {"change": shared}

@@ -40,7 +40,7 @@ COLUMNS = Columns.of(
 
 
 def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, str]) -> pd.DataFrame:
-    """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `minimums.AREAS` areas.
+    """A row for every contrast of one factor and level, with `COLUMNS`; none of fewer than `minimums.FOLDERS` areas.
 
     `low` and `high` are the usual interval, `area_low` and `area_high` that of resampled areas. `weakest` is the area
     whose removal brings the effect nearest to zero, or reverses it; `without` is the effect without it. `area_of` has
@@ -55,7 +55,7 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
     values = np.stack([differences for _, differences in differences])
     used = (~np.isnan(values)).any(axis=0)
     names = sorted(set(of_topic[used]))
-    if len(names) < minimums.AREAS:
+    if len(names) < minimums.FOLDERS:
         return COLUMNS.frame()
     member = np.array([of_topic == name for name in names], dtype=np.float64).T
     counts = (~np.isnan(values)) @ member

@@ -37,7 +37,7 @@ class _Added:
     def text(self) -> str:
         """As text: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
-        unknown = f"(a confidence interval needs {minimums.P95} queries)"
+        unknown = f"(a confidence interval needs {minimums.FOR_P95_CI} queries)"
         return f"{self.p95_ms:+.0f} ms {interval if self.known else unknown}"
 
     @property
@@ -94,11 +94,11 @@ class Cost:
         if self.disturbed:
             return "Measure latency again on a quieter machine: ragbench run --remeasure-latency @1"
         if self.added is not None and self.added.known:
-            return f"Time more queries: latency.queries={2 * max(self.queries, minimums.P95)}"
-        if 0 < self.queries < minimums.P95:
+            return f"Time more queries: latency.queries={2 * max(self.queries, minimums.FOR_P95_CI)}"
+        if 0 < self.queries < minimums.FOR_P95_CI:
             return (
-                f"A confidence interval of p95 needs at least {minimums.P95} timed queries: set latency.queries="
-                f"{minimums.P95} and provide a query log or more queries"
+                f"A confidence interval of p95 needs at least {minimums.FOR_P95_CI} timed queries: set latency.queries="
+                f"{minimums.FOR_P95_CI} and provide a query log or more queries"
             )
         return "Measure latency: ragbench run --remeasure-latency @1"
 

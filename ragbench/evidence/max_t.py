@@ -25,19 +25,19 @@ _NEAR = 1e-9  # statistics this near are equal: the same sum added up in another
 
 @dataclass(frozen=True)
 class _Chance:
-    """What chance alone makes of a family, by three references: draws of the largest statistic of its rows.
+    """The null distribution of the largest statistic of a family, by sign flips and by a centred bootstrap.
 
-    `flipped`: the largest |z| in every sign pattern. `drawn`: in every bootstrap sample. `highest` and `lowest`: the
-    largest z, and the largest -z, in every bootstrap sample; rows that are skewed alike err on one side only. `each`:
-    z of every row in every draw, (rows, draws), of sign patterns and samples, for claims about one row in one
-    direction; empty when not asked for.
+    `sign_flip`: the largest |z| of each sign pattern. `bootstrap`: the largest |z| of each bootstrap sample. `upper`
+    and `lower`: the largest z, and the largest -z, of each bootstrap sample; rows that are skewed alike err on one side
+    only. `per_row`: z of every row in every draw, (rows, draws), of sign patterns and samples, for claims about one row
+    in one direction; empty unless requested.
     """
 
-    flipped: _Floats
-    drawn: _Floats
-    highest: _Floats
-    lowest: _Floats
-    each: tuple[NDArray[np.float32], ...] = ()
+    sign_flip: _Floats
+    bootstrap: _Floats
+    upper: _Floats
+    lower: _Floats
+    per_row: tuple[NDArray[np.float32], ...] = ()
 
 
 def simulate(
@@ -62,11 +62,9 @@ def simulate(
         t_statistic.statistic(np.maximum(present @ counts, 1.0), centred @ counts, centred**2 @ counts, floor)
         for counts in resamples(differences.shape[1], len(differences), draws, seed)
     )
-    (up, down, signs), (highest, lowest, samples) = (
-        _largest(z, len(differences), per_row) for z in (flipped, resampled)
-    )
+    (up, down, signs), (upper, lower, samples) = (_largest(z, len(differences), per_row) for z in (flipped, resampled))
     rows = (signs, samples) if per_row else ()
-    return _Chance(np.maximum(up, down), np.maximum(highest, lowest), highest, lowest, rows)
+    return _Chance(np.maximum(up, down), np.maximum(upper, lower), upper, lower, rows)
 
 
 def _largest(blocks: Iterable[_Floats], rows: int, per_row: bool) -> tuple[_Floats, _Floats, NDArray[np.float32]]:
@@ -105,7 +103,7 @@ def resamples(queries: int, rows: int, draws: int, seed: int) -> Iterator[_Float
 def p_values(z: _Floats, by_chance: _Chance) -> _Floats:
     """p of signed statistics, the largest over the references: of |z|, and of the tail on its side, counted twice."""
     size = np.abs(z)
-    tail = np.where(z > 0, tail_p(size, by_chance.highest, 2), tail_p(size, by_chance.lowest, 2))
+    tail = np.where(z > 0, tail_p(size, by_chance.upper, 2), tail_p(size, by_chance.lower, 2))
     return np.asarray(np.maximum(tail, np.maximum(*(tail_p(size, largest) for largest in _both(by_chance)))))
 
 
@@ -123,12 +121,12 @@ def critical(by_chance: _Chance, level: float, n: int, rows: int) -> tuple[float
     """
     student = -_student(n, level / (2 * rows))
     both = max(_quantile(draws, level, student) for draws in _both(by_chance))
-    above, below = (_quantile(draws, level, student, 2) for draws in (by_chance.highest, by_chance.lowest))
+    above, below = (_quantile(draws, level, student, 2) for draws in (by_chance.upper, by_chance.lower))
     return max(both, above), max(both, below)
 
 
 def _both(by_chance: _Chance) -> tuple[_Floats, _Floats]:
-    return by_chance.flipped, by_chance.drawn
+    return by_chance.sign_flip, by_chance.bootstrap
 
 
 def _quantile(draws: _Floats, level: float, otherwise: float, times: int = 1) -> float:

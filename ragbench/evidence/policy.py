@@ -9,14 +9,14 @@ from typing import Annotated, Any
 from annotated_types import Interval
 from numpy.typing import ArrayLike
 
-from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.bounds import Count, Validated, Weight
 from ragbench.base.build import active, build
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.statistics import Comparison, compare_all
 
 
 @dataclass(frozen=True)
-class StatisticsSpec(Checked):
+class StatisticsSpec(Validated):
     """Settings of the tests. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
 
     `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
@@ -28,7 +28,7 @@ class StatisticsSpec(Checked):
 
 
 @dataclass(frozen=True)
-class BudgetSpec(Checked):
+class BudgetSpec(Validated):
     """How much a change may add to the p95 of a query, in milliseconds; None sets no limit. Seed 000.
 
     A change that turns re-ranking on may add the larger of the two.

@@ -43,7 +43,8 @@ _BLOCK = 1_000
 def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str]) -> pd.DataFrame:
     """A row for every contrast and level: the mean effect on train and on test, and p that both are equal; `COLUMNS`.
 
-    `splits` has the split of a topic by qid. Levels at which a half has fewer than `minimums.HALF` topics are excluded.
+    `splits` has the split of a topic by qid. A level at which a split has fewer than
+    `minimums.PER_SPLIT` queries is excluded.
     """
     names, rows = [], []
     for contrast in contrasts:
@@ -51,7 +52,7 @@ def halves(arms: Arms, contrasts: Sequence[Contrast], splits: Mapping[str, str])
             qids, differences = arms.differences(contrast, level)
             sides = np.array([splits.get(qid, "") for qid in qids])
             known = sides[~np.isnan(differences)]
-            if min((known == side).sum() for side in (TRAIN, TEST)) >= minimums.HALF:
+            if min((known == side).sum() for side in (TRAIN, TEST)) >= minimums.PER_SPLIT:
                 names.append((":".join(contrast.factors), level))
                 rows.append((differences, sides))
     if not rows:

@@ -83,9 +83,9 @@ class Comparison:
     `narrow_low` and `narrow_high` do so at 1 - 2 (1 - confidence), for two one-sided tests. `at_least` is the one-sided
     lower bound of this comparison alone, whatever the size of the family. All five are NaN below three queries.
     `p_value` is two-sided and adjusted for the family. `robust` is False where the sign would not survive `UNSEEN` more
-    queries, or a gain over fewer than `minimums.BOUND_FREE` queries lacks an e-value of 2 k / (1 - confidence). `wins`,
-    `ties`, `losses` count queries. `sd` is the standard deviation of the differences. `mde` is the smallest true
-    difference that 80% of such comparisons find; NaN where that cannot be said.
+    queries, or if a gain over fewer than `minimums.WITHOUT_BOUND` queries has no e-value of 2 k / (1 - confidence).
+    `wins`, `ties`, `losses` count queries. `sd` is the standard deviation of the differences. `mde` is the smallest
+    true difference that 80% of such comparisons find; NaN where that cannot be said.
     """
 
     n: int
@@ -145,7 +145,7 @@ def compare_all(
     wide, narrow = (max_t.critical(by_chance, level, *size) for level in (1 - confidence, 2 - 2 * confidence))
     lows, highs = t_statistic.bounds(differences, n, *wide)
     narrow_lows, narrow_highs = t_statistic.bounds(differences, n, *narrow)
-    one_sided = max_t.critical_alone(by_chance.each, 1 - confidence, n)
+    one_sided = max_t.critical_alone(by_chance.per_row, 1 - confidence, n)
     at_least, _ = t_statistic.bounds(differences, n, one_sided, one_sided)
     bounded = np.nanmin([candidate, baseline]) >= 0 and np.nanmax([candidate, baseline]) <= 1
     total, robust = differences.sum(axis=1), np.ones(len(n), dtype=bool)
@@ -159,7 +159,7 @@ def compare_all(
         narrow_lows = np.clip(np.minimum(narrow_lows, total / n - unseen), -1, 1)
         narrow_highs = np.clip(np.maximum(narrow_highs, total / n + unseen), -1, 1)
         large = _e_values(differences) >= 2 * len(n) / (1 - confidence)
-        robust = (np.abs(total) > more) & ((total < 0) | (n >= minimums.BOUND_FREE) | large)
+        robust = (np.abs(total) > more) & ((total < 0) | (n >= minimums.WITHOUT_BOUND) | large)
     mdes = detectable_effects(differences, present, wide, seed=seed, least=more)
     return [
         Comparison(

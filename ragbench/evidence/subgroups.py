@@ -39,9 +39,9 @@ def _types(kinds: Sequence[str | None]) -> dict[str, NDArray[np.bool_]]:
 
 def _warning(kind: str, n: int) -> str:
     """A warning for a type with few queries; empty for others."""
-    if n >= minimums.CONCLUSION:
+    if n >= minimums.PER_TYPE:
         return ""
-    return f"only {counted(n, 'query')} of type '{kind}': at least {minimums.CONCLUSION} make a conclusion stable"
+    return f"only {counted(n, 'query')} of type '{kind}': at least {minimums.PER_TYPE} make a conclusion stable"
 
 
 def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:

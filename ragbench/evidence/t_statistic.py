@@ -59,7 +59,7 @@ def bounds(differences: _Floats, n: NDArray[Any], above: Any, below: Any) -> tup
     with np.errstate(invalid="ignore", divide="ignore"):
         error = root / np.sqrt(n - 1.0)
         low, high = mean - above * error, mean + below * error
-    return np.where(n < minimums.INTERVAL, np.nan, low), np.where(n < minimums.INTERVAL, np.nan, high)
+    return np.where(n < minimums.FOR_CI, np.nan, low), np.where(n < minimums.FOR_CI, np.nan, high)
 
 
 class Mean(NamedTuple):
@@ -78,7 +78,7 @@ def mean(values: ArrayLike) -> Mean:
     row = np.asarray(values, dtype=np.float64)
     n = len(row)
     centre = float(row.mean()) if n else math.nan
-    if n < minimums.INTERVAL:
+    if n < minimums.FOR_CI:
         return Mean(centre, math.nan, math.nan, n)
     reach = float(stdtrit(n - 1, 0.975)) * float(row.std(ddof=1)) / math.sqrt(n)
     least, most = (0.0, 1.0) if row.min() >= 0 and row.max() <= 1 else (-math.inf, math.inf)

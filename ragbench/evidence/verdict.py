@@ -79,7 +79,7 @@ class Level:
         comparison = self.comparison
         if np.isnan(comparison.ci_low):
             return "open"
-        enough = comparison.n >= minimums.DETECTABLE
+        enough = comparison.n >= minimums.FOR_MDE
         if enough and -smallest_effect < comparison.narrow_low and comparison.narrow_high < smallest_effect:
             return "equivalent"
         if not self._sure:
@@ -100,7 +100,7 @@ class Level:
             return f"{self.name}s: none of {counted(comparison.n, 'query')} changed"
         change = with_interval(comparison.difference, comparison.ci_low, comparison.ci_high)
         numbers = f"{self.name}s {change}, {_p_text(comparison)}"
-        if comparison.n < minimums.INTERVAL:
+        if comparison.n < minimums.FOR_CI:
             return f"{self.name}s {comparison.difference:+.3f}: {counted(comparison.n, 'query')} are too few to test"
         if not self.sign_is_sure:
             return (
@@ -111,7 +111,9 @@ class Level:
             return f"{numbers}: equivalent (the effect is smaller than {smallest_effect:g})"
         if comparison.p_value <= 1 - comparison.confidence and not comparison.robust:
             few = comparison.ci_low > 0
-            lack = f"fewer than {minimums.BOUND_FREE} queries" if few else "a few unseen queries that lose everything"
+            lack = (
+                f"fewer than {minimums.WITHOUT_BOUND} queries" if few else "a few unseen queries that lose everything"
+            )
             return f"{numbers}: inconclusive, because {lack} could " + (
                 "show such a gain by chance" if few else "reverse it"
             )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ragbench.base.errors import IndexError_, RagbenchError
 from ragbench.base.fingerprint import plain
-from ragbench.base.processes import end_with
+from ragbench.base.processes import exit_with_parent
 from ragbench.boundary.json import read_json
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def main() -> None:
     """Answer the query on standard input and print the times."""
     started = time.perf_counter()
     request = read_json(sys.stdin.readline(), own=True)
-    end_with(request["parent"])
+    exit_with_parent(request["parent"])
     sys.path += [entry for entry in request["path"] if entry not in sys.path]
     from ragbench.config.settings import Settings
     from ragbench.index.artefacts import ArtefactStore

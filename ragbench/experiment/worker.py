@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.pools import Failure, told
+from ragbench.base.pools import Failure, run_captured
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document, Query
@@ -77,7 +77,7 @@ class _Worker:
 
     def run(self, settings: Settings) -> Outcome | Failure:
         """The outcome of one arm. Errors are returned as a `Failure`; only a process that dies raises in the driver."""
-        return told(settings.name, self._outcome, settings)
+        return run_captured(settings.name, self._outcome, settings)
 
     def _outcome(self, settings: Settings) -> Outcome:
         from ragbench.config.arm_builder import share_caches

@@ -15,7 +15,7 @@ import numpy as np
 from annotated_types import Interval
 
 from ragbench.base import console
-from ragbench.base.bounds import Checked, Share, Weight
+from ragbench.base.bounds import Share, Validated, Weight
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
 from ragbench.evaluation import contexts
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -67,7 +67,7 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 
 
 @dataclass(frozen=True)
-class Limits(Checked):
+class Limits(Validated):
     """Limits of the gate; those that are None follow from the policy of the baseline.
 
     `measure`: of documents. `margin`: the loss at a level that must be excluded, half of `smallest_effect` when None;

@@ -59,7 +59,7 @@ def build_noise(folder: Path, dense: DenseIndex, encoder: Encoder) -> None:
     np.save(folder / _BEST, np.array([r.scores[0] for r in rankings if len(r)], dtype=np.float32), allow_pickle=False)
 
 
-class Noise:
+class BackgroundSimilarity:
     """The best cosines of everyday questions, as their mean and standard deviation, and of all meaningless queries."""
 
     def __init__(self, folder: Path, dense: DenseIndex) -> None:
@@ -71,11 +71,11 @@ class Noise:
         self._spread = _TO_DEVIATION * float(np.median(np.abs(best - self._middle))) if len(best) else 0.0
         self._dense = dense
 
-    def deviations(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
+    def z_score(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
         """By how many deviations the best cosine of a unit vector with n > 0 chunks is above everyday questions."""
         return (self._best(query, chunks) - self.mean) / max(self.deviation, _LEAST_DEVIATION)
 
-    def robust_deviations(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
+    def robust_z_score(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
         """The same above the median of everyday questions and letters, in median absolute deviations scaled to sigma.
 
         A collection that answers a few of the questions moves neither number much.

@@ -27,7 +27,7 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count
+from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_, ModelError
 from ragbench.base.types import Ranking
 from ragbench.index.chunks import ChunkTable
@@ -170,7 +170,7 @@ _RESCORED = 2
 
 
 @dataclass(frozen=True)
-class DenseSpec(Checked):
+class DenseSpec(Validated):
     """The settings of the dense artefact in addition to the model and the passages.
 
     `kind`: `flat` (exact), `hnsw`, `ivf_sq8`, or `auto`, which chooses by the number of chunks. `m`: links per node

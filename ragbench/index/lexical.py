@@ -27,7 +27,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Positive, Share, Weight, one_of
+from ragbench.base.bounds import Positive, Share, Validated, Weight, one_of
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
@@ -45,7 +45,7 @@ _HIT = re.compile(r"doc=(\d+) score=(\S+) ")
 
 
 @dataclass(frozen=True)
-class LexicalSpec(Checked):
+class LexicalSpec(Validated):
     """The indexed `fields`, and the `analyzer` of all of them (`ragbench.index.analyzers`).
 
     `unit`: `chunk`, or `document` for one entry per document with all of its text; then "chunk" in this module means
@@ -58,7 +58,7 @@ class LexicalSpec(Checked):
 
 
 @dataclass(frozen=True)
-class Bm25F(Checked):
+class Bm25F(Validated):
     """How chunks are scored: the weight of every field that is searched (above 0), `k1` (0 or more), `b` (0 to 1)."""
 
     weights: tuple[tuple[str, Positive], ...] = (("content", 1.0),)

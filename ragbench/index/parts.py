@@ -17,7 +17,7 @@ from ragbench.index.index import Index, Part, StoredPart
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ragbench.index.background import Noise
+    from ragbench.index.background import BackgroundSimilarity
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
     from ragbench.index.dense import Centroids, DenseIndex
@@ -241,9 +241,9 @@ def _lexical(suffix: str) -> StoredPart[LexicalIndex]:
     )
 
 
-def _noise(suffix: str) -> StoredPart[Noise]:
+def _noise(suffix: str) -> StoredPart[BackgroundSimilarity]:
     """The best cosines of queries that have nothing to do with the collection."""
-    from ragbench.index.background import VERSION, Noise, build_noise
+    from ragbench.index.background import VERSION, BackgroundSimilarity, build_noise
 
     return StoredPart(
         f"noise{suffix}",
@@ -251,7 +251,7 @@ def _noise(suffix: str) -> StoredPart[Noise]:
         build=lambda building, index: build_noise(
             building.folder, index.part(f"dense{suffix}"), index.part(f"encoder{suffix}")
         ),
-        open=lambda folder, index: Noise(folder, index.part(f"dense{suffix}")),
+        open=lambda folder, index: BackgroundSimilarity(folder, index.part(f"dense{suffix}")),
     )
 
 

@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from ragbench.base.bounds import Checked, Count
+from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder
-from ragbench.base.pools import Failure, LocalPool, Pool, died, told
+from ragbench.base.pools import Failure, LocalPool, Pool, is_worker_crash, run_captured
 
 Task = Callable[[Path], None]
 
@@ -31,7 +31,7 @@ _AHEAD = 2
 
 
 @dataclass(frozen=True)
-class Sharding(Checked):
+class Sharding(Validated):
     """How indexes are built: collections of more than `shard_documents` (at least 1) documents in shards of that size.
 
     `workers` (at least 1) processes share the shards; 1 is this process, whose models use all CPUs by themselves.
@@ -112,7 +112,7 @@ class Shards:
             while True:
                 for size, task, shard_folder in islice(work, len(free)):
                     number = free.popleft()
-                    running[pool.submit(number, told, shard_folder.name, _fill_apart, task, shard_folder)] = (
+                    running[pool.submit(number, run_captured, shard_folder.name, _fill_apart, task, shard_folder)] = (
                         number,
                         size,
                     )
@@ -122,7 +122,7 @@ class Shards:
                     number, size = running.pop(future)
                     death = future.exception()
                     if death is not None:
-                        if not died(death):
+                        if not is_worker_crash(death):
                             raise death
                         raise IndexError_(
                             "a worker process died while it built a part of the index (out of memory?); run "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count
+from ragbench.base.bounds import Count, Validated
 from ragbench.boundary.json import read_json_file
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ FUNCTION_WORDS = _STOP_WORDS | {"am", "if"}
 
 
 @dataclass(frozen=True)
-class VocabularySpec(Checked):
+class VocabularySpec(Validated):
     """The `size` (at least 1) most frequent terms of at least `min_length` (at least 1) characters. Seed 000, P1."""
 
     size: Count = 10_000  # most frequent terms

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from ragbench.base.bounds import Checked, Count, Holds, Name, Positive, Weight, as_options
+from ragbench.base.bounds import Constraint, Count, Name, Positive, Validated, Weight, as_options
 from ragbench.base.errors import BoundaryError, ConfigError, without_secret
 from ragbench.base.query_cache import QueryCache
 from ragbench.boundary.capabilities import Capability, Needs
@@ -25,9 +25,9 @@ def _is_address(text: str) -> bool:
 
 Endpoint = Annotated[
     str,
-    Holds(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://"),
-    Holds(without_secret, "must hold no name or password or key: use an environment variable"),
-    Holds(_is_address, "must be an address such as http://localhost:11434/v1"),
+    Constraint(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://"),
+    Constraint(without_secret, "must hold no name or password or key: use an environment variable"),
+    Constraint(_is_address, "must be an address such as http://localhost:11434/v1"),
     Needs(Capability.SENDS),
 ]
 Secret = Annotated[Name, Needs(Capability.SENDS)]
@@ -35,7 +35,7 @@ Secret = Annotated[Name, Needs(Capability.SENDS)]
 
 
 @dataclass(frozen=True)
-class ChatSpec(Checked):
+class ChatSpec(Validated):
     """A model behind an endpoint, such as `http://localhost:11434/v1`.
 
     `timeout_s` (above 0) is how long an answer may take, `max_tokens` (at least 1) how long it may be, `temperature` at
@@ -62,7 +62,7 @@ def spec_from_options(endpoint: str | None, model: str | None, key_variable: str
 
 
 @dataclass(frozen=True)
-class ChatFields(Checked):
+class ChatFields(Validated):
     """The fields of `ChatSpec` for a stage that may ask a model; without an `endpoint` none of them is used."""
 
     # an OpenAI-compatible server, such as http://localhost:11434/v1; none is asked when null

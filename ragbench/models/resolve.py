@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 from annotated_types import Ge
 
 from ragbench.base import extensions, plugins
-from ragbench.base.bounds import Checked, Holds
+from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import ModelError
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.models import CrossEncoder, Encoder, bundled
@@ -42,7 +42,7 @@ def _need(name: str) -> Capability | None:
 
 ModelName = Annotated[
     str,
-    Holds(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub"),
+    Constraint(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub"),
     Needs(_need),
 ]
 
@@ -50,7 +50,7 @@ Numerics = Literal["fast", "exact"]
 
 
 @dataclass(frozen=True)
-class EncoderSpec(Checked):
+class EncoderSpec(Validated):
     """An encoder by name: a folder, a bundled model, `draft` or `owner/model` on the hub.
 
     The prefixes are put before every query or passage. None takes those of the model's family
@@ -77,7 +77,7 @@ class EncoderSpec(Checked):
 
 
 @dataclass(frozen=True)
-class CrossEncoderSpec(Checked):
+class CrossEncoderSpec(Validated):
     """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`rerank_endpoint` of `remote`).
 
     Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text. `numerics` is as in

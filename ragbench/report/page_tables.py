@@ -233,7 +233,7 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
 
     few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
     warning = (
-        f"By {of}: {join_names(few)}. It takes at least {minimums.CONCLUSION} queries to make a conclusion stable."
+        f"By {of}: {join_names(few)}. It takes at least {minimums.PER_TYPE} queries to make a conclusion stable."
         if few
         else ""
     )

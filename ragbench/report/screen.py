@@ -11,7 +11,7 @@ from ragbench.base.console import SCREEN
 from ragbench.base.formatting import counted, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation.intervals import p95_of
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE, enough
+from ragbench.evaluation.levels import DOCUMENT, PASSAGE, has_enough_judgments
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evaluation.passages import recall_within
@@ -66,7 +66,7 @@ def _pair(results: Measurements) -> list[str]:
     busy = bool(arms.disturbed(results.record))
     lines += _labelled("latency", _latency(results, row, busy))
     lines += _labelled("verdict", f"{_verdict(row)}: {_sentence(results, row, busy)}")
-    if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_EXPECTATION:
+    if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
             f"from other collections, P(gain) = {prediction.better:.2f}"
@@ -200,7 +200,7 @@ def expected_lines(results: Measurements) -> list[str]:
 def expected_sentences(results: Measurements) -> list[str]:
     """What the atlas expects of the arms that few topics leave open; empty where they decide, or nothing is known."""
     frame = evidence.effects(results)
-    if not len(frame) or int(results.record["topics"]) >= minimums.WITHOUT_EXPECTATION:
+    if not len(frame) or int(results.record["topics"]) >= minimums.WITHOUT_PRIOR:
         return []
     main = frame[(frame["kind"] == "main") & (frame["verdict"] == "inconclusive")]
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
@@ -213,7 +213,7 @@ def expected_sentences(results: Measurements) -> list[str]:
 
 def _enough(results: Measurements) -> bool:
     topics = results.per_query.groupby("level")["qid"].nunique()
-    return enough(int(topics.get(PASSAGE, 0)), int(topics.max()))
+    return has_enough_judgments(int(topics.get(PASSAGE, 0)), int(topics.max()))
 
 
 def _reasons(results: Measurements) -> list[str]:
@@ -256,7 +256,7 @@ def _why_unknown(row: Mapping[str, Any], busy: bool) -> str:
     if row["latency_ms"] != row["latency_ms"]:
         return "it was not measured"
     if row["latency_low"] != row["latency_low"]:
-        return f"fewer than {minimums.P95} queries were timed"
+        return f"fewer than {minimums.FOR_P95_CI} queries were timed"
     if busy:
         return "the machine was busy"
     return f"the confidence interval contains the budget of +{row['budget_ms']:g} ms"

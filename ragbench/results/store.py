@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, files, processes
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
-from ragbench.boundary.checksummed_json import SEAL, read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import SEAL, read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class RunFolder:
     def finish_arm(self, key: str) -> None:
         """Flush all files of this arm to the disk and seal them; `key` identifies what was measured."""
         with errors_as_results_error(self.path):
-            write_sealed(self.path / DONE, {"key": key, "files": _flush_and_digest(self.path, _files(self.path))})
+            write_checksummed(self.path / DONE, {"key": key, "files": _flush_and_digest(self.path, _files(self.path))})
 
     def finish(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
         """Flush all files of the experiment to the disk and seal them; returns the record as it is read."""
@@ -121,11 +121,11 @@ class RunFolder:
             sealed = {
                 f"{_ARMS}/{arm_folder.name}/{name}"
                 for arm_folder in (arm_path(self.path, arm) for arm in record["arms"])
-                for name in _sealed_files(arm_folder)
+                for name in _recorded_files(arm_folder)
             }
             unsealed = [name for name in _files(self.path) if name not in sealed]
             value = {**record, "format": FORMAT, "files": _flush_and_digest(self.path, unsealed)}
-            return write_sealed(self.path / RECORD, value)
+            return write_checksummed(self.path / RECORD, value)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def writing(
             process = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             files.write_text(path / _RUNNING, json.dumps(process), durable=False)
             files.remove_abandoned(path, alone=True)
-            write_sealed(
+            write_checksummed(
                 path / PLAN,
                 {
                     "format": FORMAT,
@@ -228,7 +228,7 @@ def stopped_runs(root: Path) -> list[_Stopped]:
 
 
 def _read_stopped(folder: Path, working: str = "") -> _Stopped:
-    plan = read_sealed(folder / PLAN)
+    plan = read_checksummed(folder / PLAN)
     arms = tuple(map(str, plan["arms"]))
     return _Stopped(
         folder,
@@ -244,7 +244,7 @@ def finished(folder: Path, name: str, key: str, say: _Say = lambda sentence: Non
     """Whether an arm of a stopped experiment is finished; one that is damaged is not, and is named."""
     arm_folder = arm_path(folder, name)
     try:
-        seal = read_sealed(arm_folder / DONE)
+        seal = read_checksummed(arm_folder / DONE)
         files.check_digests(arm_folder, seal["files"])
     except FileNotFoundError:
         return False
@@ -260,10 +260,10 @@ def read(folder: Path) -> dict[str, Any]:
     Raises ResultsError where there is none, or where a file is missing or has changed.
     """
     try:
-        record = read_sealed(folder / RECORD)
+        record = read_checksummed(folder / RECORD)
         files.check_digests(folder, record["files"])
         for name in record["arms"]:
-            files.check_digests(arm_path(folder, name), _sealed_files(arm_path(folder, name)))
+            files.check_digests(arm_path(folder, name), _recorded_files(arm_path(folder, name)))
     except FileNotFoundError:
         raise ResultsError(
             f"{folder} holds no results ({RECORD} is missing): name the folder of a finished run"
@@ -289,7 +289,7 @@ def latest(root: Path, say: _Say = lambda sentence: None) -> Path:
     damaged = []
     for folder in finished_runs(root):
         try:
-            read_sealed(folder / RECORD)
+            read_checksummed(folder / RECORD)
         except Damaged:
             damaged.append(folder)
             continue
@@ -310,7 +310,7 @@ def _stopped_folder(root: Path, plan: str, say: _Say) -> tuple[Path, FileLock] |
             if (folder / RECORD).exists():
                 continue
             try:
-                if read_sealed(path)["plan"] != plan:
+                if read_checksummed(path)["plan"] != plan:
                     continue
             except (Damaged, FileNotFoundError):
                 damaged.append(folder)
@@ -395,10 +395,10 @@ def _flush_and_digest(folder: Path, names: Sequence[str]) -> dict[str, str]:
     return {name: files.digest(folder / name) for name in names}
 
 
-def _sealed_files(folder: Path) -> dict[str, str]:
+def _recorded_files(folder: Path) -> dict[str, str]:
     """The digests of an arm's files. Raises Damaged."""
     try:
-        return dict(read_sealed(folder / DONE)["files"])
+        return dict(read_checksummed(folder / DONE)["files"])
     except FileNotFoundError:
         raise Damaged(f"{_ARMS}/{folder.name}/{DONE} is missing") from None
 
@@ -439,7 +439,7 @@ SEARCH_RECORD = "report.json"
 def read_search(folder: Path) -> dict[str, Any]:
     """The record of a finished search. ResultsError where it or a file of the report is missing or has changed."""
     try:
-        record = read_sealed(folder / SEARCH_RECORD)
+        record = read_checksummed(folder / SEARCH_RECORD)
         files.check_digests(folder, record["files"])
     except FileNotFoundError:
         raise ResultsError(f"{folder} holds no search ({SEARCH_RECORD} is missing): run ragbench tune again") from None

@@ -44,7 +44,7 @@ def top_hits(final: Iterable[QueryState], table: ChunkTable, benchmark: Benchmar
         qid = state.query.qid
         matches = highlights(state.query.text)
         documents, sections = benchmark.document_qrels.get(qid, {}), benchmark.section_qrels.get(qid, {})
-        for rank, (chunk, score, unmatched) in enumerate(state.hits_with_strangers()[:depth], start=1):
+        for rank, (chunk, score, unmatched) in enumerate(state.hits_with_unmatched()[:depth], start=1):
             if unmatched:
                 rows.append((qid, rank, score, unmatched, _OUTSIDE_TEXT, "", "", "", None, None, ""))
                 continue

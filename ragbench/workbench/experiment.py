@@ -124,10 +124,10 @@ class Experiment:
         benchmark = experiment.benchmark
         used = comparisons.used(settings[0].ledger, benchmark.name)
         unused = frozenset(topic.qid for topic in benchmark.with_answer(benchmark.topics) if topic.qid not in used)
-        if len(unused) < minimums.DETECTABLE:
+        if len(unused) < minimums.FOR_MDE:
             raise BenchmarkError(
                 f"{len(unused)} judged queries of '{benchmark.name}' were not used in a comparison before, and a "
-                f"confirmation needs {minimums.DETECTABLE}: add queries with answers, such as data.queries=new.csv"
+                f"confirmation needs {minimums.FOR_MDE}: add queries with answers, such as data.queries=new.csv"
             )
         return dataclasses.replace(experiment, only=unused)
 

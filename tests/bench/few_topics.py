@@ -52,7 +52,7 @@ def wider(differences: Floats, seed: int) -> tuple[Floats, Floats]:
 def flips_only(differences: Floats, seed: int) -> tuple[Floats, Floats]:
     """The plain t with sign flips alone, which take differences for symmetric."""
     n, by_chance = _by_chance(differences, seed)
-    critical = _critical([by_chance.flipped], *differences.shape)
+    critical = _critical([by_chance.sign_flip], *differences.shape)
     return t_statistic.bounds(differences, n, critical, critical)
 
 

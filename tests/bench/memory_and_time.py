@@ -17,7 +17,7 @@ import numpy as np
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
-from ragbench.evaluation.latency import Unasked, time_new, without_caches
+from ragbench.evaluation.latency import QueryMutator, time_new, without_caches
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
     chance = random.Random(13)
     queries = chance.sample([topic.query() for topic in benchmark.select("test")], options.queries)
     (arm,) = without_caches(arms, queries[:10], settings.latency.threads)
-    unasked, own, variants = Unasked(queries), [], []
+    unasked, own, variants = QueryMutator(queries), [], []
     for _ in range(options.rounds):
         for query in queries:
             both = [(own, query), (variants, unasked.of(query))]

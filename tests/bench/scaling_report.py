@@ -72,7 +72,7 @@ def _queries(rows: Rows, sizes: Sequence[int]) -> str:
     body = []
     for size in sizes:
         row = rows[f"{size} ask"]
-        times = (_spoken(row[name]) for name in ("lexical", "dense", "hybrid", "model"))
+        times = (_translate_errors(row[name]) for name in ("lexical", "dense", "hybrid", "model"))
         kind = rows[f"{size} build 1"]["kind"]
         body.append((f"{row['chunks']:,} ({kind})", *times, f"{row['recall']:.3f}", f"{row['peak_mb']:.0f}"))
     text = (
@@ -94,7 +94,7 @@ def _structures(rows: Rows, sizes: Sequence[int]) -> str:
                     f"{row['seconds']:.1f}",
                     f"{row['peak_mb']:.0f}",
                     held,
-                    _spoken(row["ms"]),
+                    _translate_errors(row["ms"]),
                     f"{row['recall']:.3f}",
                 )
                 body.append((f"{rows[f'{size} build 1']['chunks']:,}", *cells))
@@ -230,7 +230,7 @@ def _larger(rows: Rows, sizes: Sequence[int]) -> str:
     return f"### Ten million, a thousand million\n\n{assumed}\n\n{_table(head, body)}\n\n{told}"
 
 
-def _spoken(times: Mapping[str, float]) -> str:
+def _translate_errors(times: Mapping[str, float]) -> str:
     return f"{times['p50']:.2f} / {times['p95']:.2f} ({times['cpu95']:.2f})"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from ragbench.base.minimums import P95 as FEWEST
+from ragbench.base.minimums import FOR_P95_CI as FEWEST
 from ragbench.evaluation.intervals import Samples, summary, weighted_sum
 from ragbench.evaluation.intervals import _places as places
 

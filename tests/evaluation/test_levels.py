@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.quotes import Quote
-from ragbench.evaluation.levels import enough, levels
+from ragbench.evaluation.levels import has_enough_judgments, levels
 
 
 def by_measure(level, benchmark, names=("RR", "Silence")):
@@ -55,6 +55,11 @@ def test_a_topic_judged_by_document_is_not_silent_about_sections(index, benchmar
 
 
 def test_a_level_of_a_handful_of_topics_is_left_out() -> None:
-    assert [enough(topics, 257) for topics in (0, 3, 19, 20, 257)] == [False, False, False, True, True]
-    assert [enough(topics, 12) for topics in (0, 5, 6, 12)] == [False, False, True, True]  # few topics, half of them
-    assert enough(1, 1)
+    assert [has_enough_judgments(topics, 257) for topics in (0, 3, 19, 20, 257)] == [False, False, False, True, True]
+    assert [has_enough_judgments(topics, 12) for topics in (0, 5, 6, 12)] == [
+        False,
+        False,
+        True,
+        True,
+    ]  # few topics, half of them
+    assert has_enough_judgments(1, 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.minimums import CONCLUSION as FEW
+from ragbench.base.minimums import PER_TYPE as FEW
 from ragbench.config import composition
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import compare_all

@@ -94,7 +94,7 @@ def test_sampled_p_value_agrees_with_scipy_and_ranx():
     candidate = baseline + like_ndcg(generator, 80) + 0.03
     rows = (candidate - baseline)[np.newaxis]
     _, observed, largest = by_chance(rows, 3, draws)
-    (ours,) = max_t.tail_p(np.abs(observed), largest.flipped)
+    (ours,) = max_t.tail_p(np.abs(observed), largest.sign_flip)
     scipys = permutation_test(
         (candidate - baseline,), np.mean, permutation_type="samples", n_resamples=draws, batch=5_000, rng=4
     ).pvalue

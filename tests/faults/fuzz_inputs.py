@@ -47,7 +47,7 @@ from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
 from ragbench.extras.remote.live import anserini, command, hit_matching, http
 from ragbench.extras.remote.live.answers import Reading
-from ragbench.extras.remote.live.client import Unanswered
+from ragbench.extras.remote.live.client import RequestFailed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.loaded_bundle import settings_of
@@ -282,7 +282,7 @@ class Doors:
             self.counts[name] += 1
             try:
                 value = door.enter(content)
-            except (RagbenchError, Unanswered) as error:
+            except (RagbenchError, RequestFailed) as error:
                 said = str(error)
                 if "\n" in said or not said.encode("utf-8", "replace"):
                     self.harms.append(f"{name} {number}: the refusal has several lines: {said[:200]!r}")

@@ -12,7 +12,7 @@ import ragbench.extras.fit.stages
 import ragbench.extras.systems.stages
 import ragbench.search.stages
 from ragbench.search.stages import stage as module
-from ragbench.search.stages.stage import Fact
+from ragbench.search.stages.stage import StateProperty
 
 
 def stages() -> list[type]:
@@ -32,18 +32,18 @@ def stages() -> list[type]:
 
 def test_every_fact_is_explained() -> None:
     tree = ast.parse(inspect.getsource(module))
-    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Fact")
+    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "StateProperty")
     facts = [place for place, line in enumerate(body) if isinstance(line, ast.Assign)]
-    assert len(facts) == len(Fact)
+    assert len(facts) == len(StateProperty)
     for place in facts:
         said = body[place + 1]
         assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant), ast.unparse(body[place])
-    assert all(fact.meaning for fact in Fact)
+    assert all(fact.meaning for fact in StateProperty)
 
 
 def test_every_fact_is_provided_and_every_word_is_a_fact() -> None:
     known = stages()
-    assert set(Fact) <= frozenset().union(*(each.provides for each in known))
+    assert set(StateProperty) <= frozenset().union(*(each.provides for each in known))
     for each in known:
         words = each.requires | each.provides | set(each.forbids)
-        assert all(isinstance(word, Fact) for word in words), each
+        assert all(isinstance(word, StateProperty) for word in words), each

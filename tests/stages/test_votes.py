@@ -7,7 +7,7 @@ import pytest
 
 from ragbench.base.types import Ranking
 from ragbench.config import composition
-from ragbench.index.background import Noise
+from ragbench.index.background import BackgroundSimilarity
 from ragbench.search.stages import agreement
 from ragbench.search.stages.calibrate import Calibrate, CalibrateByCurve
 from ragbench.search.stages.fuse import Fuse
@@ -20,7 +20,7 @@ def index(handmade, page, tmp_path):
     """Two chunks; everyday questions come as near as 0.4 to 0.6, 0.5 +- 0.1."""
     made = handmade([page("a"), page("b")], [[1, 0], [0, 1]])
     np.save(tmp_path / "best.npy", np.array([0.4, 0.6], dtype=np.float32))
-    made.noise = Noise(tmp_path, made.dense)
+    made.noise = BackgroundSimilarity(tmp_path, made.dense)
     return made
 
 
@@ -44,20 +44,20 @@ def meaning(state, cosine: float):
 def test_one_list_compares_with_two(state, index, sources, unanimous: float, factor: float) -> None:
     (fused,) = Fuse()([state(**sources)], index)
     assert fused.unanimous == pytest.approx(unanimous)
-    assert agreement.factor(fused, index, 2, {}) == pytest.approx(factor)
+    assert agreement.scale_factor(fused, index, 2, {}) == pytest.approx(factor)
 
 
 def test_weights_of_one_list_do_not_make_it_two(state, index) -> None:
     # P3 makes the only list 1.3/61: its first hit is as sure as without P3
     (fused,) = Fuse()([state(dense=[0]).with_weight("dense", 1.3)], index)
-    assert agreement.factor(fused, index, 2, {}) * fused.fused.scores[0] == pytest.approx(2 / 61)
+    assert agreement.scale_factor(fused, index, 2, {}) * fused.fused.scores[0] == pytest.approx(2 / 61)
 
 
 # the median is 0.5, the median absolute deviation 0.1, and 0.5 + 2 * 1.4826 * 0.1 = 0.7965
 @pytest.mark.parametrize(("cosine", "factor"), [(0.79, 1.0), (0.80, 2.0)])
 def test_vectors_alone_count_where_they_stand_out_from_noise(state, index, cosine: float, factor: float) -> None:
     (fused,) = Fuse()([meaning(state, cosine)], index)
-    assert agreement.factor(fused, index, 2, NOISE) == pytest.approx(factor)
+    assert agreement.scale_factor(fused, index, 2, NOISE) == pytest.approx(factor)
     (calibrated,) = CalibrateByCurve((0.0, 0.0328), (0.0, 0.6), lists=2, noise=NOISE)([fused], index)
     assert calibrated.fused.scores[0] == pytest.approx(0.3 * factor, abs=1e-3)
     # the formula: 1 / (1 + exp(150 * (0.035 - 0.0328))) = 0.418, and 0.058 for half of it
@@ -71,17 +71,17 @@ def test_weights_links_and_boosts_add_nothing_to_one_list(state, index, cosine: 
     found = meaning(state, cosine).with_weight("dense", 1.3).with_ranking("graph", Ranking.ordered([1, 0], [1, 0.5]))
     (fused,) = Fuse()([found], index)
     boosted = replace(fused, fused=Ranking.ordered(fused.fused.chunks, fused.fused.scores * 1.2))
-    assert agreement.factor(boosted, index, 2, NOISE) * boosted.fused.scores[0] == pytest.approx(first)
+    assert agreement.scale_factor(boosted, index, 2, NOISE) * boosted.fused.scores[0] == pytest.approx(first)
 
 
 def test_two_lists_are_absolute_whatever_links_add(state, index) -> None:
     (fused,) = Fuse()([state(dense=[0, 1], lexical=[1], graph=[0]).with_weight("dense", 1.3)], index)
-    assert agreement.factor(fused, index, 2, NOISE) == 1.0
+    assert agreement.scale_factor(fused, index, 2, NOISE) == 1.0
 
 
 def test_fused_scores_are_left_as_they_are(state, index) -> None:
     (fused,) = Fuse(method="convex")([state(dense=[0, 1])], index)
-    assert (fused.unanimous, agreement.factor(fused, index, 2, NOISE)) == (0.0, 1.0)
+    assert (fused.unanimous, agreement.scale_factor(fused, index, 2, NOISE)) == (0.0, 1.0)
 
 
 def test_noise_is_read_only_where_another_source_could_find_nothing() -> None:
@@ -98,5 +98,5 @@ def test_noise_of_a_real_index(make_index) -> None:
     index = make_index(composition.compose([]).index)
     vectors = index.encoder.encode_queries(["how many schedules may an account have", "zzz qqq"])
     every = np.arange(index.chunks.n_retrievable, dtype=np.int32)
-    near, far = (index.noise.robust_deviations(vector, every) for vector in vectors)
+    near, far = (index.noise.robust_z_score(vector, every) for vector in vectors)
     assert near > 2.0 > far

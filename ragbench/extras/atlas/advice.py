@@ -125,10 +125,10 @@ def _measuring(run: Run) -> Iterator[Lever]:
             (shlex.join(["ragbench", "run", "--remeasure-latency", run.results.folder.name]),),
         )
     topics = int(run.room["topics"])
-    if topics < minimums.ADVICE:
+    if topics < minimums.FOR_ADVICE:
         yield Lever(
             "add queries",
-            f"{topics} queries have a relevant document; fewer than {minimums.ADVICE} detect only large differences",
+            f"{topics} queries have a relevant document; fewer than {minimums.FOR_ADVICE} detect only large effects",
             None,
             ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
@@ -191,7 +191,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
             bound,
             (run.command("fit ranker --from-fusion"),),
         )
-    elif int(run.room["topics"]) >= minimums.ADVICE:
+    elif int(run.room["topics"]) >= minimums.FOR_ADVICE:
         yield Lever(
             "continue to train the ranker on your queries",
             "the trained ranker is kept only if it is significantly better on held-out queries",

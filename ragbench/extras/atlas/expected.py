@@ -34,7 +34,7 @@ def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str |
     return advised
 
 
-def beforehand(change: str, base: str, questions: str) -> Prediction | None:
+def prior_prediction(change: str, base: str, questions: str) -> Prediction | None:
     """Predicted effects of a change before anything is measured; None where too few collections know it."""
     try:
         atlas = Atlas.load()

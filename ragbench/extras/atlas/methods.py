@@ -213,7 +213,7 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
         f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
         f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
         f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
-        f"its cost over budget. Results for query types with fewer than {minimums.CONCLUSION} topics are marked as "
+        f"its cost over budget. Results for query types with fewer than {minimums.PER_TYPE} topics are marked as "
         f"unstable {cite('few-topics')}. {second}The seed is {policy.seed}."
     )
 

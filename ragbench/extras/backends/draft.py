@@ -25,7 +25,7 @@ from ragbench.base import files
 from ragbench.base.errors import ModelError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.progress import ticks
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.models.base import UnbatchedEncoder
 from ragbench.models.bundled import DRAFT as NAME
 from ragbench.models.bundled import DRAFT_SOURCE
@@ -96,7 +96,7 @@ class DraftEncoder(UnbatchedEncoder):
             self._folder.mkdir(parents=True, exist_ok=True)
             with FileLock(self._folder / ".lock"):
                 try:
-                    files.check_digests(self._folder, read_sealed(self._folder / _SEALED)["files"])
+                    files.check_digests(self._folder, read_checksummed(self._folder / _SEALED)["files"])
                 except (files.Damaged, FileNotFoundError):
                     self._make()
             return np.load(self._folder / _TABLE, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
@@ -114,7 +114,7 @@ class DraftEncoder(UnbatchedEncoder):
         embedded = np.stack(map_in_threads(self._vector_of_token, range(len(tokens)), self._threads, tick))
         with files.atomic_write(self._folder / _TABLE) as draft, draft.open("wb") as stream:
             np.save(stream, distil(embedded, tokens), allow_pickle=False)
-        write_sealed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
+        write_checksummed(self._folder / _SEALED, {"files": {_TABLE: files.digest(self._folder / _TABLE)}})
 
     def _vector_of_token(self, token: int) -> NDArray[Any]:
         first, last = self._graph.tokenizer.encode("").ids

@@ -108,7 +108,7 @@ class JudgingSession:
     @property
     def seconds_left(self) -> float:
         """How long the rest takes at the median time of this session's grades; NaN for too few of them."""
-        if len(self._seconds) < minimums.JUDGED_TIMES:
+        if len(self._seconds) < minimums.GRADES:
             return math.nan
         return (len(self) - self.n_graded) * statistics.median(self._seconds)
 

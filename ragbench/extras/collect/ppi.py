@@ -42,15 +42,15 @@ def prediction_powered_mean(
 ) -> PoweredMean:
     """The mean over topics: `annotators` and `model` (n,) for topics that both judged, `elsewhere` for others.
 
-    Raises ResultsError for fewer than `minimums.GRADED` topics judged by annotators.
+    Raises ResultsError for fewer than `minimums.HUMAN_GRADED` topics judged by annotators.
     """
     from scipy.special import stdtrit
 
     gold, model_same, model_rest = (np.asarray(values, dtype=np.float64) for values in (annotators, model, elsewhere))
     n, more = len(gold), len(model_rest)
-    if n < minimums.GRADED:
+    if n < minimums.HUMAN_GRADED:
         raise ResultsError(
-            f"people judged {n} topics, and a model's grades count only next to {minimums.GRADED} or more: "
+            f"people judged {n} topics, and a model's grades count only next to {minimums.HUMAN_GRADED} or more: "
             "judge a larger sample"
         )
     others = float(np.var(model_rest, ddof=1)) / more if more > 1 else 0.0

@@ -89,12 +89,12 @@ class Validity:
 def validate(human: Arms, model_arms: Arms) -> Validity:
     """Compare the conclusions of two sets of topics about the arms they share, by the policy of the human-written set.
 
-    Raises ResultsError for fewer than `minimums.SHARED` shared arms.
+    Raises ResultsError for fewer than `minimums.SHARED_ARMS` shared arms.
     """
     names = [arm for arm in human.arms if arm in model_arms.arms]
-    if len(names) < minimums.SHARED:
+    if len(names) < minimums.SHARED_ARMS:
         raise ResultsError(
-            f"the two runs share {len(names)} arms by name, and {minimums.SHARED} are needed: "
+            f"the two runs share {len(names)} arms by name, and {minimums.SHARED_ARMS} are needed: "
             "run the same arms on both topics"
         )
     sides = [

@@ -29,7 +29,7 @@ from ragbench.boundary.paths import resolved, split_address
 from ragbench.extras.engines.bm25f import Posting, postings
 from ragbench.extras.engines.content import passage_key
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.search import Found, Vector, number, understood, unzipped
+from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
 from ragbench.extras.engines.words import query_terms
 from ragbench.extras.remote.http import Client
 
@@ -277,7 +277,7 @@ class AliasedEngine(ABC):
         """Close the connection."""
         self._client.close()
 
-    @understood
+    @parse_errors
     def version(self) -> str:
         """The collection that the name leads to now."""
         return self._current() or ""
@@ -286,7 +286,7 @@ class AliasedEngine(ABC):
         """The files of the bundle."""
         return {name: body for name, body in self._files().items() if name not in (_ABOUT, _FORMS, _TERMS)}
 
-    @understood
+    @parse_errors
     def _files(self, names: Collection[str] | None = None) -> dict[str, bytes]:
         bodies: dict[str, dict[int, str]] = defaultdict(dict)
         for piece in self._pieces(names):
@@ -297,7 +297,7 @@ class AliasedEngine(ABC):
         except (KeyError, ValueError, zlib.error):
             raise BundleError(f"{self.name} has a file with a piece missing: load it again") from None
 
-    @understood
+    @parse_errors
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Send one request with a query for each source, and fuse; after a new load, once again."""
         with self._lock:
@@ -345,7 +345,7 @@ class AliasedEngine(ABC):
         """Nothing: a new collection takes every document, since what words count changes with one."""
         return {}
 
-    @understood
+    @parse_errors
     def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
         """The vectors that it has of passages by their keys."""
         if "dense" not in self.plan.depths:
@@ -415,7 +415,7 @@ class AliasedEngine(ABC):
                 piece["body"] = packed[part * _PIECE : (part + 1) * _PIECE]
                 self._write_piece(self._collection, int(secrets.token_hex(7), 16) | 2**52, piece)
 
-    @understood
+    @parse_errors
     def damage(self) -> str | None:
         """What is missing, None if nothing is."""
         count, expected = self._count(), self.about["points"]

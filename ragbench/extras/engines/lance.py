@@ -77,7 +77,7 @@ class LanceEngine(AliasedEngine):
         return {folder.name: folder.name == current for folder in folders}
 
     def _current(self) -> str | None:
-        with self._spoken():
+        with self._translate_errors():
             target = str(self._link.readlink()) if self._link.is_symlink() else None
             nothing = target is None and not self._link.exists()
         if nothing:
@@ -98,7 +98,7 @@ class LanceEngine(AliasedEngine):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with self._spoken():
+        with self._translate_errors():
             self._link.parent.mkdir(parents=True, exist_ok=True)
             self._writing.acquire()
         try:
@@ -107,7 +107,7 @@ class LanceEngine(AliasedEngine):
             self._writing.release()
 
     @contextmanager
-    def _spoken(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Errors of the system and of LanceDB in one sentence."""
         try:
             yield
@@ -126,18 +126,18 @@ class LanceEngine(AliasedEngine):
     def _make(self, collection: str, plan: Plan, dimension: int) -> None:
         import pyarrow as pa
 
-        with self._spoken():
+        with self._translate_errors():
             self._link.with_name(collection).mkdir(parents=True)
             files = pa.schema([("name", pa.string()), ("part", pa.int32()), ("body", pa.string())])
             self._tables(collection).create_table("files", schema=files)
 
     def _delete(self, collection: str) -> None:
-        with self._spoken():
+        with self._translate_errors():
             shutil.rmtree(self._link.with_name(collection))
 
     def _rename(self, old_name: str | None, new_name: str) -> None:
         link = self._link.with_name(f".{self._alias}.link")
-        with self._spoken():
+        with self._translate_errors():
             if not self._link.with_name(new_name).is_dir():
                 raise FileNotFoundError(f"{new_name} is gone")
             if link.is_symlink():
@@ -162,7 +162,7 @@ class LanceEngine(AliasedEngine):
         self, terms: Counter[str], vector: Vector | None, only: Sequence[str] | None
     ) -> Mapping[str, Sequence[Hit]]:
         hits: dict[str, Sequence[Hit]] = {}
-        with self._spoken():
+        with self._translate_errors():
             load = self._current_or_draft()
             if self._open[0] != load:
                 self._open = (load, *self._opened(load))
@@ -194,36 +194,36 @@ class LanceEngine(AliasedEngine):
         }
 
     def _pieces(self, names: Collection[str] | None) -> Iterator[Mapping[str, Any]]:
-        with self._spoken():
+        with self._translate_errors():
             condition = None if names is None else f"name IN ({_texts(names)})"
             table = self._tables(self._current_or_draft()).open_table("files")
             yield from _rows(table, ["name", "part", "body"], condition).to_pylist()
 
     def _write_piece(self, collection: str, number: int, payload: Mapping[str, Any]) -> None:
-        with self._spoken():
+        with self._translate_errors():
             row = {name: payload[name] for name in ("name", "part", "body")}
             self._tables(collection).open_table("files").add([row])
 
     def _drop_files(self, collection: str, names: Collection[str], others: bool = False) -> None:
-        with self._spoken():
+        with self._translate_errors():
             self._tables(collection).open_table("files").delete(f"name {'NOT ' * others}IN ({_texts(names)})")
 
     def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
-        with self._spoken():
+        with self._translate_errors():
             table = self._tables(self._current_or_draft()).open_table("chunks")
             for batch in table.search().select(["passage", "vector"]).limit(_ALL).to_batches(_AT_ONCE):
                 vectors = batch["vector"].flatten().to_numpy().reshape(len(batch), -1)
                 yield from zip(batch["passage"].to_pylist(), vectors, strict=True)
 
     def _count(self) -> int:
-        with self._spoken():
+        with self._translate_errors():
             db = self._tables(self._current_or_draft())
             return sum(int(db.open_table(name).count_rows()) for name in set(_UNITS.values()))
 
     def _write(self, units: Sequence[Unit]) -> list[str]:
         terms = sorted({word.term for unit in units for word in unit.words})
         numbers = {term: number for number, term in enumerate(terms)}
-        with self._spoken():
+        with self._translate_errors():
             db = self._tables(self._draft or "")
             for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
                 units_of_kind = [unit for unit in units if unit.payload["kind"] == kind]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from ragbench.base.bounds import Count, Holds, Name, Positive
+from ragbench.base.bounds import Constraint, Count, Name, Positive
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.boundary.capabilities import Needs
 from ragbench.extras.remote.live.answers import Expression
-from ragbench.extras.remote.live.client import Unanswered
+from ragbench.extras.remote.live.client import RequestFailed
 from ragbench.extras.remote.live.stages import Live
 from ragbench.extras.ship import address
 
@@ -25,7 +25,7 @@ class LiveEngine(Live):
 
     engine: Annotated[
         Name,
-        Holds(without_secret, "must hold no password: write env:NAME for a variable with one"),
+        Constraint(without_secret, "must hold no password: write env:NAME for a variable with one"),
         Needs(address.need),
     ]
     order: bool = True
@@ -54,7 +54,7 @@ class LiveEngine(Live):
             try:
                 hits = bundle.search(query, depth)
             except RagbenchError as error:
-                raise Unanswered(str(error)) from None
+                raise RequestFailed(str(error)) from None
             return [{"path": hit.path, "text": hit.text, "score": hit.score} for hit in hits]
 
         return ask

@@ -24,7 +24,7 @@ from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.address import is_remote
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, SealedStore, settings_of
+from ragbench.extras.ship.loaded_bundle import BundleStore, LoadedBundle, settings_of
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.index.index import Index
 from ragbench.models.access import Models
@@ -123,7 +123,7 @@ def over(engine: Engine, models: Models, order: bool = True, owned: bool = True)
             settings.index,
             serves.collection,
             _none,
-            SealedStore(folder / bundle.INDEX),
+            BundleStore(folder / bundle.INDEX),
             models,
             times=lambda: serves.modified,
         )

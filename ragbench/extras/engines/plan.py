@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
-from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.bounds import Count, Validated, Weight
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
@@ -22,7 +22,7 @@ NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
 
 
 @dataclass(frozen=True)
-class Plan(Checked):
+class Plan(Validated):
     """The searches by source with their weights in fusion. `words`, `wholes`: how chunks and documents are scored."""
 
     depths: dict[str, Count]

@@ -28,8 +28,8 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.extras.engines import postgres_schema as made
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.postgres_server import Server, client, spoken
-from ragbench.extras.engines.search import Found, Vector, understood
+from ragbench.extras.engines.postgres_server import Server, client, translate_errors
+from ragbench.extras.engines.search import Found, Vector, parse_errors
 from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class PostgresEngine(Tables):
     def create(address: str, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[PostgresEngine]:
         """New tables in one transaction, which replace the earlier ones when the block ends well."""
         server = Server.of(address)
-        with spoken(server), server.connect(read_only=False) as db, db.transaction():
+        with translate_errors(server), server.connect(read_only=False) as db, db.transaction():
             if db.info.parameter_status("server_encoding") != "UTF8":
                 raise ConfigError(f"{server.name} is not in UTF-8: name a database that is")
             db.execute(made.begin(server.schema, plan))
@@ -114,7 +114,7 @@ class PostgresEngine(Tables):
     def reach(address: str) -> None:
         """Raise BundleError, ConfigError where no server answers at an address."""
         server = Server.of(address)
-        with spoken(server), server.connect(read_only=False):
+        with translate_errors(server), server.connect(read_only=False):
             pass
 
     @property
@@ -122,7 +122,7 @@ class PostgresEngine(Tables):
         """The schema and the database."""
         return self._server.name
 
-    @understood
+    @parse_errors
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Call the function."""
         dense = "" if vector is None else "?::vector, "
@@ -134,7 +134,7 @@ class PostgresEngine(Tables):
         asked = f"SELECT {', '.join(('chunk_id', 'score', *self.plan.depths))} FROM search(?, {dense}NULL, ?::text[])"
         return Found.of(self.plan.depths, self._rows(asked, values))
 
-    @understood
+    @parse_errors
     def damage(self) -> str | None:
         """What is wrong with its content, None if nothing is."""
         ((now, then),) = self._rows(f"SELECT {made.digest(self.plan)}, (SELECT value FROM about WHERE key = 'digest')")
@@ -147,7 +147,7 @@ class PostgresEngine(Tables):
         if self._inside is not None:  # of the load
             yield
             return
-        with spoken(self._server), self._connection() as db, db.transaction():
+        with translate_errors(self._server), self._connection() as db, db.transaction():
             self._inside = db
             try:
                 db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"ragbench {self._schema}",))
@@ -160,7 +160,7 @@ class PostgresEngine(Tables):
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._send()
         for again in (True, False):
-            with spoken(self._server), self._connection() as db:
+            with translate_errors(self._server), self._connection() as db:
                 try:
                     return db.execute(sql.replace("?", "%s"), taken(values) or None).fetchall()
                 except client().OperationalError:
@@ -171,7 +171,7 @@ class PostgresEngine(Tables):
 
     def _execute(self, sql: str) -> None:
         self._send()
-        with spoken(self._server), self._connection() as db:
+        with translate_errors(self._server), self._connection() as db:
             db.execute(sql)
 
     def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -186,7 +186,7 @@ class PostgresEngine(Tables):
         if not self._waiting:
             return
         waiting, self._waiting, self._n_waiting = self._waiting, {}, 0
-        with spoken(self._server), self._connection() as db, db.cursor() as cursor:
+        with translate_errors(self._server), self._connection() as db, db.cursor() as cursor:
             for table in COLUMNS:
                 if table in waiting:
                     with cursor.copy(f"COPY {table} ({', '.join(COLUMNS[table])}) FROM STDIN") as copy:
@@ -194,7 +194,7 @@ class PostgresEngine(Tables):
 
     def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
         self._send()
-        with spoken(self._server), self._connection() as db:
+        with translate_errors(self._server), self._connection() as db:
             db.execute(f"DELETE FROM {table} WHERE {column} = ANY (%s)", (taken(values),))
 
     def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:

@@ -126,7 +126,7 @@ def client() -> Any:
 
 
 @contextmanager
-def spoken(server: Server) -> Iterator[None]:
+def translate_errors(server: Server) -> Iterator[None]:
     """Errors of the client as sentences."""
     try:
         yield

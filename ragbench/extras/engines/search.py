@@ -66,7 +66,7 @@ T = TypeVar("T")
 N = TypeVar("N", bound=Named)
 
 
-def understood(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
+def parse_errors(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
     """The method, with one sentence where what an engine returns is not what ragbench wrote there."""
 
     @functools.wraps(method)

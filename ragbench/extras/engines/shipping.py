@@ -14,7 +14,7 @@ from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256
 from ragbench.base.formatting import interval
 from ragbench.boundary.capabilities import trust
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run
@@ -169,9 +169,9 @@ def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
 def with_golden(folder: Path, lines: str) -> None:
     """Put other golden hits into a bundle's folder."""
     (folder / bundle.GOLDEN).write_text(lines, encoding="utf-8")
-    record = dict(read_sealed(folder / bundle.RECORD))
+    record = dict(read_checksummed(folder / bundle.RECORD))
     record["files"] = {**record["files"], bundle.GOLDEN: sha256(folder / bundle.GOLDEN)}
-    write_sealed(folder / bundle.RECORD, record)
+    write_checksummed(folder / bundle.RECORD, record)
 
 
 Create = Callable[[Plan, int, Mapping[str, Any]], AbstractContextManager[Any]]

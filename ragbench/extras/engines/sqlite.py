@@ -27,7 +27,7 @@ from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import atomic_write
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.search import Found, Vector, understood
+from ragbench.extras.engines.search import Found, Vector, parse_errors
 from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables, units
 from ragbench.extras.engines.words import query_terms
 
@@ -218,7 +218,7 @@ class SqliteEngine(Tables):
         """The file."""
         return str(self._path)
 
-    @understood
+    @parse_errors
     def ask(self, text: str, vector: Vector | None, only: Sequence[str] | None) -> Found:
         """Send the statement."""
         values = {
@@ -299,7 +299,7 @@ class SqliteEngine(Tables):
                     digest.update(repr(row).encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
-    @understood
+    @parse_errors
     def damage(self) -> str | None:
         """What is wrong with the file, None if nothing is."""
         try:

@@ -23,7 +23,7 @@ from ragbench.base.errors import BundleError
 from ragbench.extras.engines.bm25f import postings, score
 from ragbench.extras.engines.content import DocumentRow, passage_key
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.search import Vector, understood, unzipped
+from ragbench.extras.engines.search import Vector, parse_errors, unzipped
 from ragbench.extras.engines.words import Terms
 from ragbench.index.lexical import Bm25F
 
@@ -199,22 +199,22 @@ class Tables(ABC):
         except ValueError as error:
             raise BundleError(f"{self.name} cannot be read ({error}): export it again") from None
 
-    @understood
+    @parse_errors
     def version(self) -> str:
         """A text that differs after every change of its content."""
         return str(dict(self._rows("SELECT key, value FROM about WHERE key = 'digest'")).get("digest"))
 
-    @understood
+    @parse_errors
     def files(self) -> Mapping[str, bytes]:
         """The files for ragbench."""
         return {name: unzipped(body) for name, body in self._rows("SELECT name, content FROM files")}
 
-    @understood
+    @parse_errors
     def digests(self) -> Mapping[str, str]:
         """The digest of every document's content by docno."""
         return dict(self._rows("SELECT docno, digest FROM documents"))
 
-    @understood
+    @parse_errors
     def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
         """The vectors that it has of passages by their keys."""
         if "dense" not in self.plan.depths:

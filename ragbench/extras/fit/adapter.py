@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive
+from ragbench.base.bounds import Count, Factor, Natural, Positive, Validated
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.evaluation.measures import ndcg
@@ -36,7 +36,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class AdapterSpec(Checked):
+class AdapterSpec(Validated):
     """How an adapter is learned: `epochs` of Adam at `rate` over batches of topics.
 
     The loss is a softmax of cosines times `temperature`. `rank` is that of the map.
@@ -232,10 +232,10 @@ def judged(benchmark: Benchmark, split: str) -> tuple[Topic, ...]:
 def folds(topics: Sequence[Topic], spec: AdapterSpec) -> list[Numbers]:
     """The topics in parts, those of one group together. BenchmarkError for too few."""
     groups = _groups(topics)
-    if len(topics) < minimums.ORDER or len(set(groups)) < spec.folds:
+    if len(topics) < minimums.FOR_RANKER or len(set(groups)) < spec.folds:
         raise BenchmarkError(
-            f"an adapter is learned from at least {minimums.ORDER} judged training topics of {spec.folds:g} groups, "
-            f"and there are {len(topics)} of {len(set(groups))}: judge more with `ragbench judge`"
+            f"an adapter is learned from at least {minimums.FOR_RANKER} judged training topics of {spec.folds:g} "
+            f"groups, and there are {len(topics)} of {len(set(groups))}: judge more with `ragbench judge`"
         )
     return ranker.folds(groups, np.arange(len(topics)), int(spec.folds), spec.seed)
 

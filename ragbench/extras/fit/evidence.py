@@ -13,7 +13,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.pipeline import Pipeline, start
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -42,7 +42,7 @@ def gather(
 ) -> Evidence:
     """The evidence in topics of a benchmark; `pipeline` ends before `stage`, which says what the signs are."""
     topics = [topic for topic in benchmark.topics if topic.qid in qids]
-    fusion = next(position for position, (_, stage) in enumerate(pipeline) if Fact.FUSED in stage.provides)
+    fusion = next(position for position, (_, stage) in enumerate(pipeline) if StateProperty.FUSED in stage.provides)
     states: Sequence[QueryState] = start([Query(topic.qid, topic.text, topic.hypothesis) for topic in topics])
     for _, each in pipeline.stages[:fusion]:
         states = each(states, index)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.bounds import Checked, Name, Positive
+from ragbench.base.bounds import Name, Positive, Validated
 from ragbench.base.build import build
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
@@ -42,7 +42,7 @@ _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder")
 
 
 @dataclass(frozen=True)
-class Collection(Checked):
+class Collection(Validated):
     """Judged topics to learn from. `words` name their data, as typed after a command; all topics of `split` are read.
 
     A topic of the collection counts `weight` times. `kind` groups the collections in reports. Collections with the same
@@ -245,7 +245,7 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
             learned = np.concatenate([values[number] for number in numbers])
             sums = np.bincount(site, learned - fused, minlength=len(names)).astype(np.float64)
             half = np.nan
-            if len(names) >= minimums.AREAS:
+            if len(names) >= minimums.FOLDERS:
                 half = float(reach(sums[None], counts[None], seed, draws, confidence)[0])
             gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
             means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)

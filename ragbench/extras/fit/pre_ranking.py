@@ -12,7 +12,7 @@ from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample
 from ragbench.search.engine.executor import Arm
 from ragbench.search.ranking import features
-from ragbench.search.stages.stage import Fact
+from ragbench.search.stages.stage import StateProperty
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -33,7 +33,7 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
         for name, stage in settings.pipeline.stages
         if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
     )
-    if not any(Fact.FUSED in stage.provides for _, stage in stages):
+    if not any(StateProperty.FUSED in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'ranker', so it has no ranking to start from")
     truncated = training.cut(settings, benchmark, stages, progress, say)
     truncated.index.prepare({"terms"})

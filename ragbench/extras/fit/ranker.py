@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.bounds import Checked, Count, Factor, Natural, Positive, Share, Weight
+from ragbench.base.bounds import Count, Factor, Natural, Positive, Share, Validated, Weight
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.benchmark import topic_area
 from ragbench.evaluation.measures import ndcg
@@ -40,7 +40,7 @@ _SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
 
 
 @dataclass(frozen=True)
-class Spec(Checked):
+class Spec(Validated):
     """How trees grow: at most `rounds` trees of `leaves` leaves with at least `smallest` documents, weighted by `rate`.
 
     `prior` is the weight of the fused score, `depth` the number of hits to order, `l2` shrinks leaves, `share` is the
@@ -202,13 +202,13 @@ class Learned:
 def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learned:
     """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.
 
-    Raises BenchmarkError for fewer than minimums.ORDER queries or fewer groups than folds.
+    Raises BenchmarkError for fewer than minimums.FOR_RANKER queries or fewer groups than folds.
     """
     everything = np.arange(len(judged))
-    if len(judged) < minimums.ORDER or len(set(judged.groups)) < spec.folds:
+    if len(judged) < minimums.FOR_RANKER or len(set(judged.groups)) < spec.folds:
         raise BenchmarkError(
-            f"a ranking is learned from at least {minimums.ORDER} judged training topics of {spec.folds:g} groups, and "
-            f"there are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try "
+            f"a ranker is trained on at least {minimums.FOR_RANKER} judged training topics of {spec.folds:g} groups, "
+            f"and there are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try "
             "data.resplit=1"
         )
     outer = folds(judged.groups, everything, int(spec.folds), spec.seed)

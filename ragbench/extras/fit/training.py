@@ -90,5 +90,5 @@ def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
 
     Use it for fits that are judged on held-out queries of the fit.
     """
-    few = len(benchmark.topics) < minimums.HALVES and TRAIN not in benchmark.splits
+    few = len(benchmark.topics) < minimums.TO_SPLIT and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)

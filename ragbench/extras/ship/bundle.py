@@ -34,7 +34,7 @@ from ragbench.base.progress import report, steps
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.overrides import section_of
@@ -193,7 +193,7 @@ def write(
             "environment": {"run": measured.results.record["environment"], "export": exported},
             "files": digests,
         }
-        write_sealed(draft / RECORD, record)
+        write_checksummed(draft / RECORD, record)
         publish_folder(draft, folder)
     except OSError as error:
         raise BundleError(
@@ -251,7 +251,7 @@ def read_record(folder: Path) -> Mapping[str, Any]:
         record = read_json_file(folder / RECORD)
         if not isinstance(record, dict) or record.get("format") != FORMAT:
             raise BundleError(f"{folder} is a bundle of another version of ragbench: export it again with this one")
-        record = read_sealed(folder / RECORD)
+        record = read_checksummed(folder / RECORD)
     except FileNotFoundError:
         raise BundleError(f"{folder} is not a bundle ({RECORD} is missing): make one with ragbench export") from None
     except (OSError, ValueError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 from ragbench.base import files
 from ragbench.base.errors import BundleError
 from ragbench.base.types import Query
-from ragbench.boundary.checksummed_json import SEAL, read_sealed, sealed_json
+from ragbench.boundary.checksummed_json import SEAL, checksummed_json, read_checksummed
 from ragbench.boundary.json import read_json_file
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
@@ -111,7 +111,7 @@ def kept(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
 
 
 def _read(path: Path) -> Generation:
-    row = read_sealed(path)
+    row = read_checksummed(path)
     row.pop(SEAL, None)
     golden = tuple(
         Golden(Query(**row["query"]), tuple(row["ids"]), tuple(row["scores"]), row.get("outputs", {}))
@@ -138,7 +138,7 @@ def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:
 
 def text_of(generation: Generation) -> str:
     """The text of `generation.json` for a generation."""
-    return sealed_json(asdict(generation))
+    return checksummed_json(asdict(generation))
 
 
 def publish(folder: Path, text: str) -> None:

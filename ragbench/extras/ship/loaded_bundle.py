@@ -46,7 +46,7 @@ _UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
 
 
 @dataclass(frozen=True)
-class SealedStore(ArtefactStore):
+class BundleStore(ArtefactStore):
     """A folder of artefacts in which nothing is built: a missing artefact is an error."""
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
@@ -199,7 +199,7 @@ def load_folder(
         settings.index,
         serves.collection,
         _no_documents if benchmark is None else lambda: benchmark.documents,
-        SealedStore(folder / bundle.INDEX) if sealed else ArtefactStore(folder / bundle.INDEX),
+        BundleStore(folder / bundle.INDEX) if sealed else ArtefactStore(folder / bundle.INDEX),
         models or Models(cache=None, threads=threads),
         sharding=settings.sharding,
         times=lambda: serves.modified,

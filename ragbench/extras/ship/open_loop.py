@@ -23,7 +23,7 @@ from ragbench.base import query_cache
 from ragbench.base.columns import Column, Columns
 from ragbench.base.progress import ticks
 from ragbench.evaluation.intervals import Floats, Samples, summary
-from ragbench.evaluation.latency import LatencySpec, Timing, Unasked, without_caches
+from ragbench.evaluation.latency import LatencySpec, QueryMutator, Timing, without_caches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ def measure(
     """Send `spec.arrivals` queries at every rate of `spec.rates` to every arm in turn; arms in a new order per rate."""
     from threadpoolctl import threadpool_limits
 
-    chance, unasked = random.Random(spec.seed), Unasked(queries)
+    chance, unasked = random.Random(spec.seed), QueryMutator(queries)
     served: list[Served] = []
     total = len(spec.rates) * len(arms)
     with threadpool_limits(limits=spec.threads):

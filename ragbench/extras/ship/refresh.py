@@ -30,7 +30,7 @@ from ragbench.extras.ship import documents as reading
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Change, Drift, Generation
-from ragbench.extras.ship.loaded_bundle import SealedStore, settings_of
+from ragbench.extras.ship.loaded_bundle import BundleStore, settings_of
 from ragbench.index.artefacts import ArtefactStore, damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
@@ -112,7 +112,7 @@ class Refresher:
         if generations.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
         previous = generations.current(self.folder, self._record)
-        last = self._index(previous, SealedStore(self.folder / bundle.INDEX))
+        last = self._index(previous, BundleStore(self.folder / bundle.INDEX))
         with bundle.reading(self.folder):
             last.chunks.check()
             digests = previous.digests or digests_of(last.chunks)
@@ -163,7 +163,7 @@ class Refresher:
             earlier = generations.earlier(self.folder, self._record, current.number - 1 if to is None else to)
             if to is not None and (earlier.collection, earlier.artefacts) == (current.collection, current.artefacts):
                 return Refreshed(current)
-            index = self._index(earlier, SealedStore(self.folder / bundle.INDEX))
+            index = self._index(earlier, BundleStore(self.folder / bundle.INDEX))
             index.prepare(bundle.needs(self._settings.pipeline))
             artefacts = index.artefacts()
             for artefact in artefacts:

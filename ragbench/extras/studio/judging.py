@@ -48,7 +48,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Agreed:
+class JudgeAgreement:
     """The agreement of two judges of a pool, None if they share no pair yet."""
 
     first: str
@@ -57,7 +57,7 @@ class Agreed:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class AdjacentSections:
     """The texts before and after a section in its document, empty at the ends."""
 
     before: str = ""
@@ -65,7 +65,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class VerdictStability:
     """How more judging could change the verdict on each arm: (arm, verdict, sentence); `stop` if it can change none.
 
     By documents: an effect lies between its values with all unjudged hits useless, and as useful as judged ones.
@@ -159,30 +159,30 @@ class Judging:
                 judge, session.n_graded, session.n_skipped, len(session), session.path, session.seconds_left
             )
 
-    def agreements(self, name: str) -> list[Agreed]:
+    def agreements(self, name: str) -> list[JudgeAgreement]:
         """The agreement of every two judges of a pool."""
         grades = {judge: grades_of(self._file(name, judge)) for judge in self.judges(name)}
         names = list(grades)
         pairs = [(one, two) for n, one in enumerate(names) for two in names[n + 1 :]]
-        return [Agreed(one, two, _agreement(grades[one], grades[two])) for one, two in pairs]
+        return [JudgeAgreement(one, two, _agreement(grades[one], grades[two])) for one, two in pairs]
 
-    def neighbours(self, name: str, section: str) -> Neighbours:
+    def neighbours(self, name: str, section: str) -> AdjacentSections:
         """The texts around a section, empty where the documents of the run can no longer be read."""
         benchmark = self._benchmark(name)
         document = (
             next((d for d in benchmark.documents if d.docno == docno_of_section(section)), None) if benchmark else None
         )
         if document is None:
-            return Neighbours()
+            return AdjacentSections()
         places = [heading.anchor for heading in document.sections]
         anchor = section.rpartition("#")[2]
         if anchor not in places:
-            return Neighbours()
+            return AdjacentSections()
         at = places.index(anchor)
         texts = [document.text[heading.start : heading.end].strip() for heading in document.sections]
-        return Neighbours(texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else "")
+        return AdjacentSections(texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else "")
 
-    def outlook(self, name: str, judge: str) -> Outlook | None:
+    def outlook(self, name: str, judge: str) -> VerdictStability | None:
         """How more judging could change verdicts after this judge's grades; None for one arm or changed documents."""
         benchmark = self._benchmark(name)
         run = self.runs.results(name)
@@ -201,7 +201,7 @@ class Judging:
         for row in Arms(arms, policy).against():
             sentence, decided = _may_change(row, policy.statistics.smallest_effect)
             outcomes.append((row.contrast.factors[0], row, sentence, decided))
-        return Outlook(tuple(outcome[:3] for outcome in outcomes), all(outcome[3] for outcome in outcomes))
+        return VerdictStability(tuple(outcome[:3] for outcome in outcomes), all(outcome[3] for outcome in outcomes))
 
     def _benchmark(self, name: str) -> Benchmark | None:
         """The benchmark of a run, None where it has changed since the measurement."""

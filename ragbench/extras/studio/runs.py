@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from ragbench.base import files
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
-from ragbench.boundary.checksummed_json import read_sealed
+from ragbench.boundary.checksummed_json import read_checksummed
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.t_statistic import Mean, mean
 from ragbench.results import measurements, store
@@ -148,7 +148,7 @@ def _state(path: Path) -> tuple[int, int]:
 def _read_run(folder: Path) -> ListedRun | str:
     """A run, or why it cannot be shown. Files that are read here are checked; `Runs.results` checks all files."""
     try:
-        record = read_sealed(folder / store.RECORD)
+        record = read_checksummed(folder / store.RECORD)
         latency = folder / "latency.csv"
         files.check_digests(folder, {name: digest for name, digest in record["files"].items() if name == latency.name})
         times = _times(latency)
@@ -160,7 +160,7 @@ def _read_run(folder: Path) -> ListedRun | str:
 
 def _arm(folder: Path, arm: str, record: Mapping[str, Any], times: Mapping[str, Milliseconds]) -> ListedArm:
     path = store.arm_path(folder, arm)
-    sealed = read_sealed(path / store.DONE)["files"]
+    sealed = read_checksummed(path / store.DONE)["files"]
     files.check_digests(
         path, {name: sealed[name] for name in (measurements.PER_QUERY, "pipeline.txt") if name in sealed}
     )

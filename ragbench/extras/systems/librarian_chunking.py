@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragbench.base.bounds import Checked, Count, Natural
+from ragbench.base.bounds import Count, Natural, Validated
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import chunk_of_span
 from ragbench.corpus.spans import Span
@@ -18,7 +18,7 @@ _HEADING_LEVELS = (2, 3)
 
 
 @dataclass(frozen=True)
-class _SizesInTokens(Checked):
+class _SizesInTokens(Validated):
     """The parameters of both chunkers."""
 
     chunk_size: Count = 512  # tokens of 4 characters

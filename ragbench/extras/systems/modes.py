@@ -6,7 +6,7 @@ from ragbench.extras.systems.stages.average import AverageScores
 from ragbench.extras.systems.stages.keywords import RerankByKeywords
 from ragbench.search.engine.modes import Stages
 from ragbench.search.stages.cut import Cut, ExpandToParents
-from ragbench.search.stages.stage import Fact, Stage
+from ragbench.search.stages.stage import Stage, StateProperty
 
 
 def rerank_by_keywords(stages: Stages, keywords: tuple[str, Stage] | None, as_typed: bool) -> Stages:
@@ -22,4 +22,4 @@ def rerank_by_keywords(stages: Stages, keywords: tuple[str, Stage] | None, as_ty
 
 def _of_own_scores(stage: Stage) -> Stage:
     """For a stage that fuses rankings, one that averages their scores; any other as it is."""
-    return stage if Fact.FUSED not in stage.provides or isinstance(stage, AverageScores) else AverageScores()
+    return stage if StateProperty.FUSED not in stage.provides or isinstance(stage, AverageScores) else AverageScores()

@@ -18,7 +18,7 @@ from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 from ragbench.search.engine.snippet import highlights, snippet
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.stage import FAILURES, Fact, FallsBack
+from ragbench.search.stages.stage import FAILURES, FallsBack, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -151,7 +151,7 @@ def _fallback(state: QueryState, stage: FallsBack, pipeline: Pipeline, index: In
     note = f"ranked by place among the files that hold the query, because the search failed: {error}"
     states: Sequence[QueryState] = [replace(state, fused=stage.when_failed(state, index)).with_note(note)]
     for _, next_stage in pipeline:
-        if Fact.GUARANTEED in next_stage.provides:
+        if StateProperty.GUARANTEED in next_stage.provides:
             states = next_stage(states, index)
     return states[0]
 

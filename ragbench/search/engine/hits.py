@@ -84,7 +84,7 @@ def _join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
 
 def problems(states: Sequence[QueryState]) -> list[str]:
     """A sentence for what is wrong with the hits of a live search in some queries."""
-    outside = [name for state in states for _, name in state.strangers]
+    outside = [name for state in states for _, name in state.unmatched]
     repeated = [state.query.qid for state in states if REPEATED in state.notes]
     sentences = []
     if outside:

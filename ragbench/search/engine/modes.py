@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.base import plugins
-from ragbench.base.bounds import Checked, Name
+from ragbench.base.bounds import Name, Validated
 from ragbench.base.errors import ConfigError
 from ragbench.search.stages.stage import Stage
 
@@ -20,7 +20,7 @@ Stages = tuple[tuple[str, Stage], ...]
 
 
 @dataclass(frozen=True)
-class ModeSpec(Checked):
+class ModeSpec(Validated):
     """A mode as a composition of a pipeline's stages.
 
     `sources`: the retrievers that take part, lexical, dense, or all; those of neither kind always do. `without`:

@@ -12,7 +12,7 @@ from ragbench.base.fingerprint import canonical, digest
 from ragbench.base.types import Query, QueryState
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.modes import ModeSpec
-from ragbench.search.stages.stage import Fact, Stage, models_of
+from ragbench.search.stages.stage import Stage, StateProperty, models_of
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -61,9 +61,9 @@ class Pipeline:
                     raise ConfigError(f"stage '{name}' cannot follow '{provided[fact]}': {reason}")
             for fact in stage.provides:
                 provided.setdefault(fact, name)
-        if Fact.RANKINGS not in provided:
+        if StateProperty.RANKINGS not in provided:
             raise ConfigError("the pipeline retrieves nothing: turn on at least one of the retrieving stages")
-        if Fact.FUSED not in provided:
+        if StateProperty.FUSED not in provided:
             raise ConfigError("the pipeline has no fusion: turn on the stage 'fuse'")
 
     def __iter__(self) -> Iterator[tuple[str, Stage]]:
@@ -180,7 +180,7 @@ class Pipeline:
 
 
 def _fact(name: str, attribute: str) -> str:
-    return next((str(getattr(fact, attribute)) for fact in Fact if fact == name), "")
+    return next((str(getattr(fact, attribute)) for fact in StateProperty if fact == name), "")
 
 
 def start(queries: Sequence[Query]) -> list[QueryState]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from ragbench.base.bounds import Checked
+from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryClass, QueryState, Ranking
 from ragbench.corpus.metadata import Date
@@ -15,7 +15,7 @@ from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.classify import Classify
 from ragbench.search.stages.cut import Cut, ExpandToParents
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.stage import NOTHING, Fact, Stage
+from ragbench.search.stages.stage import NOTHING, Stage, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,7 +25,7 @@ RETURN_ALL = 100
 
 
 @dataclass(frozen=True)
-class SearchOptions(Checked):
+class SearchOptions(Validated):
     """The options of a search; for options that are not given the pipeline decides.
 
     `hypothesis` is a hypothetical document, for pipelines with HyDE. `phrasings` are other phrasings of the query, used
@@ -132,7 +132,7 @@ class _NoSearch:
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

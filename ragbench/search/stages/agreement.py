@@ -12,7 +12,7 @@ from ragbench.base.types import QueryState
 from ragbench.search.stages.stage import Retriever, fused
 
 if TYPE_CHECKING:
-    from ragbench.index.background import Noise
+    from ragbench.index.background import BackgroundSimilarity
     from ragbench.index.index import Index
 
 _FIRST_RANK = 1 / 61
@@ -45,7 +45,7 @@ def needs(noise: Mapping[str, str]) -> frozenset[str]:
     return frozenset({*noise.values(), *map(_encoder, noise.values())})
 
 
-def factor(state: QueryState, index: Index, lists: int, noise: Mapping[str, str]) -> float:
+def scale_factor(state: QueryState, index: Index, lists: int, noise: Mapping[str, str]) -> float:
     """What fused scores are multiplied by, so that they compare with those of `lists` agreeing lists of weight 1.
 
     1 where as many lists answered: the mapping from scores to confidences is absolute. Where one answered, its best
@@ -70,18 +70,18 @@ def _stands_out(state: QueryState, index: Index, source: str, noise: Mapping[str
     """Whether a source that found something says something: words do, vectors where they are nearer than noise."""
     if source not in noise:
         return True
-    part: Noise = index.part(noise[source])
+    part: BackgroundSimilarity = index.part(noise[source])
     vector = _own_vector(state, index, source, noise[source])
-    return part.robust_deviations(vector, state.rankings[source].chunks) >= _STANDS_OUT
+    return part.robust_z_score(vector, state.rankings[source].chunks) >= _STANDS_OUT
 
 
-def deviations(state: QueryState, index: Index, source: str, part: str) -> float:
+def z_score(state: QueryState, index: Index, source: str, part: str) -> float:
     """By how many standard deviations the best hit of a source, which has one, is nearer than everyday questions come.
 
     It is that of the query itself, without the terms that expansion took from the collection.
     """
-    noise: Noise = index.part(part)
-    return noise.deviations(_own_vector(state, index, source, part), state.rankings[source].chunks)
+    noise: BackgroundSimilarity = index.part(part)
+    return noise.z_score(_own_vector(state, index, source, part), state.rankings[source].chunks)
 
 
 def _own_vector(state: QueryState, index: Index, source: str, part: str) -> NDArray[np.float32]:

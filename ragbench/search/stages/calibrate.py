@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Natural, Positive, Share
+from ragbench.base.bounds import Natural, Positive, Share, Validated
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import NOTHING, Fact, Filter, Retriever, fused
+from ragbench.search.stages.stage import NOTHING, Filter, Retriever, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class Calibrate(Checked):
+class Calibrate(Validated):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
 
     `threshold` is the score that maps to 0.5; `steepness` (above 0) is how fast confidence grows around it. The
     mapping is absolute: it does not depend on the other hits. It is for scores of `lists` retrievers (0: any number):
-    if fewer were queried, or only one returned results above the noise, scores are scaled (`agreement.factor`). `noise`
-    names the parts of the index that measure the noise, by retriever.
+    if fewer were queried, or only one returned results above the noise, scores are scaled (`agreement.scale_factor`).
+    `noise` names the parts of the index that measure the noise, by retriever.
     """
 
     threshold: float = 0.035
@@ -34,9 +34,9 @@ class Calibrate(Checked):
     lists: Natural = 2  # number of agreeing retrievers that the threshold assumes; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.CALIBRATED: "scores have been calibrated already"}
 
     @property
     def needs(self) -> frozenset[str]:
@@ -49,7 +49,7 @@ class Calibrate(Checked):
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Map the scores of every state's fused ranking; order is kept."""
-        factors = (agreement.factor(state, index, self.lists, self.noise) for state in states)
+        factors = (agreement.scale_factor(state, index, self.lists, self.noise) for state in states)
         return [
             replace(state, fused=self.calibrate(fused(state), by)) for state, by in zip(states, factors, strict=True)
         ]
@@ -64,7 +64,7 @@ class Calibrate(Checked):
 
 
 @dataclass(frozen=True)
-class CalibrateByCurve(Checked):
+class CalibrateByCurve(Validated):
     """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
 
     The points are those of seed 001's table of interpretations (`calibration=table`), or those that `ragbench fit
@@ -84,9 +84,9 @@ class CalibrateByCurve(Checked):
     lists: Natural = 0  # number of agreeing retrievers that the points assume; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.CALIBRATED: "scores have been calibrated already"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +122,7 @@ class CalibrateByCurve(Checked):
 
     def _calibrated(self, state: QueryState, index: Index) -> Ranking:
         ranking = fused(state)
-        scores = agreement.factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
+        scores = agreement.scale_factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
         return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y) * self._answerable(state))
 
     def _answerable(self, state: QueryState) -> float:
@@ -150,8 +150,8 @@ class FilterByConfidence(Filter):
 
     counted: ClassVar[str] = "after_threshold"
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.DIVERSE: "the scores are no longer confidences"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.DIVERSE: "the scores are no longer confidences"}
 
     def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
         """The hits with a score of at least the threshold."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ragbench.base.bounds import Checked, Weight
+from ragbench.base.bounds import Validated, Weight
 from ragbench.base.types import QueryClass, QueryState
 from ragbench.search.stages.signals import names_a_place, names_something_exact
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -18,7 +18,7 @@ _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "g
 
 
 @dataclass(frozen=True)
-class Classify(Checked):
+class Classify(Validated):
     """Classify the query by its form and multiply the weight of the source that is best for its class.
 
     `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
@@ -34,8 +34,8 @@ class Classify(Checked):
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CLASS})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CLASS})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}
     options: ClassVar[frozenset[str]] = frozenset({"query_class"})
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count
+from ragbench.base.bounds import Count, Validated
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import FREE, NOTHING, Fact, fused
+from ragbench.search.stages.stage import FREE, NOTHING, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class ExpandToParents(Checked):
+class ExpandToParents(Validated):
     """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
 
     A chunk without a parent stays as it is, and so does one that already has a context.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.PARENTS})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "hits have been expanded already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.PARENTS})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "hits have been expanded already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand every state's fused ranking; the parent of a guaranteed child is guaranteed."""
@@ -56,14 +56,14 @@ def _parents_or_selves(chunks: NDArray[np.int32], state: QueryState, index: Inde
 
 
 @dataclass(frozen=True)
-class Cut(Checked):
+class Cut(Validated):
     """Keep the first `top_n` (at least 1) hits, and in addition all guaranteed hits."""
 
     top_n: Count = 100
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CUT})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CUT})
     forbids: ClassVar[Mapping[str, str]] = FREE
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Checked, Cosine, Count, Name, Prompt
+from ragbench.base.bounds import Cosine, Count, Name, Prompt, Validated
 from ragbench.base.errors import ModelError
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExpandTerms(Checked):
+class ExpandTerms(Validated):
     """Append to the text for `sources` the `top_k` (at least 1) vocabulary terms nearest to the query.
 
     Terms need a cosine of at least `threshold` (-1 to 1) and must not be in the query. Seeds 000 (P1) and 001 have 3
@@ -39,8 +39,8 @@ class ExpandTerms(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"encoder", "vocabulary"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANSION})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a source has been searched already"}
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANSION})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the texts of every state."""
@@ -68,7 +68,7 @@ class ExpandTerms(Checked):
 
 
 @dataclass(frozen=True)
-class ExpandSynonyms(Checked):
+class ExpandSynonyms(Validated):
     """Add after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
 
     Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands English function words, too, as the seed
@@ -82,8 +82,8 @@ class ExpandSynonyms(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"synonyms"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANSION})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a source has been searched already"}
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANSION})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Expand the texts of every state."""
@@ -135,10 +135,10 @@ class SupposeAnswer(ChatFields):
     options: ClassVar[frozenset[str]] = frozenset({"hypothesis"})
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.HYPOTHESIS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.HYPOTHESIS})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.RANKINGS: "a source has been searched already",
-        Fact.HYPOTHESIS: "there is a hypothesis already",
+        StateProperty.RANKINGS: "a source has been searched already",
+        StateProperty.HYPOTHESIS: "there is a hypothesis already",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

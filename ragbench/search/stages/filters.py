@@ -9,25 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Checked, Holds, Name, Natural, shown
+from ragbench.base.bounds import Constraint, Name, Natural, Validated, shown
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
-_IS_TYPE = Holds(lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}")
+_IS_TYPE = Constraint(
+    lambda text: " ".join(text.casefold().split()) in DOC_TYPES, f"must be one of {', '.join(DOC_TYPES)}"
+)
 
 _FileType = Annotated[
-    str, Holds(lambda text: text.removeprefix(".").isalnum(), "must be an ending of file names such as .md")
+    str, Constraint(lambda text: text.removeprefix(".").isalnum(), "must be an ending of file names such as .md")
 ]
 
 
 @dataclass(frozen=True)
-class FilterDocuments(Checked):
+class FilterDocuments(Validated):
     """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".
 
     Seed 004, "Enhanced Metadata Filtering", adds the conditions from `doc_type` on and filters after the search; here
@@ -57,10 +59,10 @@ class FilterDocuments(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.FILTERS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FILTERS})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.RANKINGS: "a source has been searched already without the filters",
-        Fact.FILTERS: "filters have been set already",
+        StateProperty.RANKINGS: "a source has been searched already without the filters",
+        StateProperty.FILTERS: "filters have been set already",
     }
 
     def __post_init__(self) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Positive, Share, Weight
+from ragbench.base.bounds import Positive, Share, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
-from ragbench.search.stages.stage import NOTHING, Fact, Retriever
+from ragbench.search.stages.stage import NOTHING, Retriever, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -60,7 +60,7 @@ _METHODS = {"rrf": "reciprocal rank", "convex": "weighted scores", "dbsf": "scor
 
 
 @dataclass(frozen=True)
-class Fuse(Checked):
+class Fuse(Validated):
     """One ranking of all chunks that any source found.
 
     `method`:
@@ -89,9 +89,9 @@ class Fuse(Checked):
     missing: Literal["lowest", "nothing", "exact"] = "lowest"
     sources: tuple[Retriever, ...] = field(default=(), metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the rankings have been fused already"}
 
     @property
     def needs(self) -> frozenset[str]:
@@ -194,7 +194,7 @@ def _on_scale_of(norm: Callable[[Scores, float], Scores], scores: Scores, least:
 
 
 @dataclass(frozen=True)
-class WeighByDecisiveness(Checked):
+class WeighByDecisiveness(Validated):
     """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
 
     Seed 001, "Score-Aware Fusion", with `measure` `variance` as there: the variance of a source's scores instead of
@@ -211,9 +211,9 @@ class WeighByDecisiveness(Checked):
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.DYNAMIC_WEIGHTS})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the sources' weights would change too late"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.DYNAMIC_WEIGHTS})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Weigh the sources of every state."""

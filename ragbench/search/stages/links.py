@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Interval
 
-from ragbench.base.bounds import Checked, Count, Factor, Share
+from ragbench.base.bounds import Count, Factor, Share, Validated
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -23,7 +23,7 @@ _SOURCE = "graph"
 
 
 @dataclass(frozen=True)
-class FollowLinks(Checked):
+class FollowLinks(Validated):
     """Add the neighbours of the documents found so far as a separate source, whose weight is multiplied by `factor`.
 
     Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
@@ -41,9 +41,9 @@ class FollowLinks(Checked):
     share: Share = 0.2  # greatest share of neighbours among all hits
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.GRAPH_RANKING})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.GRAPH_RANKING})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking of source `graph` to every state."""
@@ -110,7 +110,7 @@ def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class BoostCommunity(Checked):
+class BoostCommunity(Validated):
     """Multiply by `factor` (at least 1) the scores in the communities of the best `seeds` (at least 1) documents.
 
     Seed 001, "Community Detection": Louvain communities of the link graph (Blondel et al., 2008). It works on fused
@@ -124,12 +124,12 @@ class BoostCommunity(Checked):
     include_seeds: bool = True  # the best documents are boosted, too; false: only others, as in seed 001
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.COMMUNITY})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.COMMUNITY})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.CALIBRATED: "a confidence times 1.1 may exceed 1: boost before calibration",
-        Fact.COMMUNITY: "communities have been counted already",
-        Fact.PARENTS: "it boosts chunks",
+        StateProperty.CALIBRATED: "a confidence times 1.1 may exceed 1: boost before calibration",
+        StateProperty.COMMUNITY: "communities have been counted already",
+        StateProperty.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count, Weight
+from ragbench.base.bounds import Count, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
 from ragbench.search.stages.signals import names_a_place, names_something_exact
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class Rank(Checked):
+class Rank(Validated):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
 
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench fit ranker` writes it,
@@ -35,11 +35,11 @@ class Rank(Checked):
     prior: Weight = 2.0
     depth: Count = 100
 
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKED})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKED})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.RANKED: "hits have been ranked by a model already",
-        Fact.CUT: "hits that are cut away cannot be ranked",
+        StateProperty.RANKED: "hits have been ranked by a model already",
+        StateProperty.CUT: "hits that are cut away cannot be ranked",
     }
 
     def __post_init__(self) -> None:

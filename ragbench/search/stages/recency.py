@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Holds, Share, Weight
+from ragbench.base.bounds import Constraint, Share, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -34,11 +34,11 @@ def _is_date(text: str) -> bool:
     return True
 
 
-_IS_DATE = Holds(_is_date, "must be an ISO date such as 2026-01-31")
+_IS_DATE = Constraint(_is_date, "must be an ISO date such as 2026-01-31")
 
 
 @dataclass(frozen=True)
-class BoostRecent(Checked):
+class BoostRecent(Validated):
     """Multiply fused scores by 1 + bias * (tier - 1) / 0.5. Seed 001, "Recency Bias".
 
     `tiers`: (days, multiplier) pairs; a document gets the first tier with at least as many days as its age. Seed 001
@@ -51,12 +51,12 @@ class BoostRecent(Checked):
     now: Annotated[str, _IS_DATE] | None = None  # an ISO date to count ages from; null takes the clock
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RECENCY})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RECENCY})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.CALIBRATED: "a confidence times 1.2 may exceed 1: boost before calibration",
-        Fact.RECENCY: "recency has been counted already",
-        Fact.PARENTS: "it boosts chunks",
+        StateProperty.CALIBRATED: "a confidence times 1.2 may exceed 1: boost before calibration",
+        StateProperty.RECENCY: "recency has been counted already",
+        StateProperty.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

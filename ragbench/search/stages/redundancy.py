@@ -10,9 +10,9 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Cosine, Count, Natural, Share
+from ragbench.base.bounds import Cosine, Count, Natural, Share, Validated
 from ragbench.base.types import QueryClass, QueryState, Ranking
-from ragbench.search.stages.stage import Fact, Filter, first_of_similar, fused
+from ragbench.search.stages.stage import Filter, StateProperty, first_of_similar, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -50,8 +50,8 @@ class DropNearCopies(Filter):
     counted: ClassVar[str] = "after_ngram_dedup"
     needs: ClassVar[frozenset[str]] = frozenset({"trigrams"})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.DIVERSE: "the cheap n-gram filter goes before the semantic one",
-        Fact.SEMANTIC_DEDUP: "the cheap n-gram filter goes before the semantic one",
+        StateProperty.DIVERSE: "the cheap n-gram filter goes before the semantic one",
+        StateProperty.SEMANTIC_DEDUP: "the cheap n-gram filter goes before the semantic one",
     }
 
     def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
@@ -74,9 +74,9 @@ class DropParaphrases(Filter):
 
     counted: ClassVar[str] = "after_dedup"
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.SEMANTIC_DEDUP})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.SEMANTIC_DEDUP})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.DIVERSE: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)"
+        StateProperty.DIVERSE: "P11 replaces semantic deduplication: turn one off (p8.semantic=null or p11=off)"
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
@@ -95,7 +95,7 @@ class DropParaphrases(Filter):
 
 
 @dataclass(frozen=True)
-class Diversify(Checked):
+class Diversify(Validated):
     """Pick hits one by one, each time the one with the highest lambda * relevance - (1 - lambda) * similarity.
 
     Carbonell and Goldstein, SIGIR 1998; seed 000, P11. `lambda_` (0 to 1): 1 is relevance alone. The first `candidates`
@@ -115,11 +115,11 @@ class Diversify(Checked):
     by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.DIVERSE})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.DIVERSE})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.SEMANTIC_DEDUP: "P11 replaces semantic deduplication: turn one of them off (p8.semantic=null or p11=off)",
-        Fact.RERANKED: "its order would replace that of the re-ranker",
+        StateProperty.SEMANTIC_DEDUP: "P11 replaces semantic deduplication: turn one off (p8.semantic=null or p11=off)",
+        StateProperty.RERANKED: "its order would replace that of the re-ranker",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
@@ -179,7 +179,7 @@ class LimitPerDocument(Filter):
 
     counted: ClassVar[str] = "after_doc_limit"
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "parents would pass by the limit on their children"}
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "parents would pass by the limit on their children"}
 
     def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
         """The first hits of every document."""

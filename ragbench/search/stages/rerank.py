@@ -10,12 +10,12 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count, Share, Weight
+from ragbench.base.bounds import Count, Share, Validated, Weight
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.resolve import CrossEncoderSpec, ModelName, Numerics
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -25,7 +25,7 @@ _IN_CONTEXT = PassageTemplate(title=True, headings=True)
 
 
 @dataclass(frozen=True)
-class Rerank(Checked):
+class Rerank(Validated):
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.
 
     Scores are the sigmoid of the model's logits, between 0 and 1. `max_length` is the number of tokens that the `model`
@@ -48,11 +48,11 @@ class Rerank(Checked):
     gap: Share = 1.0  # read only where the second score is within this share of the first; 1: always
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RERANKED})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RERANKED})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.RERANKED: "hits have been re-ranked already",
-        Fact.PARENTS: "the re-ranker reads chunks, not their parents",
+        StateProperty.RERANKED: "hits have been re-ranked already",
+        StateProperty.PARENTS: "the re-ranker reads chunks, not their parents",
     }
 
     @property

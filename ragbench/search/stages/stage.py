@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked
+from ragbench.base.bounds import Validated
 from ragbench.base.errors import RagbenchError
 from ragbench.base.types import QueryState, Ranking
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragbench.models.resolve import CrossEncoderSpec
 
 
-class Fact(StrEnum):
+class StateProperty(StrEnum):
     """What a stage may do to a state, so that later stages can require or forbid it. `meaning`: in a sentence.
 
     `override`: what turns on a stage that does it. A stage outside the package may provide words of its own.
@@ -35,7 +35,7 @@ class Fact(StrEnum):
     meaning: str
     override: str
 
-    def __new__(cls, value: str, meaning: str, override: str = "") -> Fact:
+    def __new__(cls, value: str, meaning: str, override: str = "") -> StateProperty:
         """A fact with its name in a configuration, its meaning and its override."""
         fact = str.__new__(cls, value)
         fact._value_ = value
@@ -107,7 +107,7 @@ class Stage(Protocol):
         ...
 
     requires: ClassVar[frozenset[str]]
-    """What earlier stages must have provided: words of `Fact`."""
+    """What earlier stages must have provided: values of `StateProperty`."""
     provides: ClassVar[frozenset[str]]
     """What it adds."""
     forbids: ClassVar[Mapping[str, str]]
@@ -166,7 +166,7 @@ def among(stage: Stage, sources: Sequence[Retriever]) -> Stage:
     return restricted
 
 
-class Retriever(Checked, ABC):
+class Retriever(Validated, ABC):
     """A stage that adds the ranking of one source; its answer depends on `question(state)` alone.
 
     So the executor runs a retriever once for equal questions, whatever the other stages are. `by` says how it searches,
@@ -175,8 +175,8 @@ class Retriever(Checked, ABC):
 
     by: ClassVar[str | None] = None
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
     @property
     @abstractmethod
@@ -209,11 +209,11 @@ class Retriever(Checked, ABC):
         return [state.with_ranking(self.source, ranking) for state, ranking in zip(states, rankings, strict=True)]
 
 
-class Filter(Checked, ABC):
+class Filter(Validated, ABC):
     """A stage that drops fused hits; `counted` names how many are left. Guaranteed hits always stay."""
 
     counted: ClassVar[str]
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = FREE
 

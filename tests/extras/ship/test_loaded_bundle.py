@@ -22,7 +22,7 @@ import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.load import load as load_benchmark
 from ragbench.boundary.capabilities import trust
-from ragbench.boundary.checksummed_json import write_sealed
+from ragbench.boundary.checksummed_json import write_checksummed
 from ragbench.commands import cli
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
@@ -30,7 +30,7 @@ from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.pipeline import Pipeline
-from ragbench.search.stages.stage import Fact
+from ragbench.search.stages.stage import StateProperty
 from tests.sealing import reseal, rewrite, rewrite_part
 
 
@@ -120,7 +120,7 @@ class _Broken:
     """A stage with a mistake of its own."""
 
     needs = requires = frozenset()
-    provides = frozenset({Fact.RANKINGS, Fact.FUSED})
+    provides = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
     forbids = MappingProxyType({})
 
     def __init__(self, error: Exception) -> None:
@@ -264,7 +264,7 @@ def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_p
 
 
 def test_a_record_that_lacks_a_key(copied: Path) -> None:
-    write_sealed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
+    write_checksummed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
     with pytest.raises(BundleError, match="lacks 'artefacts'"):
         ragbench.load(copied)
 

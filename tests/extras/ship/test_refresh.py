@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, CorpusError
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.opening import load
@@ -217,10 +217,10 @@ def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path
 
 @pytest.mark.slow
 def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path) -> None:
-    record = read_sealed(copied / bundle.RECORD)
+    record = read_checksummed(copied / bundle.RECORD)
     here = record["models"][0]["numerics"]
     record["models"][0]["numerics"] = "int8 elsewhere"
-    write_sealed(copied / bundle.RECORD, record)
+    write_checksummed(copied / bundle.RECORD, record)
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     messages: list[str] = []
     Refresher(copied, notes, say=messages.append).refresh()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.evaluation.intervals import Samples, summary
 from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch
@@ -37,9 +37,9 @@ def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
     """A function that changes the record of a copied bundle."""
 
     def apply(changed: Callable[[dict], object]) -> Path:
-        record = read_sealed(copied / bundle.RECORD)
+        record = read_checksummed(copied / bundle.RECORD)
         changed(record)
-        write_sealed(copied / bundle.RECORD, record)
+        write_checksummed(copied / bundle.RECORD, record)
         return copied
 
     return apply

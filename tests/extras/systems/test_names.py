@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.systems.parts.names import NoteNames, mentions, tags_in
+from ragbench.extras.systems.parts.names import TitleIndex, mentions, tags_in
 from ragbench.index.chunks import ChunkTable, build_chunks
 
 
@@ -37,7 +37,7 @@ def test_tags(text: str, found: tuple[str, ...]) -> None:
 
 
 @pytest.fixture
-def names(tmp_path: Path) -> tuple[NoteNames, list[str]]:
+def names(tmp_path: Path) -> tuple[TitleIndex, list[str]]:
     files = {
         "alpha": "# The Alpha",
         "b/beta": "---\naliases: [second one]\n---\n# Beta",
@@ -54,7 +54,7 @@ def names(tmp_path: Path) -> tuple[NoteNames, list[str]]:
     documents = read_vault(tmp_path / "vault").documents
     build_chunks(tmp_path, documents, [HeaderChunker().chunk(document) for document in documents])
     table = ChunkTable(tmp_path)
-    return NoteNames(table), table.docnos
+    return TitleIndex(table), table.docnos
 
 
 @pytest.mark.parametrize(

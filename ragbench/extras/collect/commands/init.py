@@ -148,7 +148,7 @@ def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tup
     """The arm `today` for a search at an address, which is asked one query. Raises LiveError, ConfigError."""
     from ragbench.config.overrides import word
     from ragbench.extras.collect.topics.from_log import finder
-    from ragbench.extras.remote.live.response_mapping import propose
+    from ragbench.extras.remote.live.response_mapping import infer_mapping
     from ragbench.extras.remote.live.stages import LiveHttp
 
     if "{query}" not in url:
@@ -157,7 +157,7 @@ def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tup
     find = finder(documents)
     query = max(documents, key=lambda document: len(document.text)).title
     search = LiveHttp(url=url, hits="@", document="@")
-    proposal = propose(search.answer(query), lambda name: find(name) is not None)
+    proposal = infer_mapping(search.answer(query), lambda name: find(name) is not None)
     typed = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
     placed = f"{counted(proposal.hits, 'hit')}, {proposal.found} of them match documents here"
     lines.append(f"queried {search.name} for '{query}': {placed} ({typed})")

@@ -94,9 +94,9 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     from ragbench.extras.collect.model_judge import grade_pool
     from ragbench.models.chat import spec_from_options
 
-    if arguments.sample < minimums.GRADED:
+    if arguments.sample < minimums.HUMAN_GRADED:
         raise ConfigError(
-            f"--sample must be at least {minimums.GRADED}, got {arguments.sample}: grades of a model count only "
+            f"--sample must be at least {minimums.HUMAN_GRADED}, got {arguments.sample}: grades of a model count only "
             "next to human grades"
         )
     settings = composition.compose(arguments.overrides)

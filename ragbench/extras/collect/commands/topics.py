@@ -131,7 +131,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
         return 0
     console.print_table(titled(table), f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
     if table["short by"].any():
-        least = minimums.CONCLUSION
+        least = minimums.PER_TYPE
         print(f"A mean over fewer than {least} queries is unstable (Buckley and Voorhees 2000).")
     return 0
 

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Checked, Count, Natural
+from ragbench.base.bounds import Count, Natural, Validated
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
 from ragbench.base.types import Document
@@ -63,7 +63,7 @@ Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class DraftSpec(Checked):
+class DraftSpec(Validated):
     """How many topics (`limit`), the share for tuning (`train`), and how strict the checks are.
 
     `others`: how many other sections are tried; `answers`: the most sections that may answer a question, its own

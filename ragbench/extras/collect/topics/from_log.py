@@ -14,7 +14,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
-from ragbench.base.bounds import Checked, Count, Natural, Share
+from ragbench.base.bounds import Count, Natural, Share, Validated
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
 from ragbench.base.types import Document
@@ -33,7 +33,7 @@ _GROUPED = 0.7  # share of common words from which two queries stay on one side 
 
 
 @dataclass(frozen=True)
-class LogSpec(Checked):
+class LogSpec(Validated):
     """How to sample: `limit` topics, a share `tail` of them among queries that were asked once.
 
     `train`: share of the topics for tuning; `least_sessions`: sessions that must have asked a query; `least_clicks`:

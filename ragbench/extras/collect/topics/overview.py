@@ -31,7 +31,7 @@ def overview(source: HasTopics) -> pd.DataFrame:
     rows = []
     for kind in kinds:
         row = [counts[*kind, split] for split in splits]
-        missing = {split: minimums.CONCLUSION - n for split, n in zip(splits, row, strict=True)}
+        missing = {split: minimums.PER_TYPE - n for split, n in zip(splits, row, strict=True)}
         short = [f"{n} in {split}" for split, n in missing.items() if n > 0]
         rows.append((*kind, *row, ", ".join(short)))
     return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])
@@ -39,4 +39,4 @@ def overview(source: HasTopics) -> pd.DataFrame:
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
     """`overview` with a title for the screen; JSON keeps the key."""
-    return table.rename(columns={"short by": f"missing to {minimums.CONCLUSION}"})
+    return table.rename(columns={"short by": f"missing to {minimums.PER_TYPE}"})

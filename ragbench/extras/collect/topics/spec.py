@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from annotated_types import Interval, MinLen
 
-from ragbench.base.bounds import Checked, Count, Natural, Positive, Share
+from ragbench.base.bounds import Count, Natural, Positive, Share, Validated
 
 _Usual = Literal["description", "alias", "link", "question", "first_sentence"]
 
@@ -21,7 +21,7 @@ KINDS: tuple[Kind, ...] = get_args(_Usual)
 
 
 @dataclass(frozen=True)
-class DeriveSpec(Checked):
+class DeriveSpec(Validated):
     """Which topics to derive.
 
     `kinds`: the sources; `limit`: the total number; `per_document`: at most this many topics with the same answer.

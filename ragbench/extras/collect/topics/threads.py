@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from ragbench.base.bounds import Checked, Count, Factor, Share
+from ragbench.base.bounds import Count, Factor, Share, Validated
 from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.benchmark import Topic
@@ -65,7 +65,7 @@ class Thread:
 
 
 @dataclass(frozen=True)
-class ThreadSpec(Checked):
+class ThreadSpec(Validated):
     """At most `per_page` topics of one page and `most_words` of a question, which is its title and first sentences.
 
     Questions of fewer than `least_words` are excluded, and those that share at least `alike` of their words with one

@@ -63,7 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         learned = adapter.learn(settings, benchmark, spec, progress, console.say)
         asks = learned.asks
         measured = {"held-out queries": training.compare(learned.held_out, learned.before, settings)}
-        if enough := asks.sum() >= minimums.CONCLUSION:
+        if enough := asks.sum() >= minimums.PER_TYPE:
             measured["of them, questions"] = training.compare(learned.held_out[asks], learned.before[asks], settings)
         significant = enough and all(comparison.ci_low > 0 for comparison in measured.values())
         if (
@@ -93,7 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not enough:
         print(
             f"Nothing learned, nothing changed: {asks.sum()} of the topics read like questions, and at least "
-            f"{minimums.CONCLUSION} must show the gain. `ragbench topics threads` takes some from an issue tracker."
+            f"{minimums.PER_TYPE} must show the gain. `ragbench topics threads` takes some from an issue tracker."
         )
     elif not significant:
         print("Nothing learned, nothing changed: the gain is not certain on all topics and on questions.")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, one_of
+from ragbench.base.bounds import Validated, one_of
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import Fact, Retriever, fused
+from ragbench.search.stages.stage import Retriever, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,7 +25,7 @@ _Sign = Annotated[str, one_of(*SIGNS)]
 
 
 @dataclass(frozen=True)
-class CalibrateByEvidence(Checked):
+class CalibrateByEvidence(Validated):
     """Give the first hit the probability that there is an answer, and every other hit its share of it by score.
 
     Normalised scores say nothing of a query: the first hit of nonsense has 1. The probability is 1 / (1 + exp(-s)), s
@@ -42,9 +42,9 @@ class CalibrateByEvidence(Checked):
     typical: Mapping[_Sign, float]
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CALIBRATED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.CALIBRATED: "scores have been calibrated already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.CALIBRATED: "scores have been calibrated already"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,7 +89,7 @@ class CalibrateByEvidence(Checked):
         """The signs of a state with at least one fused hit, as far as its lists can have them."""
         signs = {"coverage": _coverage(state, index)}
         near = [
-            agreement.deviations(state, index, *noise_part)
+            agreement.z_score(state, index, *noise_part)
             for noise_part in self.noise.items()
             if len(_list(state, noise_part[0]))
         ]

@@ -19,7 +19,7 @@ from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
@@ -114,7 +114,7 @@ def confirm(
             *(evaluation for evaluation in evaluations if evaluation["key"] != key),
             {"key": key, "folder": str(measured.folder)},
         ]
-        write_sealed(file, {"asked": evaluations})
+        write_checksummed(file, {"asked": evaluations})
     compared = Arms.of(measured)
     judged = {row.contrast.factors[0]: row for row in compared.against(PRESET)}
     beside = compared.judge([Contrast.of(TUNED, PLAIN)]) if len(settings) > 2 else []
@@ -124,7 +124,7 @@ def confirm(
 def _evaluated_before(file: Path) -> list[dict[str, str]]:
     """The winners that were measured on the test topics before; their number is reported with the verdict."""
     try:
-        return list(read_sealed(file)["asked"]) if file.is_file() else []
+        return list(read_checksummed(file)["asked"]) if file.is_file() else []
     except Damaged as damage:
         raise ResultsError(
             f"{file.parent}: {damage}; it counts the evaluations on test topics: restore it, or move the folder away"

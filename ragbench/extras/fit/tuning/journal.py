@@ -12,7 +12,7 @@ from optuna.storages.journal import JournalFileBackend
 from ragbench.boundary.checksummed_json import SEAL
 
 
-class SealedJournal(JournalFileBackend):
+class ChecksummedJournal(JournalFileBackend):
     """Optuna's journal file. Reading a line that has changed since it was written raises ValueError."""
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:

@@ -78,7 +78,7 @@ def searchable(benchmark: Benchmark) -> tuple[Benchmark, bool]:
     """
     if {TRAIN, TEST} <= set(benchmark.splits):
         return train_only(benchmark), True
-    if len(benchmark.topics) >= minimums.HALVES:
+    if len(benchmark.topics) >= minimums.TO_SPLIT:
         raise BenchmarkError(
             f"benchmark '{benchmark.name}' has {len(benchmark.topics)} topics and no train and test halves: add "
             "data.resplit=13 to make them"

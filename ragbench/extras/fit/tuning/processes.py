@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.pools import Failure, LocalPool, Pool, told
+from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.execution_backends import execution_of
@@ -42,7 +42,7 @@ def search_all(
         (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
     ]
     with _pool(len(jobs), execution) as pool:
-        others = [pool.submit(n % pool.count, told, "", _beside, *job) for n, job in enumerate(jobs)]
+        others = [pool.submit(n % pool.count, run_captured, "", _beside, *job) for n, job in enumerate(jobs)]
         for search in searches:
             report = _reporter(progress, search) if progress is not None else None
             if report is not None:

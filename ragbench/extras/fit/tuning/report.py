@@ -20,7 +20,7 @@ from ragbench.base import files
 from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.formatting import interval
-from ragbench.boundary.checksummed_json import write_sealed
+from ragbench.boundary.checksummed_json import write_checksummed
 from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.outcome import PRESET, Tuned
 from ragbench.extras.fit.tuning.space import Parameter, Values, overrides, value_of
@@ -260,7 +260,7 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
     record = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
     record["files"] = {name: files.digest(tuned.folder / name) for name in names}
-    write_sealed(tuned.folder / SEARCH_RECORD, record)
+    write_checksummed(tuned.folder / SEARCH_RECORD, record)
 
 
 def _row(trial: Trial, tuned: Tuned) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.boundary.checksummed_json import read_sealed, write_sealed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
@@ -206,7 +206,7 @@ def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[
 def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
     """The estimate of latency, timed once for a search."""
     file = folder / "cost.json"
-    cost = _read_saved(file) or write_sealed(file, asdict(time_cost(values, preset, progress)))
+    cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset, progress)))
     return cost_from_plain(cost)
 
 
@@ -242,14 +242,14 @@ def _time_candidates(
     file, key = folder / "timed.json", digest([by_number, values.base.latency])
     record = _read_saved(file)
     if record is None or record["key"] != key:
-        record = write_sealed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
+        record = write_checksummed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
     return {int(number): timing for number, timing in record["timed"].items()}
 
 
 def _read_saved(file: Path) -> dict[str, Any] | None:
     """The saved times; None where there are none or the file is damaged, so that timing is repeated."""
     try:
-        return read_sealed(file)
+        return read_checksummed(file)
     except (FileNotFoundError, Damaged):
         return None
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ragbench.base.bounds import Checked
+from ragbench.base.bounds import Validated
 from ragbench.base.build import build, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
@@ -45,7 +45,7 @@ Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
-class Parameter(Checked):
+class Parameter(Validated):
     """One parameter: its `key` in the configuration and its possible values; `also` are keys that interpolate it.
 
     The parameter `start` and switches choose among options, which are in `structures`.

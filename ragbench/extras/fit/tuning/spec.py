@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Checked, Count, Holds, Name, Positive, Seed, one_of
+from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
 from ragbench.base.build import build
 from ragbench.boundary.capabilities import Capability, Needs
 
@@ -21,7 +21,7 @@ _HALVING = "halving"
 
 
 @dataclass(frozen=True)
-class TuneSpec(Checked):
+class TuneSpec(Validated):
     """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
@@ -29,7 +29,7 @@ class TuneSpec(Checked):
     objective: Annotated[tuple[Name, ...], MinLen(1)] = ("ndcg_at_10",)
     p95_ms: Positive | None = None  # the greatest p95 of a query, in milliseconds; null sets no limit
     # outer folds over groups of queries, each with its own search; 0 for none
-    folds: Annotated[int, Holds(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
+    folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
     # repetitions of all folds with other groups; null: 1, or 3 where no topics can be held out
     repeats: Count | None = None
     fold_trials: Count | None = None  # trials of each of them; as many as `trials` when null

@@ -108,7 +108,7 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
     with quiet():
         from optuna.storages import JournalStorage
 
-        from ragbench.extras.fit.tuning.journal import SealedJournal
+        from ragbench.extras.fit.tuning.journal import ChecksummedJournal
 
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
             lock.release()
         try:
             # The lock has the two methods; inheriting from Optuna's class would import Optuna with this module.
-            return JournalStorage(SealedJournal(str(path), lock_obj=lock))  # type: ignore[arg-type]
+            return JournalStorage(ChecksummedJournal(str(path), lock_obj=lock))  # type: ignore[arg-type]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
-from ragbench.base.bounds import Checked, Holds
+from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import LiveError
 from ragbench.extras.remote.live.hit_matching import LiveHit
 
@@ -22,11 +22,11 @@ def _readable(expression: str) -> bool:
     return True
 
 
-Expression = Annotated[str, Holds(_readable, "must be a JMESPath expression")]
+Expression = Annotated[str, Constraint(_readable, "must be a JMESPath expression")]
 
 
 @dataclass(frozen=True)
-class Reading(Checked):
+class Reading(Validated):
     """JMESPath expressions: `hits` finds the list of hits in an answer, the others find fields in a hit (null: none).
 
     `document` gives a path, an address or a title. One of `document` and `text` is needed.

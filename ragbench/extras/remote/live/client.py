@@ -11,7 +11,7 @@ from typing import Any
 from ragbench.base.errors import LiveError
 
 
-class Unanswered(Exception):
+class RequestFailed(Exception):
     """A failed attempt. `again`: whether another one may help; `after_s`: the seconds to wait, as the search says."""
 
     def __init__(self, reason: str, again: bool = True, after_s: float = 0.0) -> None:
@@ -20,10 +20,10 @@ class Unanswered(Exception):
 
 
 @dataclass
-class Asker:
+class RateLimitedClient:
     """Asks one search: never more than `per_second` times a second, up to `retries` times more when it fails.
 
-    `ask` makes one attempt and raises Unanswered when it fails; `name` is what messages call the search.
+    `ask` makes one attempt and raises RequestFailed when it fails; `name` is what messages call the search.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Asker:
             self._free_at = time.monotonic() + 1 / self.per_second
             try:
                 return self.ask(query, depth)
-            except Unanswered as failure:
+            except RequestFailed as failure:
                 if attempt > self.retries or not failure.again:
                     times = "once" if attempt == 1 else f"{attempt} times"
                     raise LiveError(f"{self.name} did not answer '{query[:60]}', asked {times}: {failure}") from None

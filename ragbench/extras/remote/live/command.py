@@ -11,7 +11,7 @@ from ragbench.base.errors import BoundaryError
 from ragbench.base.processes import SAFE_PATH
 from ragbench.boundary.json import read_json, read_json_lines
 from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.client import Unanswered
+from ragbench.extras.remote.live.client import RequestFailed
 
 _LARGEST_ANSWER = 20_000_000
 
@@ -34,12 +34,12 @@ def asking(program: Sequence[str], timeout_s: float) -> Callable[[str, int], Any
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise Unanswered(f"no answer within {timeout_s:g} s") from None
+            raise RequestFailed(f"no answer within {timeout_s:g} s") from None
         except (OSError, ValueError) as error:  # no such program; a NUL in its words
-            raise Unanswered(getattr(error, "strerror", None) or str(error), again=False) from None
+            raise RequestFailed(getattr(error, "strerror", None) or str(error), again=False) from None
         if process.returncode != 0:
             last = (process.stderr.decode("utf-8", "replace").strip().splitlines() or ["nothing on standard error"])[-1]
-            raise Unanswered(f"exit code {process.returncode} ({last[:120]})")
+            raise RequestFailed(f"exit code {process.returncode} ({last[:120]})")
         return _read(process.stdout)
 
     return ask
@@ -53,7 +53,7 @@ def _read(printed: bytes) -> Any:
     try:
         return list(read_json_lines(printed, max_bytes=_LARGEST_ANSWER))
     except BoundaryError:
-        raise Unanswered("what it prints is neither JSON nor JSON Lines", again=False) from None
+        raise RequestFailed("what it prints is neither JSON nor JSON Lines", again=False) from None
 
 
 def own_environment() -> dict[str, str]:

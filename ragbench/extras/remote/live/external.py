@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from ragbench.base.bounds import Checked, Count, Name, Natural
+from ragbench.base.bounds import Count, Name, Natural, Validated
 from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query, QueryState, Ranking
@@ -22,7 +22,7 @@ from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
 from ragbench.search.engine.hits import REPEATED
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -32,7 +32,7 @@ _SOURCE = "live"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExternalSearch(Checked, ABC):
+class ExternalSearch(Validated, ABC):
     """Base of all arms whose hits another system finds, each of which names a document or has a text.
 
     `depth`: hits that are requested and kept. `prefix` is removed from the paths of addresses (`docs` in
@@ -44,8 +44,8 @@ class ExternalSearch(Checked, ABC):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.FUSED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.RANKINGS: "a live search is an arm of its own"}
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a live search is an arm of its own"}
     outside: ClassVar[bool] = True
 
     @property
@@ -221,7 +221,7 @@ def _place_hits(state: QueryState, hits: Sequence[LiveHit], places: HitMatcher) 
     if unmatched:
         names = ", ".join(name for _, name in unmatched[:3])
         state = state.with_note(f"{len(unmatched)} of {len(hits)} hits are in no document of the collection: {names}")
-    return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, strangers=tuple(unmatched))
+    return replace(state.with_ranking(_SOURCE, ranking), fused=ranking, unmatched=tuple(unmatched))
 
 
 @lru_cache(maxsize=4)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from ragbench.base.errors import BoundaryError
 from ragbench.extras.remote.http import Client, HttpError
 from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.client import Unanswered
+from ragbench.extras.remote.live.client import RequestFailed
 
 
 def asking(
@@ -29,12 +29,12 @@ def asking(
                 client.append(Client(url.partition("{")[0], headers, timeout_s=timeout_s))
             answer = client[0].send(method, address, None if body is None else fill_in(body, query, depth))
         except HttpError as error:
-            raise Unanswered(str(error), error.again, error.after_s) from None
+            raise RequestFailed(str(error), error.again, error.after_s) from None
         except BoundaryError as error:
-            raise Unanswered(f"'{url}' cannot be asked: {error}", again=False) from None
+            raise RequestFailed(f"'{url}' cannot be asked: {error}", again=False) from None
         try:
             return answer.json()
         except BoundaryError as error:
-            raise Unanswered(f"the answer is not JSON ({error})", again=False) from None
+            raise RequestFailed(f"the answer is not JSON ({error})", again=False) from None
 
     return ask

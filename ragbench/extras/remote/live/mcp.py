@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.boundary.json import read_json
 from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.client import Unanswered
+from ragbench.extras.remote.live.client import RequestFailed
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -59,7 +59,7 @@ class _Session:
             self._client = opened.result()
         except Exception as error:
             self.close()
-            raise Unanswered(f"no connection ({_reason(error)})") from None
+            raise RequestFailed(f"no connection ({_reason(error)})") from None
 
     async def _hold(self, server: str | Sequence[str], timeout_s: float, opened: Future[Client]) -> None:
         from mcp import Client, StdioServerParameters
@@ -74,12 +74,12 @@ class _Session:
                 opened.set_exception(error)
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        """The tool's result. Unanswered when there is none."""
+        """The tool's result. RequestFailed when there is none."""
         try:
             future = asyncio.run_coroutine_threadsafe(self._client.call_tool(tool, dict(arguments)), self._loop)
             return future.result()
         except Exception as error:
-            raise Unanswered(_reason(error)) from None
+            raise RequestFailed(_reason(error)) from None
 
     def close(self) -> None:
         """End the connection, and the server's process where there is one."""
@@ -95,7 +95,7 @@ class _Session:
 def _value(result: CallToolResult) -> Any:
     text = "\n".join(getattr(part, "text", "") for part in result.content)
     if result.is_error:
-        raise Unanswered(f"the tool says: {text[:120]}", again=False)
+        raise RequestFailed(f"the tool says: {text[:120]}", again=False)
     if result.structured_content is not None:
         return result.structured_content
     try:

@@ -21,7 +21,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ResponseMapping:
     """The keys of `live` by name, and how many of the hits name a document of the collection."""
 
     keys: Mapping[str, str]
@@ -29,7 +29,7 @@ class Proposal:
     found: int
 
 
-def propose(answer: Any, is_known: Callable[[str], bool]) -> Proposal:
+def infer_mapping(answer: Any, is_known: Callable[[str], bool]) -> ResponseMapping:
     """The longest list of objects as hits; of their fields the one that most often names a document (`is_known`).
 
     Raises LiveError for an answer without a list of objects.
@@ -63,7 +63,7 @@ def propose(answer: Any, is_known: Callable[[str], bool]) -> Proposal:
         raise LiveError(
             f"a hit names no document and has no text ({str(hits[0])[:80]!r}): see docs/measure-existing-search.md"
         )
-    return Proposal({name: value for name, value in keys.items() if value}, len(hits), named)
+    return ResponseMapping({name: value for name, value in keys.items() if value}, len(hits), named)
 
 
 def _document(texts: Mapping[str, list[str]], is_known: Callable[[str], bool]) -> tuple[str, str, int]:

@@ -12,14 +12,14 @@ from annotated_types import MinLen
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from ragbench.base.bounds import Count, Holds, Name, Natural, Positive, Share, Weight
+from ragbench.base.bounds import Constraint, Count, Name, Natural, Positive, Share, Weight
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query
 from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.extras.remote.live import anserini
 from ragbench.extras.remote.live.answers import Reading
-from ragbench.extras.remote.live.client import Asker, secret
+from ragbench.extras.remote.live.client import RateLimitedClient, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.models.chat import Endpoint, Secret
@@ -99,7 +99,7 @@ class LiveHttp(Live):
     # a token or key as env:NAME, the environment variable that contains it
     headers: Annotated[
         Mapping[str, str],
-        Holds(_without_secrets, "must hold no token or key: write env:NAME for an environment variable with it"),
+        Constraint(_without_secrets, "must hold no token or key: write env:NAME for an environment variable with it"),
         Needs(Capability.SENDS),
     ] = field(default_factory=dict)
     token_variable: Secret | None = None  # the environment variable with a token, where the server wants one
@@ -225,12 +225,12 @@ class LivePyserini(ExternalSearch):
         return anserini.opened(self.index, scoring)
 
 
-def _asker(search: Live) -> Asker:
-    """The `Asker` of a search, one for this process: it knows the time of the last request and keeps connections."""
+def _asker(search: Live) -> RateLimitedClient:
+    """The client of a search, one for this process: it limits the request rate and keeps connections open."""
     key = digest(search)
     if key not in _ASKERS:
-        _ASKERS[key] = Asker(search.name, search.asking(), search.per_second, search.retries)
+        _ASKERS[key] = RateLimitedClient(search.name, search.asking(), search.per_second, search.retries)
     return _ASKERS[key]
 
 
-_ASKERS: dict[str, Asker] = {}
+_ASKERS: dict[str, RateLimitedClient] = {}

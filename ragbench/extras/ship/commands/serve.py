@@ -195,7 +195,7 @@ def _place(arguments: argparse.Namespace) -> Path | str:
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
-    from ragbench.extras.ship.serving.follow import Follower
+    from ragbench.extras.ship.serving.follow import RefreshProcess
     from ragbench.extras.ship.serving.reload import Reloader, signature
     from ragbench.extras.ship.serving.search_log import SearchLog
     from ragbench.extras.ship.serving.service import SearchService
@@ -211,7 +211,7 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     reloader = Reloader(service, console.say, current_signature, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
-    follower = Follower(folder, corpus.expanduser(), console.say) if corpus is not None else None
+    follower = RefreshProcess(folder, corpus.expanduser(), console.say) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

@@ -18,13 +18,13 @@ _PROGRAM = """
 import sys
 from ragbench.base import processes
 from ragbench.commands import cli
-processes.end_with(int(sys.argv[1]))
-processes.end_on_signals()
+processes.exit_with_parent(int(sys.argv[1]))
+processes.install_signal_handlers()
 sys.exit(cli.main(sys.argv[2:]))
 """
 
 
-class Follower:
+class RefreshProcess:
     """A thread that runs the refreshing process, and starts it again when it ends unexpectedly."""
 
     def __init__(self, bundle: Path | str, corpus: Path, say: Say) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragbench.base.bounds import Checked, Count, Positive, Weight
+from ragbench.base.bounds import Count, Positive, Validated, Weight
 
 
 @dataclass(frozen=True)
-class Limits(Checked):
+class Limits(Validated):
     """Limits of a service, all except `drain` above 0.
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one

@@ -32,7 +32,7 @@ def tags_in(text: str) -> tuple[str, ...]:
     return normalise_tags(_TAG.findall(text))
 
 
-class NoteNames:
+class TitleIndex:
     """Documents by name, without regard to case."""
 
     def __init__(self, table: ChunkTable) -> None:
@@ -81,4 +81,4 @@ def _fold(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
-PART = Part("names", fingerprint=lambda index: index.collection, open=lambda index: NoteNames(index.chunks))
+PART = Part("names", fingerprint=lambda index: index.collection, open=lambda index: TitleIndex(index.chunks))

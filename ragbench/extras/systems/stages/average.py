@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Weight
+from ragbench.base.bounds import Validated, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class AverageScores(Checked):
+class AverageScores(Validated):
     """score(d) = sum over sources of weight * score / sum of weights; a source that lacks a chunk gives it 0.
 
     Seed 004, "Merge -> Weighted Average" with `semantic_weight` 0.5. `weights` (default 1.0, at least 0) are by source;
@@ -30,9 +30,9 @@ class AverageScores(Checked):
     weights: Mapping[str, Weight] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the rankings have been fused already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Natural
+from ragbench.base.bounds import Natural, Validated
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import Fact, fused, keep_hits
+from ragbench.search.stages.stage import StateProperty, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class AddNeighbours(Checked):
+class AddNeighbours(Validated):
     """Keep the best hit of every document and return it with the `neighbours` (at least 0) chunks on either side.
 
     Seed 004, "Aggregate results", where the neighbours come from the hits; here they come from the document, if the
@@ -27,9 +27,9 @@ class AddNeighbours(Checked):
     neighbours: Natural = 1
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CONTEXTS})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "a parent is a context already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CONTEXTS})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "a parent is a context already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Keep one hit per document in every state and set its neighbours as context."""

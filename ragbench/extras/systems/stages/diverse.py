@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count
+from ragbench.base.bounds import Count, Validated
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, Fact, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import NOTHING, StateProperty, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class KeepDiverse(Checked):
+class KeepDiverse(Validated):
     """Keep `top_k` (at least 1) hits: the best of every document, then the best of the others.
 
     Seed 002, `selectDiverseTopK`; the seed gives only its name. The order of the kept hits does not change. It acts on
@@ -29,9 +29,9 @@ class KeepDiverse(Checked):
     top_k: Count = 30
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = {Fact.PARENTS: "it chooses among chunks, not their parents"}
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "it chooses among chunks, not their parents"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Shorten the ranking of every state."""

@@ -13,7 +13,7 @@ from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.types import ExpandedQuery, QueryState
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -59,10 +59,10 @@ class ExpandQueries(ChatFields):
     options: ClassVar[frozenset[str]] = frozenset({"phrasings", "salient_terms"})
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.EXPANDED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANDED})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.CANDIDATES: "candidates have been recalled already",
-        Fact.EXPANDED: "the query has been expanded already",
+        StateProperty.CANDIDATES: "candidates have been recalled already",
+        StateProperty.EXPANDED: "the query has been expanded already",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ragbench.base.bounds import Checked, Count, Factor, Share
+from ragbench.base.bounds import Count, Factor, Share, Validated
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Fact, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import StateProperty, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class BoostFolder(Checked):
+class BoostFolder(Validated):
     """Multiply the scores of a folder by 1 + log2(count + 1) * sqrt(ratio), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments": `count` documents of the folder are among the hits, `ratio` is their share of
@@ -32,12 +32,12 @@ class BoostFolder(Checked):
     max_factor: Factor = 1.15
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.FOLDER_BOOST})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FOLDER_BOOST})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
-        Fact.FOLDER_BOOST: "folders have been boosted already",
-        Fact.PARENTS: "it boosts chunks",
+        StateProperty.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
+        StateProperty.FOLDER_BOOST: "folders have been boosted already",
+        StateProperty.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

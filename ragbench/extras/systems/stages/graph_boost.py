@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ragbench.base.bounds import Checked, Count, Factor, Weight
+from ragbench.base.bounds import Count, Factor, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Fact, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import StateProperty, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class BoostConnected(Checked):
+class BoostConnected(Validated):
     """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments". It reads the first `max_candidates` (at least 1) documents. The connections of
@@ -34,12 +34,12 @@ class BoostConnected(Checked):
     shared_tag: Weight = 0.3
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.GRAPH_BOOST})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.GRAPH_BOOST})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
-        Fact.GRAPH_BOOST: "connections have been boosted already",
-        Fact.PARENTS: "it boosts chunks",
+        StateProperty.CALIBRATED: "a confidence times 1.15 may exceed 1: boost before it",
+        StateProperty.GRAPH_BOOST: "connections have been boosted already",
+        StateProperty.PARENTS: "it boosts chunks",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Count
+from ragbench.base.bounds import Count, Validated
 from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.extras.systems.parts.names import mentions, tags_in
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -23,7 +23,7 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class GuaranteeNotes(Checked):
+class GuaranteeNotes(Validated):
     """Put the notes first that the query names by `[[note]]` and by `#tag`, with score 1.0 and their whole text.
 
     Seed 002, "Doc Title/Tag Guarantee". A tag admits the tags below it (`#project` admits `project/alpha`). Every note
@@ -44,12 +44,12 @@ class GuaranteeNotes(Checked):
 
     options: ClassVar[frozenset[str]] = frozenset({"after", "before"})
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "facets", "modified", "names"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.GUARANTEED})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.GUARANTEED})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.GUARANTEED: "notes have been guaranteed already",
-        Fact.CUT: "what it adds would not be cut",
-        Fact.PARENTS: "it names chunks, not their parents",
+        StateProperty.GUARANTEED: "notes have been guaranteed already",
+        StateProperty.CUT: "what it adds would not be cut",
+        StateProperty.PARENTS: "it names chunks, not their parents",
     }
 
     def __post_init__(self) -> None:

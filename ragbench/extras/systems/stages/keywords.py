@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Count, Share
+from ragbench.base.bounds import Count, Share, Validated
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import Fact, fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -20,7 +20,7 @@ _AROUND = "?!.,;:\"'`()[]{}<>\u201c\u201d\u2018\u2019"
 
 
 @dataclass(frozen=True)
-class RerankByKeywords(Checked):
+class RerankByKeywords(Validated):
     """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.
 
     Seed 004, feature 1. The keyword score of a text, 0 to 1: the occurrences of every word of the query of at least
@@ -38,11 +38,11 @@ class RerankByKeywords(Checked):
     as_typed: bool = False  # words with punctuation around them, short ones only in the divisor, as in seed 004
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.KEYWORDS})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.KEYWORDS})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.KEYWORDS: "hits have been re-ranked by keywords already",
-        Fact.PARENTS: "it reads chunks, not their parents",
+        StateProperty.KEYWORDS: "hits have been re-ranked by keywords already",
+        StateProperty.PARENTS: "it reads chunks, not their parents",
     }
     in_mode_alone: ClassVar[bool] = True  # of the modes of a request, only `rerank` has it
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Factor, Weight
+from ragbench.base.bounds import Factor, Validated, Weight
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
-from ragbench.search.stages.stage import Fact
+from ragbench.search.stages.stage import StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class MergeScores(Checked):
+class MergeScores(Validated):
     """One ranking of the hits of `lexical` and `dense`; a chunk that both found keeps its lexical score alone.
 
     Seed 002, "Semantic Mode". Scores, at least 0, are multiplied by the source's weight (at least 0; at 0 the source is
@@ -33,9 +33,9 @@ class MergeScores(Checked):
     lexical_for_tags: bool = True
 
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes"})
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.FUSED})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "the rankings have been fused already"}
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the rankings have been fused already"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""

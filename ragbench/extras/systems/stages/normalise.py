@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Checked, Share
+from ragbench.base.bounds import Share, Validated
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, Fact, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import NOTHING, StateProperty, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class NormaliseScores(Checked):
+class NormaliseScores(Validated):
     """Map scores to (score - lowest) / (highest - lowest), clipped to [`low`, `high`], both between 0 and 1.
 
     Seed 002, "Post-ranking adjustments". Equal scores, or a single one, become `high`. The order stays, also when
@@ -29,11 +29,11 @@ class NormaliseScores(Checked):
     high: Share = 0.98
 
     needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS})
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.NORMALISED})
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.NORMALISED})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.CALIBRATED: "a confidence between 0 and 1 is no longer one when it is stretched",
-        Fact.NORMALISED: "scores have been normalised already",
+        StateProperty.CALIBRATED: "a confidence between 0 and 1 is no longer one when it is stretched",
+        StateProperty.NORMALISED: "scores have been normalised already",
     }
 
     def __post_init__(self) -> None:

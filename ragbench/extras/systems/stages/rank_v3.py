@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Checked, Count, Weight, one_of
+from ragbench.base.bounds import Count, Validated, Weight, one_of
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
-from ragbench.search.stages.stage import FAILURES, NOTHING, Fact
+from ragbench.search.stages.stage import FAILURES, NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -21,7 +21,7 @@ FIELDS = ("title", "tags", "heading", "path", "body")
 
 
 @dataclass(frozen=True)
-class RankCandidates(Checked):
+class RankCandidates(Validated):
     """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
 
     Seed 002, "Full-text lexical ranking" (`index.prefixes` has the formula): any salient term, or one that
@@ -38,8 +38,8 @@ class RankCandidates(Checked):
     by: ClassVar[str] = "words"
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.RANKINGS, Fact.V3_RANKING})
-    forbids: ClassVar[Mapping[str, str]] = {Fact.FUSED: "its ranking would come too late to be fused"}
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.V3_RANKING})
+    forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Add the ranking to every state."""

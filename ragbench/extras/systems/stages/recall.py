@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Checked
+from ragbench.base.bounds import Validated
 from ragbench.base.types import ExpandedQuery, QueryState
-from ragbench.search.stages.stage import NOTHING, Fact
+from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class RecallBySubstring(Checked):
+class RecallBySubstring(Validated):
     """Keep at most `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
 
     Seed 002, "Candidate recall": first those whose path holds the most terms, then those whose content does. Terms of
@@ -29,10 +29,10 @@ class RecallBySubstring(Checked):
 
     needs: ClassVar[frozenset[str]] = frozenset({"scan", "facets"})
     requires: ClassVar[frozenset[str]] = NOTHING
-    provides: ClassVar[frozenset[str]] = frozenset({Fact.CANDIDATES})
+    provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CANDIDATES})
     forbids: ClassVar[Mapping[str, str]] = {
-        Fact.V3_RANKING: "they have been ranked already",
-        Fact.FUSED: "it would come too late to be ranked",
+        StateProperty.V3_RANKING: "they have been ranked already",
+        StateProperty.FUSED: "it would come too late to be ranked",
     }
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:

@@ -8,7 +8,7 @@ import pytest
 from ragbench.base.errors import LiveError
 from ragbench.extras.remote.live import command, http
 from ragbench.extras.remote.live.answers import LiveHit, Reading, fill_in
-from ragbench.extras.remote.live.client import Asker, Unanswered, secret
+from ragbench.extras.remote.live.client import RateLimitedClient, RequestFailed, secret
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
@@ -42,7 +42,7 @@ def test_a_post_request_carries_it_in_its_body(server) -> None:
 @pytest.mark.parametrize(("status", "again"), [(503, True), (429, True), (404, False), (302, False)])
 def test_only_what_may_pass_is_tried_again(server, status: int, again: bool) -> None:
     server.failures = [(status, {"Retry-After": "2", "Location": "/elsewhere"})]
-    with pytest.raises(Unanswered, match=f"status {status}") as raised:
+    with pytest.raises(RequestFailed, match=f"status {status}") as raised:
         http.asking("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)
     assert raised.value.again is again and raised.value.after_s == 2
     assert len(server.requests) == 1
@@ -51,12 +51,12 @@ def test_only_what_may_pass_is_tried_again(server, status: int, again: bool) -> 
 def test_what_is_slow_unreachable_or_no_json_is_said(server) -> None:
     server.answer = lambda path, parameters, body: b"<html>"
     ask = http.asking("GET", f"{server.url}/{{query}}", None, {}, 5)
-    with pytest.raises(Unanswered, match="is not JSON"):
+    with pytest.raises(RequestFailed, match="is not JSON"):
         ask("x", 1)
     server.answer = lambda path, parameters, body: time.sleep(1)
-    with pytest.raises(Unanswered, match=r"no answer within 0\.1 s"):
+    with pytest.raises(RequestFailed, match=r"no answer within 0\.1 s"):
         http.asking("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
-    with pytest.raises(Unanswered, match="refused"):
+    with pytest.raises(RequestFailed, match="refused"):
         http.asking("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
 
 
@@ -87,10 +87,10 @@ def test_json_lines_are_a_list() -> None:
     ],
 )
 def test_a_program_that_fails_is_said(program: list[str], said: str, again: bool) -> None:
-    with pytest.raises(Unanswered, match=said) as raised:
+    with pytest.raises(RequestFailed, match=said) as raised:
         command.asking([sys.executable, *program], 0.5 if "sleep" in program[1] else 20)("x", 1)
     assert raised.value.again is again
-    with pytest.raises(Unanswered, match="No such file"):
+    with pytest.raises(RequestFailed, match="No such file"):
         command.asking(["/no/such/program"], 1)("x", 1)
 
 
@@ -109,7 +109,7 @@ class Clock:
 def test_requests_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     times: list[float] = []
-    ask = Asker("x", lambda query, depth: times.append(clock.now), per_second=4, retries=0)
+    ask = RateLimitedClient("x", lambda query, depth: times.append(clock.now), per_second=4, retries=0)
     for _ in range(3):
         ask("q", 1)
     assert times == [100.0, 100.25, 100.5]
@@ -124,19 +124,19 @@ def test_it_asks_again_after_longer_and_longer_or_when_told_to(monkeypatch: pyte
 
     def fail(query: str, depth: int) -> None:
         times.append(clock.now)
-        raise Unanswered("busy", after_s=next(waits))
+        raise RequestFailed("busy", after_s=next(waits))
 
     with pytest.raises(LiveError, match="the shop did not answer 'keys', asked 5 times: busy"):
-        Asker("the shop", fail, per_second=1000, retries=4)("keys", 1)
+        RateLimitedClient("the shop", fail, per_second=1000, retries=4)("keys", 1)
     assert times == pytest.approx([100, 100.2, 100.6, 105.6, 135.6])
 
 
 def test_what_cannot_pass_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(query: str, depth: int) -> None:
-        raise Unanswered("status 404", again=False)
+        raise RequestFailed("status 404", again=False)
 
     with pytest.raises(LiveError, match="asked once: status 404"):
-        Asker("the shop", refuse, per_second=1, retries=9)("keys", 1)
+        RateLimitedClient("the shop", refuse, per_second=1, retries=9)("keys", 1)
 
 
 def test_a_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:

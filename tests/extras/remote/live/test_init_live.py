@@ -11,7 +11,7 @@ import pytest
 from ragbench.base.errors import LiveError
 from ragbench.commands import cli
 from ragbench.config import project
-from ragbench.extras.remote.live.response_mapping import propose
+from ragbench.extras.remote.live.response_mapping import infer_mapping
 from ragbench.results import measurements, store
 
 HANDBOOK = Path(__file__).parents[3] / "data" / "phases"
@@ -46,7 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_where_an_answer_has_its_hits(answer, keys: dict[str, str], found: int) -> None:
-    proposal = propose(answer, {"a.md", "b.md"}.__contains__)
+    proposal = infer_mapping(answer, {"a.md", "b.md"}.__contains__)
     assert (proposal.keys, proposal.found) == (keys, found)
 
 
@@ -56,7 +56,7 @@ def test_where_an_answer_has_its_hits(answer, keys: dict[str, str], found: int) 
 )
 def test_an_answer_without_hits_is_refused(answer, said: str) -> None:
     with pytest.raises(LiveError, match=said):
-        propose(answer, lambda name: False)
+        infer_mapping(answer, lambda name: False)
 
 
 @pytest.mark.slow

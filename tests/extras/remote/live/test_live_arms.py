@@ -206,8 +206,8 @@ def test_a_stage_answers_state_by_state(index, server) -> None:
     stage = LiveHttp(url=f"{server.url}/?q={{query}}", hits="hits", document="path", per_second=1e6)
     states = [QueryState(Query("a", "guides/schedules")), QueryState(Query("b", "nowhere at all"))]
     first, second = stage(states, index)
-    assert [name for _, _, name in first.hits_with_strangers()] == ["", ""]
-    assert second.strangers == ((0, "nowhere%20at%20all"),)
+    assert [name for _, _, name in first.hits_with_unmatched()] == ["", ""]
+    assert second.unmatched == ((0, "nowhere%20at%20all"),)
     assert second.notes == ("1 of 2 hits are in no document of the collection: nowhere%20at%20all",)
     assert [stage([state], index)[0] for state in states] == [first, second]
 

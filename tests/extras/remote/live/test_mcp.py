@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.extras.remote.live import mcp
-from ragbench.extras.remote.live.client import Unanswered
+from ragbench.extras.remote.live.client import RequestFailed
 
 PROGRAM = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 
@@ -17,7 +17,7 @@ def test_a_tool_is_called_many_times_over_one_connection() -> None:
     ask = mcp.asking(PROGRAM, "search", {"query": "{query}", "limit": "{depth}"}, 30)
     assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
     assert len(ask("lamps", 3)["notes"]) == 3
-    with pytest.raises(Unanswered, match=r"the tool says: .*no such index") as raised:
+    with pytest.raises(RequestFailed, match=r"the tool says: .*no such index") as raised:
         ask("fail", 3)
     assert not raised.value.again
 
@@ -26,7 +26,7 @@ def test_a_tool_is_called_over_an_address(mcp_address: str) -> None:
     ask = mcp.asking(mcp_address, "search", {"query": "{query}", "limit": "{depth}"}, 30)
     assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
     assert len(ask("lamps", 2)["notes"]) == 2
-    with pytest.raises(Unanswered, match=r"the tool says: .*no such index"):
+    with pytest.raises(RequestFailed, match=r"the tool says: .*no such index"):
         ask("fail", 3)
 
 
@@ -37,7 +37,7 @@ def test_text_that_is_json_is_read() -> None:
 
 
 def test_a_server_that_does_not_start_is_said() -> None:
-    with pytest.raises(Unanswered, match="no connection"):
+    with pytest.raises(RequestFailed, match="no connection"):
         mcp.asking([sys.executable, "-c", "raise SystemExit(3)"], "search", {}, 5)("x", 1)
-    with pytest.raises(Unanswered, match="no connection"):
+    with pytest.raises(RequestFailed, match="no connection"):
         mcp.asking(["/no/such/program"], "search", {}, 5)("x", 1)

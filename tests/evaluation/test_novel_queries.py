@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ragbench.base.types import Query
-from ragbench.evaluation.latency import Unasked
+from ragbench.evaluation.latency import QueryMutator
 
 QUERIES = [Query("a", "rotate the signing key"), Query("b", "restore one table"), Query("c", "backup", kind="term")]
 
 
 def test_variants_are_new_and_as_long_as_their_query_in_the_same_words() -> None:
-    unasked, vocabulary = Unasked(QUERIES), {word for query in QUERIES for word in query.text.split()}
-    made = [unasked.of(query) for _ in range(5) for query in QUERIES[:2]]
+    mutator, vocabulary = QueryMutator(QUERIES), {word for query in QUERIES for word in query.text.split()}
+    made = [mutator.of(query) for _ in range(5) for query in QUERIES[:2]]
     assert len({each.text for each in made}) == 10
     assert not {each.text for each in made} & {query.text for query in QUERIES}
     for each, query in zip(made, QUERIES[:2] * 5, strict=True):
@@ -21,9 +21,9 @@ def test_variants_are_new_and_as_long_as_their_query_in_the_same_words() -> None
 
 
 def test_when_all_exchanges_are_used_up_a_number_is_new() -> None:
-    unasked = Unasked(QUERIES, texts=["key"])
-    made = [unasked.of(QUERIES[2]) for _ in range(40)]
+    mutator = QueryMutator(QUERIES, texts=["key"])
+    made = [mutator.of(QUERIES[2]) for _ in range(40)]
     assert len({each.text for each in made}) == 40
     assert all(each.text not in ("backup", "key") and each.kind == "term" for each in made)
     assert sum(each.text.startswith("backup ") for each in made) >= 32  # of single words there are seven others
-    assert Unasked([Query("e", "")]).of(Query("e", "")).text
+    assert QueryMutator([Query("e", "")]).of(Query("e", "")).text
