@@ -15,7 +15,7 @@ from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.experiment import coldstart
 from ragbench.extras.remote.live import command
-from ragbench.extras.ship.serving.follow import RefreshProcess
+from ragbench.extras.ship.serving.refresh_process import RefreshProcess
 from ragbench.extras.studio.jobs import Jobs
 from tests.waiting import until
 

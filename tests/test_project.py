@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.boundary.capabilities import trust
+from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
 from ragbench.config import composition, project
 from ragbench.config.overrides import word, words

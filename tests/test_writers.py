@@ -21,7 +21,7 @@ WRITERS = {
     "extras/atlas/fetch.py": "a copy that its record, written last, lists",
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/lance.py": "a link beside the first, renamed over it",
-    "extras/engines/shipping.py": TEMPORARY,
+    "extras/engines/load.py": TEMPORARY,
     "extras/fit/tuning/study.py": LINES,
     "extras/remote/artefact_store.py": "an object store cannot rename: a pointer, written last, names the archive",
     "extras/ship/bundle.py": DRAFT,

@@ -19,7 +19,7 @@ from ragbench.base import console, plugins, processes
 from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, ConfigError, RagbenchError
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
-from ragbench.boundary.capabilities import trust
+from ragbench.boundary.permissions import trust
 from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, call, everything
 
 

@@ -20,13 +20,13 @@ from ragbench.base.bounds import Refused, shown
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
-from ragbench.boundary.capabilities import Capability, trusting
+from ragbench.boundary.permissions import Capability, trusting
 from ragbench.config import catalogue, project
 from ragbench.config.catalogue import Catalogue, Experiment, numbered
 from ragbench.config.catalogue.nodes import below, plain
 from ragbench.config.function_stage import insert, node_of
-from ragbench.config.grants import needs_of, require_plain, require_within, why_not_plain
 from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
+from ragbench.config.permissions import needs_of, require_plain, require_within, why_not_plain
 from ragbench.config.schema import check
 from ragbench.config.settings import Settings
 

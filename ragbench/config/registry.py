@@ -11,7 +11,7 @@ from typing import Any
 from ragbench.base import extensions
 from ragbench.base.build import REPLACES, SOURCE_KINDS, TARGET, build
 from ragbench.base.errors import ConfigError
-from ragbench.boundary.capabilities import Capability, granted
+from ragbench.boundary.permissions import Capability, granted
 from ragbench.config import catalogue
 from ragbench.config.catalogue import SPECS
 from ragbench.config.catalogue.fields import present_name

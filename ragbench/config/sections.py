@@ -10,7 +10,7 @@ from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Natural, Seed, Validated, Weight, one_of
 from ragbench.base.errors import without_secret
-from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.permissions import Capability, Needs
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")

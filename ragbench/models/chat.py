@@ -11,8 +11,8 @@ from typing import Annotated, Protocol
 from ragbench.base.bounds import Constraint, Count, Name, Positive, Validated, Weight, as_options
 from ragbench.base.errors import BoundaryError, ConfigError, without_secret
 from ragbench.base.query_cache import QueryCache
-from ragbench.boundary.capabilities import Capability, Needs
 from ragbench.boundary.paths import split_address
+from ragbench.boundary.permissions import Capability, Needs
 
 
 def _is_address(text: str) -> bool:

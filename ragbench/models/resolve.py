@@ -13,7 +13,7 @@ from annotated_types import Ge
 from ragbench.base import extensions, plugins
 from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import ModelError
-from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.permissions import Capability, Needs
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, Settings, find_model, read_settings

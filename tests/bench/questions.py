@@ -22,8 +22,8 @@ import numpy as np
 from ragbench.base import console, files
 from ragbench.config import composition
 from ragbench.evidence.cluster_bootstrap import reach
-from ragbench.extras.fit import order
-from ragbench.extras.fit.order import Collection, Part
+from ragbench.extras.fit import ltr_multi
+from ragbench.extras.fit.ltr_multi import Collection, Part
 
 ARMS = ("lexical_only", "dense_only", "baseline", "plain_hybrid", "strong_hybrid", "context_grid")
 OWN, KIND, DRAWS, MARK = "recommended", "questions", 10_000, "opponents"
@@ -33,14 +33,14 @@ Scores = dict[str, float]
 def parts_of(arm: str, collections: Sequence[Collection], shared: Sequence[str]) -> list[Part]:
     """What the first stages of an arm answer to every collection."""
     words = [f"exp={arm.split()[0]}", "ranker=off", *arm.split()[1:], *shared]
-    return [order.part(each, composition.compose([*words, *each.words])) for each in collections]
+    return [ltr_multi.part(each, composition.compose([*words, *each.words])) for each in collections]
 
 
 def difference(gains: np.ndarray, sites: np.ndarray) -> str:
     """The mean gain, with its interval over sites, and on how many sites it is above zero."""
     counts = np.bincount(sites).astype(float)
     sums = np.bincount(sites, gains)
-    half = float(reach(sums[None], counts[None], order.SPEC.seed, DRAWS, 0.95)[0])
+    half = float(reach(sums[None], counts[None], ltr_multi.SPEC.seed, DRAWS, 0.95)[0])
     mean = gains.mean()
     return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}], up on {(sums > 0).sum()} of {len(counts)}"
 
@@ -53,7 +53,7 @@ def measured(arms: Sequence[str], collections: Sequence[Collection], shared: Seq
         parts = parts_of(arm, asked, shared)
         values[arm] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part in parts]
         console.say(f"{arm}: {np.mean([v for site in values[arm] for v in site.values()]):.4f}")
-    learned = order.learn(parts_of(OWN, collections, shared))
+    learned = ltr_multi.learn(parts_of(OWN, collections, shared))
     found = list(zip(learned.parts, learned.held_out, strict=True))
     found = [(part, held_out) for part, held_out in found if part.collection.kind == KIND]
     values[f"{OWN} ranker=off"] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part, _ in found]
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--page", type=Path)
     given = parser.parse_intermixed_args()
-    collections = order.read(given.file)
+    collections = ltr_multi.read(given.file)
     shared = [word for word in given.words if "=" in word.split()[0]]
     arms = [word for word in given.words if word not in shared] or list(ARMS)
     sites = [each.name for each in collections if each.kind == KIND]

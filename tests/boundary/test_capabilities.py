@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.boundary.capabilities import EVERYTHING, NOTHING, Capability, granted, granting
+from ragbench.boundary.permissions import EVERYTHING, NOTHING, Capability, granted, granting
 from ragbench.config import catalogue, composition
-from ragbench.config.grants import needs_of
+from ragbench.config.permissions import needs_of
 from ragbench.config.registry import _is_catalogued as is_catalogued
 from ragbench.config.registry import class_named
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.base import locations
-from ragbench.boundary.capabilities import trust
+from ragbench.boundary.permissions import trust
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.export import config_file

@@ -14,9 +14,9 @@ from ragbench.evaluation import measures
 from ragbench.evidence.policy import Policy
 from ragbench.extras.collect.agreement import Agreement, agreement
 from ragbench.extras.collect.judge import grades_of
+from ragbench.extras.collect.kappa_ci import kappa_interval, wilson
 from ragbench.extras.collect.pool import read_pool
 from ragbench.extras.collect.ppi import prediction_powered_mean
-from ragbench.extras.collect.raters import kappa_interval, wilson
 from ragbench.results.measurements import Measurements
 
 if TYPE_CHECKING:

@@ -30,10 +30,10 @@ class EngineFormat:
 
     def write(self, arm: MeasuredArm, request: Request, context: Context) -> Written:
         """Load the arm's search into a file or a server."""
-        from ragbench.extras.engines import shipping
+        from ragbench.extras.engines import load
 
         place = request.load or request.place(arm, self.ending)
-        name, said, priced = shipping.ship(
+        name, said, priced = load.load_search(
             arm,
             request.format,
             place,

@@ -12,7 +12,7 @@ from ragbench.base.console import markdown
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import interval
-from ragbench.extras.fit.order import MODELS, Order
+from ragbench.extras.fit.ltr_multi import MODELS, Order
 from ragbench.search.ranking import trees
 
 if TYPE_CHECKING:

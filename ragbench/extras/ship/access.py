@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import why_unreadable
-from ragbench.boundary.capabilities import EVERYTHING, Capability
+from ragbench.boundary.permissions import EVERYTHING, Capability
 
 LOG = logging.getLogger("ragbench.extras.ship.serving")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
-from ragbench.boundary.capabilities import Capability
+from ragbench.boundary.permissions import Capability
 
 _KEPT = ("env:", "file:")
 

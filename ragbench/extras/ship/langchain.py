@@ -18,9 +18,9 @@ except ImportError:
 
 from pydantic import Field
 
+from ragbench.extras.ship.hit_metadata import metadata
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.opening import load
-from ragbench.extras.ship.retrieved import metadata
 
 
 class BundleRetriever(BaseRetriever):

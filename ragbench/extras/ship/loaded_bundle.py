@@ -21,9 +21,9 @@ from ragbench.base.files import why_unreadable
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Hit
-from ragbench.boundary.capabilities import EVERYTHING, Capability, granting, trusting
+from ragbench.boundary.permissions import EVERYTHING, Capability, granting, trusting
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config.grants import needs_of_search
+from ragbench.config.permissions import needs_of_search
 from ragbench.config.settings import Settings
 from ragbench.extras.ship import bundle, documents
 from ragbench.extras.ship import generation as generations
@@ -232,7 +232,7 @@ def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchm
 def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
     """The configuration of a bundle, checked.
 
-    Without `--trust` (`ragbench.boundary.capabilities.trust`) it may only use classes of ragbench and of installed
+    Without `--trust` (`ragbench.boundary.permissions.trust`) it may only use classes of ragbench and of installed
     extensions, start nothing and send nothing. Raises BundleError.
     """
     locations.look_also_in(folder)

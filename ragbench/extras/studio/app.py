@@ -24,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.formatting import counted
-from ragbench.boundary.capabilities import NOTHING, Capability
+from ragbench.boundary.permissions import NOTHING, Capability
 from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE

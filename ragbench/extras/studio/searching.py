@@ -21,14 +21,14 @@ from ragbench.base.types import Hit
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.load import load
-from ragbench.boundary.capabilities import NOTHING, Capability
 from ragbench.boundary.json import read_json_lines
 from ragbench.boundary.paths import inside
+from ragbench.boundary.permissions import NOTHING, Capability
 from ragbench.config import catalogue
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.composition import compose_for
-from ragbench.config.grants import needs_of_search
 from ragbench.config.overrides import EXPERIMENT, section_of
+from ragbench.config.permissions import needs_of_search
 from ragbench.config.settings import Settings
 from ragbench.extras.ship.serving.messages import SearchFilters, first_sentence
 from ragbench.extras.studio.queries import Part, mark_matches

@@ -9,7 +9,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.policy import Policy
-from ragbench.extras.collect.validity import validate
+from ragbench.extras.collect.query_set_agreement import validate
 
 
 @pytest.fixture(scope="module")

@@ -89,9 +89,9 @@ def test_a_server_that_does_not_answer_is_told_before_any_work(
     finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str
 ) -> None:
     from ragbench.export.write import write
-    from ragbench.extras.engines import shipping
+    from ragbench.extras.engines import load
 
-    monkeypatch.setattr(shipping.Bench, "of", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr(load.Bench, "of", lambda *_: pytest.fail("it has begun"))
     with pytest.raises(BundleError, match="does not answer"):
         write(finished.folder, arm="baseline", format=format, load=address, force=True)
 

@@ -11,13 +11,13 @@ import pytest
 
 from ragbench.base import files, pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.extras.fit import model_card, order
-from ragbench.extras.fit.order import Collection, Part
+from ragbench.extras.fit import ltr_multi, model_card
+from ragbench.extras.fit.ltr_multi import Collection, Part
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
 from tests.bench import questions
 
-QUICK = replace(order.SPEC, rounds=40, smallest=5)
+QUICK = replace(ltr_multi.SPEC, rounds=40, smallest=5)
 
 
 def made(n: int, telling: bool = True, seed: int = 1) -> Sample:
@@ -42,9 +42,9 @@ def part(name: str, seed: int, telling: bool = True, **more: object) -> Part:
 
 
 @pytest.fixture(scope="module")
-def learned() -> order.Order:
+def learned() -> ltr_multi.Order:
     parts = [part("a", 1), part("b", 2), part("c", 3), part("d", 4), part("a too", 5, site="a", kind="known")]
-    return order.learn(parts, QUICK)
+    return ltr_multi.learn(parts, QUICK)
 
 
 def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
@@ -58,7 +58,7 @@ def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
 
 
 def test_the_gain_of_every_collection_and_kind(learned) -> None:
-    table = order.gains(learned, draws=200)
+    table = ltr_multi.gains(learned, draws=200)
     one, four = ([f"all {n} sites", f"all {n} sites, links hidden"] for n in (1, 4))
     assert table["collection"].tolist() == ["a too", "a", "b", "c", "d", *one, *four]
     whole = table.set_index("collection").loc["all 4 sites"]
@@ -77,35 +77,36 @@ def test_collections_of_one_site_are_left_out_together() -> None:
 
     parts = [part(name, seed) for seed, name in enumerate("bcd")]
     odd = [Part(Collection(name, (), site="a", weight=50.0), other_way(7)) for name in ("a", "a too")]
-    together = order.learn([*parts, *odd], QUICK)
-    apart = order.learn([*parts, *(replace(each, collection=replace(each.collection, site="")) for each in odd)], QUICK)
+    together = ltr_multi.learn([*parts, *odd], QUICK)
+    without_site = [replace(each, collection=replace(each.collection, site="")) for each in odd]
+    apart = ltr_multi.learn([*parts, *without_site], QUICK)
     assert together.held_out[3].mean() < together.parts[3].sample.fused.mean() < apart.held_out[3].mean()
 
 
 def test_links_can_be_hidden() -> None:
     sample = replace(made(2), features=("cover.anchors", "links.in.percentile", "cover.title"))
-    for rows, blind in zip(sample.rows, order.without_links(sample).rows, strict=True):
+    for rows, blind in zip(sample.rows, ltr_multi.without_links(sample).rows, strict=True):
         assert (blind[:, 0] == 0).all() and (blind[:, 1] == 0.5).all() and (blind[:, 2] == rows[:, 2]).all()
 
 
 def test_the_same_bytes_again(learned) -> None:
-    assert order.learn(learned.parts, QUICK).model == learned.model
-    assert order.learn(learned.parts[::-1], QUICK).spec == learned.spec
+    assert ltr_multi.learn(learned.parts, QUICK).model == learned.model
+    assert ltr_multi.learn(learned.parts[::-1], QUICK).spec == learned.spec
 
 
 def test_a_heavier_collection_counts_more() -> None:
     parts = [part("a", 1), part("b", 2), part("c", 3)]
     heavier = [replace(each, collection=replace(each.collection, weight=2.0)) for each in parts[:1]] + parts[1:]
-    assert order.learn(heavier, QUICK).model != order.learn(parts, QUICK).model
+    assert ltr_multi.learn(heavier, QUICK).model != ltr_multi.learn(parts, QUICK).model
 
 
 def test_fewer_than_three_sites_are_refused() -> None:
     with pytest.raises(BenchmarkError, match="has 2 sites, and a ranker for other sites needs at least 3"):
-        order.learn([part("a", 1), part("b", 2), part("a too", 3, site="a")], QUICK)
+        ltr_multi.learn([part("a", 1), part("b", 2), part("a too", 3, site="a")], QUICK)
 
 
 def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
-    table = order.gains(learned, draws=200)
+    table = ltr_multi.gains(learned, draws=200)
     model_card.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
     assert f"`{pinned_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
@@ -121,7 +122,7 @@ def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
         "- {name: b, words: [data=builtin], weight: 0.3, kind: known, split: train}\n"
         "- {name: c, words: [], site: b}\n- {name: d, words: []}\n"
     )
-    first, second, third, _ = order.read(file)
+    first, second, third, _ = ltr_multi.read(file)
     assert first.words == ("data=vault", f"data.corpus={tmp_path / 'a/vault'}", f"data.queries={tmp_path / 'a b.csv'}")
     assert first.about == {"licence": "MIT"} and first.place == "a" and first.weight == 1
     assert (second.weight, second.kind, second.split) == (0.3, "known", "train") and third.place == "b"
@@ -142,7 +143,7 @@ def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "sites.yaml").write_text(text)
     with pytest.raises((ConfigError, BenchmarkError), match=said):
-        order.read(tmp_path / "sites.yaml")
+        ltr_multi.read(tmp_path / "sites.yaml")
 
 
 def test_the_table_of_opponents_stands_between_its_marks(tmp_path: Path) -> None:

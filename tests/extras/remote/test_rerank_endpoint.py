@@ -12,7 +12,7 @@ import pytest
 
 import ragbench
 from ragbench.base.errors import ModelError
-from ragbench.boundary.capabilities import Capability
+from ragbench.boundary.permissions import Capability
 from ragbench.config import composition
 from ragbench.extras.remote import chat, rerank_endpoint, usage
 from ragbench.models.access import Models

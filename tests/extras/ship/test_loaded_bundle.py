@@ -21,8 +21,8 @@ import yaml
 import ragbench
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.benchmark.load import load as load_benchmark
-from ragbench.boundary.capabilities import trust
 from ragbench.boundary.checksummed_json import write_checksummed
+from ragbench.boundary.permissions import trust
 from ragbench.commands import cli
 from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
@@ -239,7 +239,7 @@ def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
 
 
 def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragbench.boundary.capabilities import Capability, needs_below
+    from ragbench.boundary.permissions import Capability, needs_below
     from ragbench.models import resolve
     from ragbench.models.resolve import EncoderSpec
 

@@ -149,7 +149,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     from ragbench.benchmark.load import builtin_judgments
     from ragbench.benchmark.native import TOPICS, write_topics
     from ragbench.benchmark.split import split
-    from ragbench.extras.collect.written_splits import write_splits
+    from ragbench.extras.collect.splits_file import write_splits
 
     sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
     topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, files
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.formatting import counted
-from ragbench.boundary.capabilities import trust
+from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document

@@ -329,7 +329,7 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 
     from ragbench.config.benchmark import load
     from ragbench.extras.collect import pool
-    from ragbench.extras.collect.topics.sections_found import unjudged_sections
+    from ragbench.extras.collect.topics.answer_candidates import unjudged_sections
 
     benchmark = load(settings.config)
     rows = unjudged_sections(benchmark, arguments.depth)
@@ -345,7 +345,7 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
 def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.evidence.arms import Arms
-    from ragbench.extras.collect.validity import validate
+    from ragbench.extras.collect.query_set_agreement import validate
     from ragbench.results import measurements
     from ragbench.workbench.runs import find
 
@@ -380,7 +380,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from ragbench.evidence.arms import Arms
-    from ragbench.extras.collect.robustness import COLUMNS, losses
+    from ragbench.extras.collect.perturbation_losses import COLUMNS, losses
     from ragbench.extras.collect.topics.perturb import KINDS, SEPARATOR, with_variants
 
     if arguments.inputs:

@@ -24,8 +24,8 @@ from ragbench.benchmark.split import split
 from ragbench.corpus.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
+from ragbench.extras.collect.topics.answer_candidates import Evidence, Passage
 from ragbench.extras.collect.topics.derive import MadeTopics
-from ragbench.extras.collect.topics.sections_found import Evidence, Passage
 from ragbench.extras.collect.topics.stratify import interleave
 
 _DRAFTED = "model"

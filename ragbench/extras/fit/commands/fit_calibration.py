@@ -113,17 +113,20 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     import pandas as pd
     import yaml
 
-    from ragbench.extras.fit import evidence, save_option, training
+    from ragbench.extras.fit import answerability, save_option, training
 
     qids = {topic.qid for topic in training.fitted_on(benchmark)}
-    gathered = evidence.gather(arm.pipeline, stage, arm.index, benchmark, qids)
-    fitted = evidence.fit(gathered)
-    judged = {"as configured": evidence.probabilities(stage, gathered), "fitted, held out": evidence.left_out(gathered)}
+    gathered = answerability.gather(arm.pipeline, stage, arm.index, benchmark, qids)
+    fitted = answerability.fit(gathered)
+    judged = {
+        "as configured": answerability.probabilities(stage, gathered),
+        "fitted, held out": answerability.left_out(gathered),
+    }
     rows = [
         {
             "calibration": name,
             "threshold": arguments.threshold,
-            **evidence.silences(scores, gathered, arguments.threshold),
+            **answerability.silences(scores, gathered, arguments.threshold),
         }
         for name, scores in judged.items()
     ]

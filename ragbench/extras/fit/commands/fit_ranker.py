@@ -102,21 +102,21 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.evidence.policy import Policy
     from ragbench.extras.atlas import changes
-    from ragbench.extras.fit import model_card, order, save_option
+    from ragbench.extras.fit import ltr_multi, model_card, save_option
 
-    collections = order.read(Path(arguments.collections))
+    collections = ltr_multi.read(Path(arguments.collections))
     with as_options():
-        rounds = order.SPEC.rounds if arguments.rounds is None else arguments.rounds
-        spec = replace(order.SPEC, depth=arguments.depth, rounds=rounds)
+        rounds = ltr_multi.SPEC.rounds if arguments.rounds is None else arguments.rounds
+        spec = replace(ltr_multi.SPEC, depth=arguments.depth, rounds=rounds)
     settings = [composition.compose([*arguments.overrides, *collection.words]) for collection in collections]
     with console.progress(arguments.quiet or arguments.json) as progress:
         parts = [
-            order.part(collection, arm_settings, spec, progress)
+            ltr_multi.part(collection, arm_settings, spec, progress)
             for collection, arm_settings in zip(collections, settings, strict=True)
         ]
-        learned = order.learn(parts, spec, progress)
+        learned = ltr_multi.learn(parts, spec, progress)
     statistics = Policy.of(settings[0].config).statistics
-    table = order.gains(learned, spec.seed, statistics.draws, statistics.confidence)
+    table = ltr_multi.gains(learned, spec.seed, statistics.draws, statistics.confidence)
     written = []
     if arguments.write:
         topics = sum(len(part.sample) for part in learned.parts)
@@ -136,7 +136,9 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         importance = dict(learned.importance)
         console.print_json({"gains": rows, "importance": importance, "written": [str(path) for path in written]})
         return 0
-    console.print_table(table, "nDCG@10 of documents, each site ordered by an order of the others", order.COLUMNS.forms)
+    console.print_table(
+        table, "nDCG@10 of documents, each site ordered by an order of the others", ltr_multi.COLUMNS.forms
+    )
     for path in written:
         print(f"written to {console.short_path(path)}")
     print(
@@ -164,9 +166,9 @@ def _own_order(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json) as progress:
         arm = pre_ranking.arm(settings, benchmark, progress, console.say)
         judged = ltr_finetune.sample(settings, arm, benchmark, "train", start, spec, progress)
-        order = ltr_finetune.learn(judged, start, spec, progress)
-        gain = training.compare(order.held_out, order.before, settings)
-        if arguments.from_fusion and not order.learned.pays:
+        fitted = ltr_finetune.learn(judged, start, spec, progress)
+        gain = training.compare(fitted.held_out, fitted.before, settings)
+        if arguments.from_fusion and not fitted.learned.pays:
             raise BenchmarkError(
                 f"learned from {len(judged)} topics, the order is not better than fusion on held-out queries "
                 f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
@@ -174,44 +176,44 @@ def _own_order(arguments: argparse.Namespace) -> int:
         significant = gain.ci_low > 0
         adopted = significant or arguments.from_fusion
         test = (
-            _confirmation(arm, benchmark, order, start, spec, settings, progress)
+            _confirmation(arm, benchmark, fitted, start, spec, settings, progress)
             if adopted and arguments.test
             else None
         )
-    by_folder = order.learned.by_folder
-    others = None if by_folder is None else training.compare(by_folder, order.before, settings)
+    by_folder = fitted.learned.by_folder
+    others = None if by_folder is None else training.compare(by_folder, fitted.before, settings)
     written = []
     if adopted and arguments.write:
         comment = (
             f"Learned by `ragbench fit ranker` from {len(judged)} training topics of {benchmark.name} "
-            f"({benchmark.digest[:12]}), starting from {order.start}: {order.learned.trees} trees. "
+            f"({benchmark.digest[:12]}), starting from {fitted.start}: {fitted.learned.trees} trees. "
             f"The pipeline was: {arm.pipeline!r}"
         )
-        written = save_option.write_order(arguments.write, order.stage, comment)
+        written = save_option.write_order(arguments.write, fitted.stage, comment)
     if arguments.json:
         console.print_json(
             {
                 "topics": len(judged),
-                "start": order.start,
+                "start": fitted.start,
                 "learned": adopted,
-                "trees": order.learned.trees,
+                "trees": fitted.learned.trees,
                 "held_out": asdict(gain),
                 "other_folders": others and asdict(others),
                 "test": test and asdict(test),
-                "curve": [asdict(point) for point in order.learned.curve],
-                "more_25": order.learned.more(),
-                "importance": dict(order.learned.importance),
+                "curve": [asdict(point) for point in fitted.learned.curve],
+                "more_25": fitted.learned.more(),
+                "importance": dict(fitted.learned.importance),
                 "spec": asdict(spec),
                 "written": [str(path) for path in written],
             }
         )
         return 0
-    _print(order, len(judged), {"held-out queries": gain, "held-out folders": others, "test topics, once": test})
+    _print(fitted, len(judged), {"held-out queries": gain, "held-out folders": others, "test topics, once": test})
     if not adopted:
         print("Nothing learned, nothing changed: the gain is not certain. Judge more topics, and try again.")
         return 0
     if (gain if test is None else test).ci_low > 0:
-        print(f"The learned order is better than {'fusion' if start is None else order.start}.")
+        print(f"The learned order is better than {'fusion' if start is None else fitted.start}.")
     else:
         print("The gain may be chance: keep what is configured, or judge more topics and learn again.")
     _say_written(written, arguments)

@@ -10,7 +10,7 @@ from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
 from ragbench.base.build import build
-from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.permissions import Capability, Needs
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings

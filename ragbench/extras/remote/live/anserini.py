@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from ragbench.base import progress
 from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.suggestions import nearest
-from ragbench.boundary.capabilities import Capability
 from ragbench.boundary.json import read_json
+from ragbench.boundary.permissions import Capability
 from ragbench.extras.remote.live.hit_matching import LiveHit
 from ragbench.index import jvm
 from ragbench.index.jvm import LOCK, java, java_errors, start_jvm

@@ -18,7 +18,7 @@ from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
-from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.permissions import Capability, Needs
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
 from ragbench.search.engine.hits import REPEATED

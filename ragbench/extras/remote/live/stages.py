@@ -16,7 +16,7 @@ from ragbench.base.bounds import Constraint, Count, Name, Natural, Positive, Sha
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query
-from ragbench.boundary.capabilities import Capability, Needs
+from ragbench.boundary.permissions import Capability, Needs
 from ragbench.extras.remote.live import anserini
 from ragbench.extras.remote.live.answers import Reading
 from ragbench.extras.remote.live.client import RateLimitedClient, secret

@@ -62,7 +62,7 @@ def _follow(refresher: Refresher, refreshed: Refreshed, arguments: argparse.Name
     import gc
 
     from ragbench.extras.ship.bundle import RECORD
-    from ragbench.extras.ship.watching import changes
+    from ragbench.extras.ship.file_watcher import changes
 
     gc.disable()  # it takes a fifth of the time of a refresh: garbage is collected after it
     try:

@@ -133,15 +133,15 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Bind, load, serve."""
     from ragbench.extras.ship.access import LOOPBACK, Access, Rate, Tokens
-    from ragbench.extras.ship.serving import listen
+    from ragbench.extras.ship.serving import server
     from ragbench.extras.ship.serving.http import create_app
 
     names = ("max_body", "per_client", "drain")
     limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
-    with listen.bind(arguments.host, arguments.port) as bound:
-        local = listen.is_local(bound)
+    with server.bind(arguments.host, arguments.port) as bound:
+        local = server.is_local(bound)
         if not local and tokens is None:
             raise ConfigError(f"--host {arguments.host} lets other machines search: add --token-file FILE")
         service, stop = start(arguments, limits)
@@ -159,7 +159,7 @@ def main(arguments: argparse.Namespace) -> int:
         # A page that pretends to be this machine has no token.
         access = Access(LOOPBACK if tokens is None else None, tokens, rate)
         try:
-            listen.run(create_app(service, access), bound, ready, limits, leaving)
+            server.run(create_app(service, access), bound, ready, limits, leaving)
         finally:
             stop()
             service.close()
@@ -195,7 +195,7 @@ def _place(arguments: argparse.Namespace) -> Path | str:
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
-    from ragbench.extras.ship.serving.follow import RefreshProcess
+    from ragbench.extras.ship.serving.refresh_process import RefreshProcess
     from ragbench.extras.ship.serving.reload import Reloader, signature
     from ragbench.extras.ship.serving.search_log import SearchLog
     from ragbench.extras.ship.serving.service import SearchService

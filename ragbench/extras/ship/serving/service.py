@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
-from ragbench.boundary.capabilities import Capability
-from ragbench.config.grants import needs_of_search
+from ragbench.boundary.permissions import Capability
+from ragbench.config.permissions import needs_of_search
 from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
 from ragbench.extras.ship.documents import ListedDocument
-from ragbench.extras.ship.serving.current import CurrentBundle, OpenBundle, open_bundle
+from ragbench.extras.ship.serving.active_bundle import CurrentBundle, OpenBundle, open_bundle
 from ragbench.extras.ship.serving.limits import Limits
 from ragbench.extras.ship.serving.messages import (
     DocumentAnswer,

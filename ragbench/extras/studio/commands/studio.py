@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Bind, print the address, serve."""
     from ragbench.config import composition
     from ragbench.extras.ship.access import LOOPBACK, Session
-    from ragbench.extras.ship.serving import listen
+    from ragbench.extras.ship.serving import server
     from ragbench.extras.ship.serving.limits import Limits
     from ragbench.extras.studio import link as studio_link
     from ragbench.extras.studio.app import Studio, create_app
@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
         known_hosts, read_only=arguments.read_only, commands=arguments.allow_commands, encrypted=arguments.behind_proxy
     )
     studio = Studio(settings.results, tuple(arguments.overrides), access)
-    with listen.bind(arguments.host, arguments.port) as bound:
+    with server.bind(arguments.host, arguments.port) as bound:
         address = f"{url_of(arguments, bound)}/?token={access.token}"
 
         def ready() -> None:
@@ -80,5 +80,5 @@ def main(arguments: argparse.Namespace) -> int:
                 webbrowser.open(address)
 
         with studio_link.announce(settings.results, address):
-            listen.run(create_app(studio), bound, ready, Limits())
+            server.run(create_app(studio), bound, ready, Limits())
     return 0

@@ -10,8 +10,8 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
+from ragbench.extras.collect.topics.answer_candidates import Evidence
 from ragbench.extras.collect.topics.draft import DraftSpec, draft
-from ragbench.extras.collect.topics.sections_found import Evidence
 
 FILLER = " ".join(f"word{number}" for number in range(40))
 QUESTION = "Which tool opens a stuck door?"

@@ -8,7 +8,7 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
-from ragbench.extras.collect.topics.sections_found import unjudged_sections
+from ragbench.extras.collect.topics.answer_candidates import unjudged_sections
 
 
 def test_unjudged_sections_come_first_for_topics_without_an_answer(benchmark_small: Benchmark) -> None:

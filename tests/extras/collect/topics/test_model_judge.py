@@ -12,8 +12,8 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.commands import cli
 from ragbench.extras.collect.agreement import agreement
+from ragbench.extras.collect.kappa_ci import quadratic_kappa, wilson
 from ragbench.extras.collect.model_judge import grade_pool
-from ragbench.extras.collect.raters import quadratic_kappa, wilson
 
 HEAD = "qid,query,need,section,heading,text,grade,note\n"
 

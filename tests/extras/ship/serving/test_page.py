@@ -17,8 +17,8 @@ from ragbench.extras.ship.access import Access, Tokens
 from ragbench.extras.ship.serving.guard import OPEN
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.limits import Limits
-from ragbench.extras.ship.serving.listen import _Announcing
 from ragbench.extras.ship.serving.page import FILES, POLICY, _read
+from ragbench.extras.ship.serving.server import _Announcing
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 BROWSER = {"accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256
 from ragbench.base.formatting import interval
-from ragbench.boundary.capabilities import trust
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
+from ragbench.boundary.permissions import trust
 from ragbench.config.arm_builder import Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Shipment:
+class LoadJob:
     """A measured search that is ready to be loaded: its bundle, what the engine does of it, and sentences about it.
 
     `settings` are those that the engine runs, with another fusion than the measured one where it lacks that.
@@ -88,7 +88,7 @@ class Shipment:
 
 
 @contextmanager
-def shipment(
+def load_job(
     measured: MeasuredArm,
     bench: Bench,
     format: str,
@@ -97,7 +97,7 @@ def shipment(
     self_contained: bool,
     progress: Progress | None,
     say: Say,
-) -> Iterator[Shipment]:
+) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
     settings, missing = without_order(measured.settings), left_out(measured.settings, format)
     if not has_fusion(settings):
@@ -118,7 +118,7 @@ def shipment(
         )
         about = file_format.sentences(measured, evidence, caution)
         with trust(), load(folder, models=bench.builder.models) as made:  # written a moment ago
-            yield Shipment(made, settings, plan, tuple(about), tuple(missing))
+            yield LoadJob(made, settings, plan, tuple(about), tuple(missing))
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -142,7 +142,7 @@ def answers(engine: Engine, bench: Bench) -> Answers:
         return Answers(ordered, alone, bundle.golden_lines(asked.pipeline, index, states["cut"]))
 
 
-def price(found: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
+def measure_loss(found: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
@@ -181,7 +181,7 @@ It replaces the earlier one when the block ends without an error, else nothing i
 """
 
 
-def creates(format: str, place: Path | str) -> Create:
+def engine_factory(format: str, place: Path | str) -> Create:
     """How an engine of a format is made: in a file, or at an address, which must be ready.
 
     Raises ConfigError, BundleError.
@@ -193,7 +193,7 @@ def creates(format: str, place: Path | str) -> Create:
     return partial(engine.create, place)
 
 
-def ship(
+def load_search(
     measured: MeasuredArm,
     format: str,
     place: Path | str,
@@ -207,43 +207,43 @@ def ship(
     """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
     `max_loss`. Returns what it is called, sentences, and what it scores.
     """
-    create = creates(format, place)
+    create = engine_factory(format, place)
     bench = Bench.of(measured, progress, say)
-    with shipment(measured, bench, format, evidence, caution, self_contained, progress, say) as goods:
-        dimension = 0 if goods.vectors is None else int(goods.vectors.shape[1])
-        with create(goods.plan, dimension, goods.facts()) as made:
-            fill(made, goods, progress)
-            priced, said = settle(made, goods, bench, max_loss, format)
+    with load_job(measured, bench, format, evidence, caution, self_contained, progress, say) as job:
+        dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
+        with create(job.plan, dimension, job.facts()) as made:
+            write_all(made, job, progress)
+            priced, said = finalize_load(made, job, bench, max_loss, format)
             name = made.name
     if isinstance(place, str):
         require_golden(place, bench.builder.models, progress)
     return name, said, priced
 
 
-def fill(engine: Engine, goods: Shipment, progress: Progress | None) -> None:
+def write_all(engine: Engine, job: LoadJob, progress: Progress | None) -> None:
     """Load everything, in one transaction."""
-    terms, vectors, total = Terms(goods.plan.analyzer), goods.vectors, goods.index.chunks.n_documents
+    terms, vectors, total = Terms(job.plan.analyzer), job.vectors, job.index.chunks.n_documents
     with engine.transaction():
-        for done, row in enumerate(content.rows(goods.index, goods.plan), start=1):
+        for done, row in enumerate(content.rows(job.index, job.plan), start=1):
             engine.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
             if progress is not None:
                 progress("loading documents", done, total)
-        engine.finish(terms.forms(), opened.pack(goods.bundle.folder), {})
+        engine.finish(terms.forms(), opened.pack(job.bundle.folder), {})
 
 
-def settle(
-    engine: Engine, goods: Shipment, bench: Bench, max_loss: float | None, format: str
+def finalize_load(
+    engine: Engine, job: LoadJob, bench: Bench, max_loss: float | None, format: str
 ) -> tuple[Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
     found = answers(engine, bench)
-    priced, alone = price(found, bench)
+    priced, alone = measure_loss(found, bench)
     if max_loss is not None:
         priced.require(max_loss, format)
-    with_golden(goods.bundle.folder, found.golden)
-    said = [*goods.missing, *order_sentence(priced, alone)]
+    with_golden(job.bundle.folder, found.golden)
+    said = [*job.missing, *order_sentence(priced, alone)]
     with engine.transaction():
-        about = {"measured": [f"{priced.sentence}.", *said, *goods.about]}
-        engine.finish({}, opened.pack(goods.bundle.folder), about)
+        about = {"measured": [f"{priced.sentence}.", *said, *job.about]}
+        engine.finish({}, opened.pack(job.bundle.folder), about)
     return priced, said
 
 

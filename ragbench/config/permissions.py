@@ -7,7 +7,7 @@ from typing import Any
 
 from ragbench.base.build import TARGET, build, value_at
 from ragbench.base.errors import ConfigError
-from ragbench.boundary.capabilities import Capability, needs_below
+from ragbench.boundary.permissions import Capability, needs_below
 from ragbench.config.catalogue import SPECS
 from ragbench.config.registry import class_named
 from ragbench.config.settings import Settings
