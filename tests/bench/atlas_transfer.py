@@ -1,6 +1,6 @@
 """Do the effects of twelve changes on the built-in benchmark have the order that they have on real documentation?
 
-    python -m tests.bench.atlas_transfer DIR      with the tables that `ragbench atlas measure --out DIR` wrote
+    python -m tests.bench.atlas_transfer DIR      with the tables that `tools.atlas measure --out DIR` wrote
 
 The collections that are shipped count with those in the folders; the built-in benchmark, `data=builtin_v21`, is one.
 Spearman's correlation of the effects on `plain_hybrid` with those on the built-in benchmark, for every collection that

@@ -1,7 +1,7 @@
 """Do the predictions of the atlas hold, and does choosing by them lose less than choosing by few topics?
 
     python -m tests.bench.atlas_validation                                  coverage, from the tables that are shipped
-    python -m tests.bench.atlas_validation DIR                              and from those of `atlas measure --out DIR`
+    python -m tests.bench.atlas_validation DIR                              and from those of `tools.atlas measure`
     python -m tests.bench.atlas_validation COLLECTIONS.yaml paths.results=DIR     and regret, from the runs behind them
 
 Coverage: each collection is excluded in turn, and the others predict its effect; the observed one has its own sampling
@@ -124,10 +124,10 @@ def _values(listed: Path, words: list[str]) -> dict[str, pd.DataFrame]:
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.extras.atlas import ingest
-    from ragbench.extras.atlas import workbench as campaign
+    from tools import atlas_measure
 
     found = {}
-    for each in campaign.collections(listed):
+    for each in atlas_measure.collections(listed):
         (settings,) = composition.arms({BASE: ()}, [*each.words, "split=all", *words])
         values = ingest.values_of(ingest.load(ingest.runs_of(settings.results, load(settings.config))))
         if BASE in values and len(values.columns) > 1:

@@ -93,8 +93,6 @@ ELSEWHERE = {
 """Commands whose examples take minutes, people or another terminal, and the tests that run them."""
 
 NOT_RUN = {
-    "atlas fetch": "downloads packages from their registry",
-    "atlas measure": "takes minutes: tests/workbench/test_atlas_campaign.py",
     "execution=joblib execution.workers=2$": "starts processes: tests/experiment/test_execution.py",
     "fit adapter": "takes 20 judged queries: tests/extras/fit/test_adapter.py",
     "fit ranker": "takes 20 judged queries: tests/extras/fit/commands/test_learn_ranker.py",

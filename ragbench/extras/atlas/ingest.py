@@ -102,7 +102,7 @@ def tables(rows: Sequence[tuple[Mapping[str, Any], pd.DataFrame]]) -> Atlas:
 
     effects = [row for facts_row, values in rows for row in effects_of(str(facts_row["collection"]), values)]
     if not effects:
-        raise ResultsError("no finished run has a change of the atlas next to its base: ragbench atlas measure first")
+        raise ResultsError("no finished run has a change of the atlas next to its base: run both together")
     return Atlas(pd.DataFrame(effects), pd.DataFrame([dict(facts_row) for facts_row, _ in rows]))
 
 

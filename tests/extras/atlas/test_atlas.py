@@ -13,11 +13,12 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.config import composition
-from ragbench.extras.atlas import changes, fetch, ingest, records, tables
+from ragbench.extras.atlas import changes, ingest, tables
 from ragbench.extras.atlas import page as atlas_page
-from ragbench.extras.atlas import workbench as campaign
 from ragbench.extras.atlas.tables import QUESTIONS, Atlas, effects_of
 from tests.made_atlas import made
+from tools import atlas_fetch, atlas_measure
+from tools import atlas_page as written_page
 
 
 @pytest.mark.parametrize("name", changes.changes())
@@ -39,7 +40,7 @@ def test_words_on_data_do_not_change_the_name_of_a_change() -> None:
 
 def test_an_order_learned_without_a_site_is_the_order_there() -> None:
     about = {"data": "data=builtin", "order": "questions-without-uv-docs"}
-    site = campaign.Collection("uv-docs", ("data=builtin",), about)
+    site = atlas_measure.Collection("uv-docs", ("data=builtin",), about)
     for name in ("recommended", "recommended+p7", "rank"):
         assert site.added(name) == ("ranker=questions-without-uv-docs",)
         assert changes.name_of([*changes.changes()[name].split(), *site.added(name)]) == name
@@ -63,9 +64,9 @@ def test_the_tables_that_are_shipped_agree_with_each_other() -> None:
 def test_the_page_is_the_one_that_the_tables_give() -> None:
     root = Path(__file__).parents[3]
     atlas = Atlas.load(Path(changes.__file__).parent)
-    assert (root / "docs" / atlas_page.PAGE).read_text(encoding="utf-8") == atlas_page.page(atlas)
-    assert atlas_page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
-    assert atlas_page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
+    assert (root / "docs" / written_page.PAGE).read_text(encoding="utf-8") == written_page.page(atlas)
+    assert written_page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert written_page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
 
 
 def test_effects_by_hand() -> None:
@@ -169,23 +170,23 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeyp
     digest = hashlib.sha512(place.read_bytes()).hexdigest()
     about = {"package": "npm:guide@1.0.0", "sha512": digest, "folder": "docs", "licence": "MIT", "kind": "guides"}
     about |= {"software": "true", "language": "en"}
-    monkeypatch.setattr(fetch, "pinned", lambda: {"guide": about, "other": about | {"sha512": "0"}})
+    monkeypatch.setattr(atlas_fetch, "pinned", lambda: {"guide": about, "other": about | {"sha512": "0"}})
     with pytest.raises(BenchmarkError, match="leads out of its folder"):
-        fetch.fetch(tmp_path, ["guide"])
+        atlas_fetch.fetch(tmp_path, ["guide"])
     assert not (tmp_path.parent / "e.md").exists()
     assert (tmp_path / "guide" / "deep" / "b.md").read_text() == "# B\n"
     assert not (tmp_path / "guide" / "c.md").exists() and not (tmp_path / "guide" / "d.js").exists()
     with pytest.raises(BenchmarkError, match="is not the pinned archive"):
-        fetch.fetch(tmp_path, ["other"])
+        atlas_fetch.fetch(tmp_path, ["other"])
     with pytest.raises(ConfigError, match="unknown collection 'gide'"):
-        fetch.fetch(tmp_path, ["gide"])
+        atlas_fetch.fetch(tmp_path, ["gide"])
 
 
 def test_records_in_json_become_markdown() -> None:
     spells = (
         b'[{"name": "Alarm", "desc": ["You set an alarm.", "It pings."], "school": {"name": "x"}}, {"name": "None"}]'
     )
-    (alarm,) = records.markdown(spells, "spells", {"title": "name", "text": ["desc", "higher_level"]})
+    (alarm,) = atlas_fetch.markdown(spells, "spells", {"title": "name", "text": ["desc", "higher_level"]})
     assert alarm == ("alarm.md", "# Alarm\n\nYou set an alarm.\n\nIt pings.\n")
 
 
@@ -202,7 +203,7 @@ def test_elements_of_xml_in_json_become_markdown() -> None:
     )
     page = {"id": "F1", "children": [element("dc:title", text("Insurance")), element("Text", chapter)]}
     names = {"title": "dc:title", "text": ["Text"], "heading": "Title", "paragraph": "Para"}
-    (found,) = records.markdown(json.dumps(page).encode(), "F1", names)
+    (found,) = atlas_fetch.markdown(json.dumps(page).encode(), "F1", names)
     assert found == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
 
 
@@ -214,6 +215,6 @@ def test_a_first_run_can_be_told_what_to_expect() -> None:
 
 
 def test_every_pinned_package_has_what_the_tables_need() -> None:
-    for name, about in fetch.pinned().items():
+    for name, about in atlas_fetch.pinned().items():
         assert about["package"].startswith("npm:") and about["package"].count("@") >= 1, name
         assert len(about["sha512"]) == 128 and about["licence"] and about["kind"] and about["language"]

@@ -123,5 +123,3 @@ def test_the_screen_and_a_change_by_collection(capsys: pytest.CaptureFixture[str
     assert main(["atlas", "show", "p88"]) == 2
     assert "the atlas has no change 'p88'" in capsys.readouterr().err
     assert main(["atlas", "shows"]) == 2
-    assert main(["atlas", "measure"]) == 2
-    assert "takes a file that lists collections" in capsys.readouterr().err

@@ -1,16 +1,19 @@
 """Documentation in published packages: fetch the archive with the registry's client, check it, take the markdown.
 
-The archive must have the digest that `collections.yaml` pins. Nothing in it is run; only markdown files are written:
-its own, or those made of its JSON (`records`) where the list of collections names what to take.
+The archive must have the digest that `atlas_collections.yaml` pins. Nothing in it is run; only markdown files are
+written: its own, or those made of its JSON where the list of collections names what to take. Records have their values
+under names; elements of XML, as xml-js writes them, have a `name` and `children`. Both are read alike: what is named is
+looked for at any depth, the first title counts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import posixpath
+import re
 import subprocess
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -19,14 +22,15 @@ from typing import Any
 from ragbench.base import files, processes
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.suggestions import did_you_mean
+from ragbench.boundary.json import read_json
 from ragbench.boundary.paths import inside
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.extras.atlas import records
 
 LIST = "collections.yaml"
-_PINNED = Path(__file__).with_name(LIST)
+_PINNED = Path(__file__).with_name("atlas_collections.yaml")
 _ENDINGS = (".md", ".mdx", ".markdown")
 _SECONDS = 600
+_MOST_JSON = 5_000_000
 _MOST_FILE, _MOST_FILES, _MOST_BYTES = 5_000_000, 20_000, 300_000_000
 _TOPICS = "topics=derived topics.limit=160"
 
@@ -35,7 +39,7 @@ _TOPICS = "topics=derived topics.limit=160"
 def pinned() -> Mapping[str, Mapping[str, Any]]:
     """The packages by the name of the collection: package, sha512, folder, licence, kind, software, language.
 
-    Some have `words`, overrides that their language needs, or `records`, what to take from JSON (`records.markdown`).
+    Some have `words`, overrides that their language needs, or `records`, what to take from JSON (`markdown`).
     """
     return dict(read_yaml_file(_PINNED))
 
@@ -67,7 +71,7 @@ def fetch(folder: Path, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
             "questions": "derived",
             **metadata,
             "source": str(pin["package"]),
-            "command": " ".join([f"ragbench atlas fetch {name};", *overrides]),
+            "command": " ".join([f"python -m tools.atlas fetch {name};", *overrides]),
         }
     import yaml
 
@@ -128,9 +132,7 @@ def _extract(archive: Path, pin: Mapping[str, Any], folder: Path) -> int:
                     _write(folder, member.name.removeprefix(f"{start}/"), content)
                     continue
                 count -= 1
-                for name, text in records.markdown(
-                    content, posixpath.splitext(posixpath.basename(member.name))[0], names
-                ):
+                for name, text in markdown(content, posixpath.splitext(posixpath.basename(member.name))[0], names):
                     _write(folder, name, text.encode())
                     count += 1
     except (tarfile.TarError, EOFError, OSError, BoundaryError) as error:
@@ -146,3 +148,50 @@ def _write(folder: Path, name: str, content: bytes) -> None:
     path = inside(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
+
+
+def markdown(content: bytes, stem: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """A name of a file and its markdown for each record in JSON, which is one record or a list of them.
+
+    `names`: `title` and `text` (a list) are kept; elements named `heading` and `paragraph` become these. A record
+    without title or text is excluded. Raises BoundaryError for what is not JSON.
+    """
+    read = read_json(content, max_bytes=_MOST_JSON)
+    for record in read if isinstance(read, list) else [read]:
+        title = next((_words(field) for field in _named(record, str(names["title"]))), "")
+        blocks = [block for name in names["text"] for field in _named(record, name) for block in _blocks(field, names)]
+        if title and blocks:
+            file = re.sub(r"\W+", "-", title.lower()).strip("-") if isinstance(read, list) else stem
+            yield f"{file}.md", "\n\n".join([f"# {title}", *blocks]) + "\n"
+
+
+def _named(value: Any, name: str) -> Iterator[Any]:
+    """What stands under a name, the outermost only, in the order of the record."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _named(item, name)
+    elif isinstance(value, dict):
+        if value.get("name") == name and "children" in value:
+            yield value["children"]
+        elif name in value and "children" not in value:
+            yield value[name]
+        else:
+            yield from _named(list(value.values()), name)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value.get("text") or value.get("children") or ""
+    return value if isinstance(value, str) else " ".join("".join(map(_words, value)).split())
+
+
+def _blocks(value: Any, names: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _blocks(item, names)
+        return
+    name = value.get("name") if isinstance(value, dict) else None
+    if name is not None and name not in (names.get("heading"), names.get("paragraph")):
+        yield from _blocks(value.get("children", []), names)
+    elif text := _words(value):
+        yield f"## {text}" if name is not None and name == names.get("heading") else text

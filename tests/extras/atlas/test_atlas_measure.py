@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.atlas import workbench as atlas
+from tools import atlas_measure as atlas
 
-HANDBOOK = Path(__file__).parents[1] / "data" / "phases"
+HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 
 
 @pytest.mark.slow
