@@ -32,7 +32,7 @@ class Topic:
     `type`: factual, navigational, exploratory, vocabulary, code, multi_document or no_answer in the built-in benchmark,
     anything in others. `split`: train or test. Topics of one `group` paraphrase one need and share a split.
     `provenance` says how it was made (derived, log, model), empty if an annotator wrote it; `masked` is its source
-    text, if the documents must not contain it (`ragbench.benchmark.masked`).
+    text, if the documents must not contain it (`ragbench.extras.collect.masked`).
 
     `salient_terms` are words of the text, separated by `;`, that say what is looked for. Who picked them saw nothing
     but the text. Lexical search v3 ranks by them; the digest of a benchmark does not cover them.
