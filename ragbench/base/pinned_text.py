@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
-from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
 
 _DIGITS = 12
@@ -51,14 +50,3 @@ def text_of(group: str, key: str, value: str, label: str) -> str:
             f"{named(name, text)}, or use the version that measured it"
         )
     return text
-
-
-def write(group: str, name: str, text: str) -> Path:
-    """Write the file of a name and its digest. ConfigError where it cannot be written."""
-    file = locations.fitted() / group / f"{named(name, text).replace('@', '-')}.txt"
-    try:
-        write_text(file, text)
-    except OSError as error:
-        raise ConfigError(f"cannot write {file} ({error.strerror}): make the folder writable") from None
-    text_of.cache_clear()
-    return file

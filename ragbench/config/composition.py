@@ -26,7 +26,7 @@ from ragbench.config.catalogue import Catalogue, Experiment, numbered
 from ragbench.config.catalogue.nodes import below, plain
 from ragbench.config.function_stage import insert, node_of
 from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
-from ragbench.config.permissions import needs_of, require_plain, require_within, why_not_plain
+from ragbench.config.permissions import needs_of, why_not_plain
 from ragbench.config.schema import check
 from ragbench.config.settings import Settings
 
@@ -69,17 +69,6 @@ def compose_alone(overrides: Sequence[str]) -> Settings:
     """The settings for words without those of a project file."""
     known = catalogue.read()
     return _compose_settings(canonical(overrides, known), set(), known)
-
-
-def compose_for(overrides: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
-    """The settings for overrides with no more permissions than `may`, after those of `base`, which may do anything.
-
-    Raises ConfigError before anything is imported, sent, started or read that is not allowed.
-    """
-    if Capability.EXECUTES not in may:
-        require_plain(overrides)
-    base_settings = compose(base)
-    return compose([*base, *overrides], inspect=lambda settings: require_within(settings, may, base_settings))
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ragbench.base.build import TARGET, build, value_at
-from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import Capability, needs_below
 from ragbench.config.catalogue import SPECS
 from ragbench.config.registry import class_named
@@ -40,21 +39,6 @@ def needs_of(settings: Settings) -> _Needed:
     data = settings.config.get("data") or {}
     needs += [(f"data.{key}", need, data[key]) for key, need in _DATA.items() if data.get(key)]
     return {**needs_of_search(settings), **{key: (need, value) for key, need, value in needs}}
-
-
-def require_within(settings: Settings, may: frozenset[Capability], base: Settings | None = None) -> None:
-    """Raise ConfigError for the first value that needs more than `may` allows; those of `base` stay."""
-    base_needs = needs_of(base) if base is not None else {}
-    for key, (need, value) in needs_of(settings).items():
-        if need not in may and base_needs.get(key) != (need, value):
-            raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
-
-
-def require_plain(overrides: Iterable[str]) -> None:
-    """Raise ConfigError for a word that would import code or read the environment while it is composed."""
-    for override in overrides:
-        if reason := why_not_plain(override):
-            raise ConfigError(f"'{override[:80]}' {reason}, which is not allowed here: remove it")
 
 
 def why_not_plain(override: str) -> str:

@@ -13,6 +13,7 @@ from ragbench.config import catalogue, composition
 from ragbench.config.permissions import needs_of
 from ragbench.config.registry import _is_catalogued as is_catalogued
 from ragbench.config.registry import class_named
+from ragbench.extras.studio.searching import compose_for
 
 READS, WRITES, SENDS, EXECUTES = Capability
 LIVE = ("live=command", "live.program=[touch,x]", "live.hits=hits", "live.text=text")
@@ -52,7 +53,7 @@ def test_a_value_needs_what_its_field_declares(words: tuple[str, ...], key: str,
         composition.compose(words, inspect=inspect)
     assert found[key] == need
     with pytest.raises(ConfigError, match=f"^{key.split('.')[0]}.* is not allowed here|^.* not allowed here"):
-        composition.compose_for(words, (), NOTHING)
+        compose_for(words, (), NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -69,16 +70,16 @@ def test_a_value_needs_what_its_field_declares(words: tuple[str, ...], key: str,
 def test_words_that_import_or_read_the_environment_are_refused_unseen(word: str) -> None:
     for may in (NOTHING, frozenset({READS, WRITES, SENDS})):
         with pytest.raises(ConfigError, match="which is not allowed here"):
-            composition.compose_for([word], (), may)
+            compose_for([word], (), may)
     assert "this" not in sys.modules
 
 
 def test_what_the_operator_has_set_may_stay() -> None:
     base = ("hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m")
-    assert composition.compose_for(["fuse.k=20"], base, NOTHING).config["hyde"]["endpoint"] == "http://x/v1"
+    assert compose_for(["fuse.k=20"], base, NOTHING).config["hyde"]["endpoint"] == "http://x/v1"
     with pytest.raises(ConfigError, match=r"hyde\.endpoint sends texts to a server, which is not allowed here"):
-        composition.compose_for(["hyde.endpoint=http://y/v1"], base, NOTHING)
-    assert composition.compose_for(["hyde.endpoint=http://y/v1"], base, frozenset({SENDS}))
+        compose_for(["hyde.endpoint=http://y/v1"], base, NOTHING)
+    assert compose_for(["hyde.endpoint=http://y/v1"], base, frozenset({SENDS}))
 
 
 def test_classes_come_from_the_catalogue_where_executing_is_not_granted() -> None:

@@ -40,7 +40,18 @@ def write(group: str, name: str, target: type, comment: str, values: str) -> Pat
 
 def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
     """Write the files of `ranker=<name>`, trees first. Returns their paths."""
-    of_trees = pinned_text.write(trees.GROUP, name, stage.trees)
+    of_trees = write_pinned(trees.GROUP, name, stage.trees)
     model = f"{pinned_text.named(name, stage.trees)}   # its trees and their digest"
     option = write(trees.GROUP, name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
     return [option, of_trees]
+
+
+def write_pinned(group: str, name: str, text: str) -> Path:
+    """Write the file of a name and its digest. ConfigError where it cannot be written."""
+    file = locations.fitted() / group / f"{pinned_text.named(name, text).replace('@', '-')}.txt"
+    try:
+        write_text(file, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file} ({error.strerror}): make the folder writable") from None
+    pinned_text.text_of.cache_clear()
+    return file

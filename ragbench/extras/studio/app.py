@@ -25,7 +25,6 @@ from starlette.staticfiles import StaticFiles
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.boundary.permissions import NOTHING, Capability
-from ragbench.config.composition import compose_for
 from ragbench.corpus.words import readable
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import PRIMARY
@@ -37,7 +36,7 @@ from ragbench.extras.studio.guard import FRAMED, Guard
 from ragbench.extras.studio.jobs import COMMANDS, Job, Jobs
 from ragbench.extras.studio.judging import LOOK_EVERY, Judging
 from ragbench.extras.studio.runs import ArmId, Runs
-from ragbench.extras.studio.searching import Found, Searching, experiments, split
+from ragbench.extras.studio.searching import Found, Searching, compose_for, experiments, split
 from ragbench.report import html, screen
 from ragbench.report.cells import MARKS, interval, plain, signed
 from ragbench.results import store

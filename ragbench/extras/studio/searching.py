@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,9 +26,9 @@ from ragbench.boundary.paths import inside
 from ragbench.boundary.permissions import NOTHING, Capability
 from ragbench.config import catalogue
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.composition import compose_for
+from ragbench.config.composition import compose
 from ragbench.config.overrides import EXPERIMENT, section_of
-from ragbench.config.permissions import needs_of_search
+from ragbench.config.permissions import needs_of, needs_of_search, why_not_plain
 from ragbench.config.settings import Settings
 from ragbench.extras.ship.serving.messages import SearchFilters, first_sentence
 from ragbench.extras.studio.queries import Part, mark_matches
@@ -187,3 +187,29 @@ def _stage(parameters: Mapping[str, str]) -> FilterDocuments | None:
 def experiments() -> list[str]:
     """The names of the presets for `exp=`."""
     return [experiment.name for experiment in catalogue.read().experiments]
+
+
+def _require_within(settings: Settings, may: frozenset[Capability], base: Settings | None = None) -> None:
+    """Raise ConfigError for the first value that needs more than `may` allows; those of `base` stay."""
+    base_needs = needs_of(base) if base is not None else {}
+    for key, (need, value) in needs_of(settings).items():
+        if need not in may and base_needs.get(key) != (need, value):
+            raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
+
+
+def _require_plain(overrides: Iterable[str]) -> None:
+    """Raise ConfigError for a word that would import code or read the environment while it is composed."""
+    for override in overrides:
+        if reason := why_not_plain(override):
+            raise ConfigError(f"'{override[:80]}' {reason}, which is not allowed here: remove it")
+
+
+def compose_for(overrides: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
+    """The settings for overrides with no more permissions than `may`, after those of `base`, which may do anything.
+
+    Raises ConfigError before anything is imported, sent, started or read that is not allowed.
+    """
+    if Capability.EXECUTES not in may:
+        _require_plain(overrides)
+    base_settings = compose(base)
+    return compose([*base, *overrides], inspect=lambda settings: _require_within(settings, may, base_settings))

@@ -74,7 +74,7 @@ def main(arguments: argparse.Namespace) -> int:
             measured["test topics, once"] = test
     override, written = None, None
     if significant and arguments.write:
-        written = pinned_text.write(GROUP, arguments.write, learned.adapter.text)
+        written = save_option.write_pinned(GROUP, arguments.write, learned.adapter.text)
         override = f"{KEY}={pinned_text.named(arguments.write, learned.adapter.text)}"
     if arguments.json:
         summary = {
