@@ -53,7 +53,7 @@ def main() -> int:
     n_timed, most = arguments.queries if arguments.timed else 0, 0.0
     more = bool(n_timed)
     rows = [
-        "| documents | engine | nDCG@10 | loss | without the learned order | MB |"
+        "| documents | engine | nDCG@10 | loss | without the ranker | MB |"
         + " p50 ms | p95 ms | of the bundle's p95 |" * more,
         f"| --- | --- | ---: | --- | ---: | ---: |{' ---: | ---: | ---: |' * more}",
     ]

@@ -58,7 +58,7 @@ def main() -> int:
     if given.step:
         STEPS[given.step](given.place, given.notes)
         return 0
-    rows = [f"| {given.notes:,} notes, until the first answer | seconds of the processor |", "| --- | ---: |"]
+    rows = [f"| {given.notes:,} notes, until the first answer | CPU seconds |", "| --- | ---: |"]
     took = []
     with tempfile.TemporaryDirectory() as folder:
         for step in STEPS:

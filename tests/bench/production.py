@@ -296,8 +296,8 @@ def measure(count: int, arguments: argparse.Namespace, kept: Path) -> Iterator[t
 
 
 HEADS = {
-    "fresh": "notes | chunks | bundle made in | first edit found after | an edit found after (median) | at most "
-    "| memory at rest | most while refreshing",
+    "fresh": "notes | chunks | bundle made in | first edit searchable after | edit searchable after (median) | maximum "
+    "| idle memory | peak memory while refreshing",
     "load": "notes | clients | requests | per s | p50 | p95 | p99 | not answered | edits | kills | swaps | lost "
     "| chunks changed | golden agreement",
 }

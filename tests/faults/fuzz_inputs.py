@@ -253,7 +253,7 @@ class Doors:
                 for what, texts, seen in (
                     ("hits", json_texts(_hits_of(system), chance), lambda body, it=system: _in_hits(it, body)),
                     ("files", json_texts(_files_of(system), chance), same(PLAN)),
-                    ("what it says", _packed(system, json_texts(ABOUT, chance)), None),
+                    ("metadata", _packed(system, json_texts(ABOUT, chance)), None),
                 )
             },
             **{
@@ -319,7 +319,7 @@ class Doors:
             self._body = json.dumps(_hits_of(system)).encode()
             engine.ask("lamps", [0.1, 0.2], None)
 
-        return {"hits": hits, "files": record, "what it says": record_and_hits}[what]
+        return {"hits": hits, "files": record, "metadata": record_and_hits}[what]
 
     def _post(self, content: bytes) -> None:
         answer = self._http.post("/search", content=content, headers={"content-type": "application/json"})
@@ -531,7 +531,7 @@ def _note(content: bytes) -> str:
 
 def figures(doors: Doors) -> Iterator[str]:
     """The table."""
-    yield "| door | cases | refused | harms |"
+    yield "| input | cases | rejected | failures |"
     yield "| --- | ---: | ---: | ---: |"
     harms = Counter(
         name for name in doors.counts for harm in doors.harms if re.match(rf"{re.escape(name)} \d+: ", harm)
@@ -555,7 +555,7 @@ def main() -> int:
             doors.close()
         print(*figures(doors), *doors.harms, sep="\n")
         if len(sys.argv) > 2:
-            said = f"Tried on {datetime.date.today()} by `python -m tests.faults.fuzz_inputs {cases}`."
+            said = f"Measured on {datetime.date.today()} by `python -m tests.faults.fuzz_inputs {cases}`."
             files.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
         return int(bool(doors.harms))
 
