@@ -279,7 +279,7 @@ def _growth(rows: list[dict[str, Any]], named: Callable[[str], str]) -> str:
             ratio = before * n**exponent / last
             larger = f"{a * 1e7**b:,.0f}" if 1 / TRUSTED <= ratio <= TRUSTED else "-"
             body.append((named(engine), name, f"{b:.2f}", f"{ratio:.2f} at {n:,}", larger))
-    head = ("engine", "quantity", "exponent", "largest row predicted from the two before / measured", "at 10,000,000")
+    head = ("engine", "quantity", "exponent", "largest row: prediction from the two before / measured", "at 10,000,000")
     return _table(head, body) if body else ""
 
 

@@ -72,18 +72,18 @@ def _queries(rows: Rows, sizes: Sequence[int]) -> str:
     body = []
     for size in sizes:
         row = rows[f"{size} ask"]
-        times = (_translate_errors(row[name]) for name in ("lexical", "dense", "hybrid", "model"))
+        times = (_times_text(row[name]) for name in ("lexical", "dense", "hybrid", "model"))
         kind = rows[f"{size} build 1"]["kind"]
         body.append((f"{row['chunks']:,} ({kind})", *times, f"{row['recall']:.3f}", f"{row['peak_mb']:.0f}"))
     text = (
-        "Milliseconds are p50 / p95 by the clock, and in brackets p95 of the processor's time, which other programs do "
-        "not change. Hybrid is the default pipeline without re-ranking, beside the model; R@10 is that of `kind=auto`."
+        "Milliseconds are p50 / p95 of wall-clock time, with p95 of CPU time in brackets, which other programs do "
+        "not change. Hybrid is the default pipeline without re-ranking and without the model; R@10 is that of `kind=auto`."
     )
-    return f"### Asking\n\n{text}\n\n{_table(head, body)}"
+    return f"### Query latency\n\n{text}\n\n{_table(head, body)}"
 
 
 def _structures(rows: Rows, sizes: Sequence[int]) -> str:
-    head = ("chunks", "structure", "build s", "peak MB", "MB beside the vectors", "ms", "R@10")
+    head = ("chunks", "structure", "build s", "peak MB", "extra MB", "ms", "R@10")
     body = []
     for size in sizes:
         for kind in ("flat", "hnsw", "ivf_sq8"):
@@ -94,11 +94,11 @@ def _structures(rows: Rows, sizes: Sequence[int]) -> str:
                     f"{row['seconds']:.1f}",
                     f"{row['peak_mb']:.0f}",
                     held,
-                    _translate_errors(row["ms"]),
+                    _times_text(row["ms"]),
                     f"{row['recall']:.3f}",
                 )
                 body.append((f"{rows[f'{size} build 1']['chunks']:,}", *cells))
-    return "### Structures over the same vectors\n\n" + _table(head, body)
+    return "### ANN indexes over the same vectors\n\n" + _table(head, body)
 
 
 _GROWTH: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float]]] = {
@@ -142,8 +142,8 @@ def _exponents(rows: Rows, sizes: Sequence[int]) -> str:
             a, b = _law(points[:-1])
             checked = f"{a * points[-1][0] ** b / points[-1][1]:.2f} at {points[-1][0]:,}"
         body.append((name, f"{_law(points)[1]:.2f}", checked))
-    head = ("quantity", "exponent", "largest row predicted from the smaller ones / measured")
-    return "### How it grows: value = a n^b, fitted to the three largest rows\n\n" + _table(head, body)
+    head = ("quantity", "exponent", "largest row: prediction from the smaller ones / measured")
+    return "### Growth: value = a n^b, fitted to the three largest rows\n\n" + _table(head, body)
 
 
 def _changes(rows: Rows, sizes: Sequence[int]) -> str:
@@ -164,7 +164,7 @@ def _changes(rows: Rows, sizes: Sequence[int]) -> str:
         ("ivf_sq8", "16 GB of memory", f"{_rounded(16e9 / IVF_BYTES):,}", "several machines"),
         ("words in one segment", "p50 takes half of the budget", reaches("words, p50 ms", BUDGET_MS / 2), "partitions"),
     ]
-    return "### When to change\n\n" + _table(("structure", "when", "chunks", "then"), body)
+    return "### When to change the index\n\n" + _table(("structure", "when", "chunks", "then"), body)
 
 
 def _larger(rows: Rows, sizes: Sequence[int]) -> str:
@@ -217,20 +217,22 @@ def _larger(rows: Rows, sizes: Sequence[int]) -> str:
     assumed = (
         f"A machine: {MACHINE_CORES} cores, {MACHINE_GB} GB, {MACHINE_DISK_GB} GB of local disk, "
         f"{MACHINE_USD_HOUR:.2f} USD an hour; {USABLE:.0%} of memory and disk usable; no replicas (double it for one); "
-        f"cells in one byte a component, {IVF_BYTES} bytes a chunk in memory; the Lucene files in the page cache; "
-        f"vectors and tables on disk. Embedding takes {embed * 1000:.0f} core milliseconds a chunk, parsing and "
-        f"chunking {read * 1000:.1f}. Bytes grow as the largest row has them; milliseconds by the fitted exponents, "
-        "and partitions answer side by side."
+        f"vectors in one byte for each component, {IVF_BYTES} bytes for each chunk in memory; the Lucene files in the page cache; "
+        f"vectors and tables on disk. Embedding takes {embed * 1000:.0f} CPU milliseconds for each chunk, parsing and "
+        f"chunking {read * 1000:.1f}. Bytes grow in proportion to the largest row, milliseconds by the fitted exponents, "
+        "and partitions are searched in parallel."
     )
     check = [
         (size, sum(rows[f"{size} build 1"]["bytes"][p] for p in ("chunks", "lexical", "vectors"))) for size in sizes
     ]
     per = [held / rows[f"{size} build 1"]["chunks"] for size, held in check]
-    told = f"Checked: {' , '.join(f'{each:,.0f}' for each in per)} bytes a chunk in the rows above, smallest first."
-    return f"### Ten million, a thousand million\n\n{assumed}\n\n{_table(head, body)}\n\n{told}"
+    told = (
+        f"Check: {' , '.join(f'{each:,.0f}' for each in per)} bytes for each chunk in the rows above, smallest first."
+    )
+    return f"### Extrapolation to ten million and a billion\n\n{assumed}\n\n{_table(head, body)}\n\n{told}"
 
 
-def _translate_errors(times: Mapping[str, float]) -> str:
+def _times_text(times: Mapping[str, float]) -> str:
     return f"{times['p50']:.2f} / {times['p95']:.2f} ({times['cpu95']:.2f})"
 
 
