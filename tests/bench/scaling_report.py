@@ -77,7 +77,7 @@ def _queries(rows: Rows, sizes: Sequence[int]) -> str:
         body.append((f"{row['chunks']:,} ({kind})", *times, f"{row['recall']:.3f}", f"{row['peak_mb']:.0f}"))
     text = (
         "Milliseconds are p50 / p95 of wall-clock time, with p95 of CPU time in brackets, which other programs do "
-        "not change. Hybrid is the default pipeline without re-ranking and without the model; R@10 is that of `kind=auto`."
+        "not change. Hybrid is the default pipeline without re-ranking, excluding the model; R@10 is that of `kind=auto`."
     )
     return f"### Query latency\n\n{text}\n\n{_table(head, body)}"
 
@@ -217,8 +217,10 @@ def _larger(rows: Rows, sizes: Sequence[int]) -> str:
     assumed = (
         f"A machine: {MACHINE_CORES} cores, {MACHINE_GB} GB, {MACHINE_DISK_GB} GB of local disk, "
         f"{MACHINE_USD_HOUR:.2f} USD an hour; {USABLE:.0%} of memory and disk usable; no replicas (double it for one); "
-        f"vectors in one byte for each component, {IVF_BYTES} bytes for each chunk in memory; the Lucene files in the page cache; "
-        f"vectors and tables on disk. Embedding takes {embed * 1000:.0f} CPU milliseconds for each chunk, parsing and "
+        f"vectors in one byte for each component, {IVF_BYTES} bytes for each chunk in memory; "
+        "the Lucene files in the page cache; "
+        f"vectors and tables on disk. Embedding takes {embed * 1000:.0f} CPU milliseconds for each chunk, "
+        "parsing and "
         f"chunking {read * 1000:.1f}. Bytes grow in proportion to the largest row, milliseconds by the fitted exponents, "
         "and partitions are searched in parallel."
     )
