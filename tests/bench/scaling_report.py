@@ -77,7 +77,8 @@ def _queries(rows: Rows, sizes: Sequence[int]) -> str:
         body.append((f"{row['chunks']:,} ({kind})", *times, f"{row['recall']:.3f}", f"{row['peak_mb']:.0f}"))
     text = (
         "Milliseconds are p50 / p95 of wall-clock time, with p95 of CPU time in brackets, which other programs do "
-        "not change. Hybrid is the default pipeline without re-ranking, excluding the model; R@10 is that of `kind=auto`."
+        "not change. Hybrid is the default pipeline without re-ranking, excluding the model; R@10 is that of "
+        "`kind=auto`."
     )
     return f"### Query latency\n\n{text}\n\n{_table(head, body)}"
 
@@ -220,9 +221,8 @@ def _larger(rows: Rows, sizes: Sequence[int]) -> str:
         f"vectors in one byte for each component, {IVF_BYTES} bytes for each chunk in memory; "
         "the Lucene files in the page cache; "
         f"vectors and tables on disk. Embedding takes {embed * 1000:.0f} CPU milliseconds for each chunk, "
-        "parsing and "
-        f"chunking {read * 1000:.1f}. Bytes grow in proportion to the largest row, milliseconds by the fitted exponents, "
-        "and partitions are searched in parallel."
+        f"parsing and chunking {read * 1000:.1f}. Bytes grow in proportion to the largest row, "
+        "milliseconds by the fitted exponents, and partitions are searched in parallel."
     )
     check = [
         (size, sum(rows[f"{size} build 1"]["bytes"][p] for p in ("chunks", "lexical", "vectors"))) for size in sizes
