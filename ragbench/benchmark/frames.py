@@ -134,11 +134,11 @@ def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
                 yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
         return
     rows = _rows_of(table, label)
-    for place, row in enumerate(rows):
+    for line_number, row in enumerate(rows):
         qid, docno = (_value_of(row, names, label) for names in (_QIDS, (*_DOCNOS, *IDS)))
         score = next((row[name] for name in _SCORES if name in row), None)
         if score is None:
-            score = -row["rank"] if "rank" in row else -float(place)
+            score = -row["rank"] if "rank" in row else -float(line_number)
         yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
 
 

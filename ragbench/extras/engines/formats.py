@@ -32,11 +32,11 @@ class EngineFormat:
         """Load the arm's search into a file or a server."""
         from ragbench.extras.engines import load
 
-        place = request.load or request.place(arm, self.ending)
-        name, said, priced = load.load_search(
+        target = request.load or request.place(arm, self.ending)
+        name, sentences, priced = load.load_search(
             arm,
             request.format,
-            place,
+            target,
             context.evidence,
             context.caution,
             request.max_loss,
@@ -44,8 +44,8 @@ class EngineFormat:
             context.progress,
             context.say,
         )
-        out = place if request.load is None else name
-        return Written(out, request.format, arm.name, context.evidence, context.caution, tuple(said), priced)
+        location = target if request.load is None else name
+        return Written(location, request.format, arm.name, context.evidence, context.caution, tuple(sentences), priced)
 
 
 SQLITE = EngineFormat(".sqlite")

@@ -83,7 +83,7 @@ class LoadJob:
             "measured": list(self.about),
             "not_expressed": list(self.missing),
             "encoder": encoder if model is not None else None,
-            "licences": {each["name"]: each["licence"] for each in models},
+            "licences": {model["name"]: model["licence"] for model in models},
         }
 
 
@@ -101,26 +101,26 @@ def load_job(
     """Make the bundle of an arm in a temporary folder, and open it."""
     settings, missing = without_order(measured.settings), left_out(measured.settings, format)
     if not has_fusion(settings):
-        settings, said = bench.nearest(settings, NEAREST)
-        missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {said}")
+        settings, note = bench.nearest(settings, NEAREST)
+        missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {note}")
     plan = Plan.of(settings, format)
-    place = temporary_folder("ragbench-export")
+    temporary = temporary_folder("ragbench-export")
     try:
         folder = bundle.write(
             measured,
             bench.benchmark,
-            place / "bundle",
+            temporary / "bundle",
             evidence=evidence,
             caution=caution,
             self_contained=self_contained,
             progress=progress,
             say=say,
         )
-        about = file_format.sentences(measured, evidence, caution)
-        with trust(), load(folder, models=bench.builder.models) as made:  # written a moment ago
-            yield LoadJob(made, settings, plan, tuple(about), tuple(missing))
+        sentences = file_format.sentences(measured, evidence, caution)
+        with trust(), load(folder, models=bench.builder.models) as loaded:  # written a moment ago
+            yield LoadJob(loaded, settings, plan, tuple(sentences), tuple(missing))
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -134,15 +134,15 @@ class Answers:
 
 def answers(engine: Engine, bench: Bench) -> Answers:
     """Ask an engine every query once."""
-    with opened.over(engine, bench.builder.models, owned=False) as asked:
-        index = asked.index
-        states = dict(asked.pipeline.steps(start(bench.queries()), index))
-        _, cut = asked.pipeline.stages[-1]
+    with opened.over(engine, bench.builder.models, owned=False) as searchable:
+        index = searchable.index
+        states = dict(searchable.pipeline.steps(start(bench.queries()), index))
+        _, cut = searchable.pipeline.stages[-1]
         ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
-        return Answers(ordered, alone, bundle.golden_lines(asked.pipeline, index, states["cut"]))
+        return Answers(ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"]))
 
 
-def measure_loss(found: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
+def measure_loss(answered: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
@@ -153,7 +153,7 @@ def measure_loss(found: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
         plain = without_order(measured)
         return bench.replay(with_order(plain, measured)), bench.replay(plain) if ordered else None
     on_top = "in the backend, with the ranker" if ordered else "in the backend"
-    return bench.score(found.ordered, on_top), bench.score(found.alone, "in the backend") if ordered else None
+    return bench.score(answered.ordered, on_top), bench.score(answered.alone, "in the backend") if ordered else None
 
 
 def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
@@ -181,22 +181,22 @@ It replaces the earlier one when the block ends without an error, else nothing i
 """
 
 
-def engine_factory(format: str, place: Path | str) -> Create:
+def engine_factory(format: str, target: Path | str) -> Create:
     """How an engine of a format is made: in a file, or at an address, which must be ready.
 
     Raises ConfigError, BundleError.
     """
-    if isinstance(place, Path):
-        return partial(sqlite.SqliteEngine.create, place)
+    if isinstance(target, Path):
+        return partial(sqlite.SqliteEngine.create, target)
     engine = {"postgres": postgres.PostgresEngine, **opened.ALIASED}[format]
-    engine.reach(place)
-    return partial(engine.create, place)
+    engine.reach(target)
+    return partial(engine.create, target)
 
 
 def load_search(
     measured: MeasuredArm,
     format: str,
-    place: Path | str,
+    target: Path | str,
     evidence: Evidence,
     caution: str | None,
     max_loss: float | None,
@@ -207,27 +207,27 @@ def load_search(
     """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
     `max_loss`. Returns what it is called, sentences, and what it scores.
     """
-    create = engine_factory(format, place)
+    create = engine_factory(format, target)
     bench = Bench.of(measured, progress, say)
     with load_job(measured, bench, format, evidence, caution, self_contained, progress, say) as job:
         dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
-        with create(job.plan, dimension, job.facts()) as made:
-            write_all(made, job, progress)
-            priced, said = finalize_load(made, job, bench, max_loss, format)
-            name = made.name
-    if isinstance(place, str):
-        require_golden(place, bench.builder.models, progress)
-    return name, said, priced
+        with create(job.plan, dimension, job.facts()) as engine:
+            write_all(engine, job, progress)
+            priced, sentences = finalize_load(engine, job, bench, max_loss, format)
+            name = engine.name
+    if isinstance(target, str):
+        require_golden(target, bench.builder.models, progress)
+    return name, sentences, priced
 
 
 def write_all(engine: Engine, job: LoadJob, progress: Progress | None) -> None:
     """Load everything, in one transaction."""
     terms, vectors, total = Terms(job.plan.analyzer), job.vectors, job.index.chunks.n_documents
     with engine.transaction():
-        for done, row in enumerate(content.rows(job.index, job.plan), start=1):
+        for count, row in enumerate(content.rows(job.index, job.plan), start=1):
             engine.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
             if progress is not None:
-                progress("loading documents", done, total)
+                progress("loading documents", count, total)
         engine.finish(terms.forms(), opened.pack(job.bundle.folder), {})
 
 
@@ -235,21 +235,21 @@ def finalize_load(
     engine: Engine, job: LoadJob, bench: Bench, max_loss: float | None, format: str
 ) -> tuple[Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
-    found = answers(engine, bench)
-    priced, alone = measure_loss(found, bench)
+    answered = answers(engine, bench)
+    priced, alone = measure_loss(answered, bench)
     if max_loss is not None:
         priced.require(max_loss, format)
-    with_golden(job.bundle.folder, found.golden)
-    said = [*job.missing, *order_sentence(priced, alone)]
+    with_golden(job.bundle.folder, answered.golden)
+    sentences = [*job.missing, *order_sentence(priced, alone)]
     with engine.transaction():
-        about = {"measured": [f"{priced.sentence}.", *said, *job.about]}
-        engine.finish({}, opened.pack(job.bundle.folder), about)
-    return priced, said
+        facts = {"measured": [f"{priced.sentence}.", *sentences, *job.about]}
+        engine.finish({}, opened.pack(job.bundle.folder), facts)
+    return priced, sentences
 
 
 def require_golden(address: str, models: Models, progress: Progress | None) -> None:
     """Replay the golden queries as others see the engine. Raises BundleError when it gives other hits."""
     with opened.load(address, models=models) as loaded:
-        found = rankings(loaded, loaded.golden(), progress)
-    if found.outcome == "fails":
-        raise BundleError(f"{address} is loaded, but {found.said}: export it again")
+        check = rankings(loaded, loaded.golden(), progress)
+    if check.outcome == "fails":
+        raise BundleError(f"{address} is loaded, but {check.said}: export it again")

@@ -58,14 +58,14 @@ class OpenSearchEngine(AliasedEngine):
     def _aliases(self) -> Mapping[str, Collection[str]]:
         """The aliases of the index that the name leads to, and of the indices of loads."""
         try:
-            found = self.send("GET", f"/{self._alias},{self._alias}--*/_alias?ignore_unavailable=true")
+            aliases = self.send("GET", f"/{self._alias},{self._alias}--*/_alias?ignore_unavailable=true")
         except BundleError as error:
             if isinstance(error.__cause__, HttpError) and error.__cause__.status == 404:
                 return {}
             raise
-        if self._alias in found:
+        if self._alias in aliases:
             raise ConfigError(f"{self.name} is an index, not a search of ragbench: name another")
-        return {str(name): set(each["aliases"]) for name, each in found.items()}
+        return {str(name): set(entry["aliases"]) for name, entry in aliases.items()}
 
     def _collections(self) -> Mapping[str, bool]:
         return {name: bool(aliases) for name, aliases in self._aliases().items()}
@@ -74,8 +74,8 @@ class OpenSearchEngine(AliasedEngine):
         return next((name for name, aliases in self._aliases().items() if self._alias in aliases), None)
 
     def _make(self, collection: str, plan: Plan, dimension: int) -> None:
-        scored = [each for each in (plan.words, plan.wholes) if each]
-        if len({(each.scaled[1], each.b) for each in scored}) > 1:
+        scored = [scoring for scoring in (plan.words, plan.wholes) if scoring]
+        if len({(scoring.scaled[1], scoring.b) for scoring in scored}) > 1:
             raise ConfigError(
                 "an index scores chunks and documents by the same k1 and b, which this arm does not: export a bundle "
                 "or another arm"
@@ -84,9 +84,9 @@ class OpenSearchEngine(AliasedEngine):
         text = {"type": "text", "analyzer": used, "search_analyzer": "whitespace"}
         properties: dict[str, Any] = {name: {"type": "keyword"} for name in ("kind", "name", "chunks")}
         properties |= {"number": {"type": "long"}, "payload": {"type": "object", "enabled": False}}
-        for prefix, each in zip(_WORDS.values(), (plan.words, plan.wholes), strict=True):
-            if each:
-                properties[prefix[:-1]] = {"properties": {name: text for name, _ in each.weights}}
+        for prefix, scoring in zip(_WORDS.values(), (plan.words, plan.wholes), strict=True):
+            if scoring:
+                properties[prefix[:-1]] = {"properties": {name: text for name, _ in scoring.weights}}
         if "dense" in plan.depths:
             properties["vector"] = self._vector(dimension)
         index = _settings(scored[0] if scored else None, plan.analyzer)
@@ -107,9 +107,9 @@ class OpenSearchEngine(AliasedEngine):
     def _delete(self, collection: str) -> None:
         self.send("DELETE", f"/{collection}")
 
-    def _rename(self, before: str | None, now: str) -> None:
-        actions = [{"remove": {"index": before, "alias": self._alias}}] if before else []
-        actions.append({"add": {"index": now, "alias": self._alias}})
+    def _rename(self, old_name: str | None, new_name: str) -> None:
+        actions = [{"remove": {"index": old_name, "alias": self._alias}}] if old_name else []
+        actions.append({"add": {"index": new_name, "alias": self._alias}})
         self.send("POST", "/_aliases", {"actions": actions})
 
     def _hits(
@@ -128,48 +128,48 @@ class OpenSearchEngine(AliasedEngine):
         }
 
     def _nearest(self, vector: Vector | None, within: Sequence[Any]) -> dict[str, Any]:
-        asked = {"source": self.near, "params": {"vector": np.asarray(vector, np.float32).tolist()}}
-        return {"script_score": {"query": {"bool": {"filter": list(within)}}, "script": asked}}
+        script = {"source": self.near, "params": {"vector": np.asarray(vector, np.float32).tolist()}}
+        return {"script_score": {"query": {"bool": {"filter": list(within)}}, "script": script}}
 
     def _by_words(self, source: str, terms: Counter[str], within: Sequence[Any]) -> dict[str, Any]:
         scoring = self.plan.words if source == "lexical" else self.plan.wholes
         assert scoring is not None
-        asked = _by_words(scoring, _WORDS[source], " ".join(terms.elements()))
-        return {"bool": {"must": [asked], "filter": list(within)}}
+        query = _by_words(scoring, _WORDS[source], " ".join(terms.elements()))
+        return {"bool": {"must": [query], "filter": list(within)}}
 
     def _hit(self, source: str, hit: Mapping[str, Any]) -> Hit:
-        found = Hit.of(hit["_source"]["payload"]["chunks"], hit["_score"], hit["_index"])
+        result = Hit.of(hit["_source"]["payload"]["chunks"], hit["_score"], hit["_index"])
         scoring = self.plan.words if source == "lexical" else self.plan.wholes
         if source == "dense" or scoring is None:
-            return replace(found, score=found.score - 1.0)
-        return replace(found, score=found.score / self._factor(scoring.scaled[1]))
+            return replace(result, score=result.score - 1.0)
+        return replace(result, score=result.score / self._factor(scoring.scaled[1]))
 
     def _whole(self, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The hits of an answer. Raises BundleError where it is a part, or an error."""
         if "error" in answer or answer["timed_out"] is not False or answer["_shards"]["failed"] != 0:
-            said = json.dumps(answer.get("error", "a part of the answer is missing"))[:200]
-            raise BundleError(f"{self.name} does not answer ({said})")
+            error = json.dumps(answer.get("error", "a part of the answer is missing"))[:200]
+            raise BundleError(f"{self.name} does not answer ({error})")
         hits: list[Mapping[str, Any]] = answer["hits"]["hits"]
         return hits
 
-    def _scroll(self, within: Sequence[Any], shown: Sequence[str]) -> Iterator[Any]:
-        after: list[Any] = []
+    def _scroll(self, within: Sequence[Any], fields: Sequence[str]) -> Iterator[Any]:
+        search_after: list[Any] = []
         while True:
             body = {"size": AT_ONCE, "query": {"bool": {"filter": list(within)}}, "sort": [{"number": "asc"}]}
-            body |= {"_source": list(shown), **({"search_after": after} if after else {})}
+            body |= {"_source": list(fields), **({"search_after": search_after} if search_after else {})}
             hits = self._whole(self.send("POST", f"/{self._collection}/_search", body))
             yield from (hit["_source"] for hit in hits)
-            if len(hits) < AT_ONCE or hits[-1]["sort"] == after:
+            if len(hits) < AT_ONCE or hits[-1]["sort"] == search_after:
                 return
-            after = hits[-1]["sort"]
+            search_after = hits[-1]["sort"]
 
     def _pieces(self, names: Collection[str] | None) -> Iterator[Mapping[str, Any]]:
-        wanted = [_is("file"), *([] if names is None else [{"terms": {"name": list(names)}}])]
-        return (found["payload"] for found in self._scroll(wanted, ["payload"]))
+        conditions = [_is("file"), *([] if names is None else [{"terms": {"name": list(names)}}])]
+        return (hit["payload"] for hit in self._scroll(conditions, ["payload"]))
 
     def _passages(self) -> Iterator[tuple[str, ArrayLike]]:
-        found = self._scroll([_is("chunk")], ["payload.passage", "vector"])
-        return ((each["payload"]["passage"], each["vector"]) for each in found)
+        hits = self._scroll([_is("chunk")], ["payload.passage", "vector"])
+        return ((hit["payload"]["passage"], hit["vector"]) for hit in hits)
 
     def _count(self) -> int:
         body = {"query": {"bool": {"must_not": [_is("file")]}}}
@@ -177,8 +177,8 @@ class OpenSearchEngine(AliasedEngine):
 
     def _drop_files(self, collection: str, names: Collection[str], others: bool = False) -> None:
         named = {"terms": {"name": list(names)}}
-        gone = {"filter": [_is("file")], "must_not": [named]} if others else {"filter": [_is("file"), named]}
-        self.send("POST", f"/{collection}/_delete_by_query?refresh=true", {"query": {"bool": gone}})
+        condition = {"filter": [_is("file")], "must_not": [named]} if others else {"filter": [_is("file"), named]}
+        self.send("POST", f"/{collection}/_delete_by_query?refresh=true", {"query": {"bool": condition}})
 
     def _write_piece(self, collection: str, number: int, payload: Mapping[str, Any]) -> None:
         self._bulk(collection, [{"kind": "file", "name": payload["name"], "number": number, "payload": payload}])
@@ -198,10 +198,10 @@ class OpenSearchEngine(AliasedEngine):
 
     def _bulk(self, collection: str, rows: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            lines = [line for row in some for line in ({"index": {"_id": str(row["number"])}}, row)]
+            batch = rows[start : start + AT_ONCE]
+            lines = [line for row in batch for line in ({"index": {"_id": str(row["number"])}}, row)]
             answer = self.send("POST", f"/{collection}/_bulk?refresh=true", _lines(lines))
-            if answer.get("errors") is not False or len(answer["items"]) != len(some):
+            if answer.get("errors") is not False or len(answer["items"]) != len(batch):
                 wrong = next((item for item in answer["items"] if "error" in item["index"]), answer)
                 raise BundleError(f"{self.name} did not take everything ({json.dumps(wrong)[:200]})")
 
@@ -238,7 +238,7 @@ def analysis(name: str) -> tuple[str, dict[str, Any]]:
     if name == "standard":
         return "ragbench", {"analyzer": {"ragbench": {"type": "standard", "stopwords": "_english_"}}}
     pattern, filters = CUSTOM[name]
-    named = {f"ragbench_{number:02}": _filter(each) for number, each in enumerate(filters)}
+    named = {f"ragbench_{number:02}": _filter(token_filter) for number, token_filter in enumerate(filters)}
     return "ragbench", {
         "tokenizer": {"ragbench": {"type": "pattern", "pattern": pattern, "group": 0}},
         "filter": named,
@@ -255,8 +255,8 @@ _FILTERS = {
 }
 
 
-def _filter(each: tuple[str, ...]) -> dict[str, Any]:
-    kind, options = each[0], dict(zip(each[1::2], each[2::2], strict=True))
+def _filter(token_filter: tuple[str, ...]) -> dict[str, Any]:
+    kind, options = token_filter[0], dict(zip(token_filter[1::2], token_filter[2::2], strict=True))
     if kind == "length":
         return {"type": "length", "min": int(options["min"]), "max": int(options["max"])}
     if kind == "patternCaptureGroup":
@@ -268,13 +268,13 @@ def _filter(each: tuple[str, ...]) -> dict[str, Any]:
 
 def _settings(bm25: Bm25F | None, analyzer: str) -> dict[str, Any]:
     """The settings of an index: one shard, so that word statistics are of the whole collection."""
-    found: dict[str, Any] = {"number_of_shards": 1}
+    index_settings: dict[str, Any] = {"number_of_shards": 1}
     if bm25 is not None:
         _, k1 = bm25.scaled
-        found["similarity"] = {"default": {"type": "BM25", "k1": round(k1, 9), "b": bm25.b}}
+        index_settings["similarity"] = {"default": {"type": "BM25", "k1": round(k1, 9), "b": bm25.b}}
         if defined := analysis(analyzer)[1]:
-            found["analysis"] = defined
-    return found
+            index_settings["analysis"] = defined
+    return index_settings
 
 
 def _by_words(bm25: Bm25F, prefix: str, text: str) -> dict[str, Any]:

@@ -49,31 +49,31 @@ class Plan(Validated):
     def from_json(text: str) -> Plan:
         """Return the plan of a text. Raises ValueError."""
         try:
-            found = read_json(text)
+            value = read_json(text)
             for name in ("words", "wholes"):
-                found[name] = Bm25F(**found[name]) if found[name] else None
-            return Plan(**found)
+                value[name] = Bm25F(**value[name]) if value[name] else None
+            return Plan(**value)
         except (TypeError, KeyError, AttributeError, ConfigError) as error:
             raise ValueError(f"its plan has an unexpected structure: {error}") from None
 
     @staticmethod
     def of(settings: Settings, format: str) -> Plan:
         """The plan of a configuration whose fusion is one of FUSIONS. ConfigError where it has no source for it."""
-        dense, words = settings.pipeline.first(RetrieveDense), chunk_words(settings)
-        if dense is None and words is None:
+        dense, lexical = settings.pipeline.first(RetrieveDense), chunk_words(settings)
+        if dense is None and lexical is None:
             raise ConfigError(
                 f"--format {format} cannot express this arm, which searches neither by vectors nor by BM25: "
                 "export another arm, or a bundle"
             )
-        wholes = document_words(settings) if words else None
+        wholes = document_words(settings) if lexical else None
         fuse = next(stage for _, stage in settings.pipeline if isinstance(stage, Fuse))
-        found = {"dense": dense, "lexical": words, "documents": wholes}
+        stages = {"dense": dense, "lexical": lexical, "documents": wholes}
         return Plan(
-            {name: stage.depth for name, stage in found.items() if stage},
-            {name: fuse.weights.get(stage.source, 1.0) for name, stage in found.items() if stage},
+            {name: stage.depth for name, stage in stages.items() if stage},
+            {name: fuse.weights.get(stage.source, 1.0) for name, stage in stages.items() if stage},
             cast(Literal["rrf", "convex"], fuse.method),
             fuse.k,
-            words.scoring if words else None,
+            lexical.scoring if lexical else None,
             wholes.scoring if wholes else None,
             settings.index.lexical.analyzer,
         )
@@ -81,14 +81,14 @@ class Plan(Validated):
 
 def chunk_words(settings: Settings) -> RetrieveLexical | None:
     """The search for chunks by their words, None without one."""
-    found = settings.pipeline.all_of(RetrieveLexical).values()
-    return next((stage for stage in found if stage.index is None or stage.index.unit == "chunk"), None)
+    retrievers = settings.pipeline.all_of(RetrieveLexical).values()
+    return next((stage for stage in retrievers if stage.index is None or stage.index.unit == "chunk"), None)
 
 
 def document_words(settings: Settings) -> RetrieveLexical | None:
     """The search for whole documents by the same words as the chunks, None without one."""
-    found = settings.pipeline.all_of(RetrieveLexical).values()
-    return next((stage for stage in found if stage.index and stage.index.unit == "document"), None)
+    retrievers = settings.pipeline.all_of(RetrieveLexical).values()
+    return next((stage for stage in retrievers if stage.index and stage.index.unit == "document"), None)
 
 
 def fusion_of(settings: Settings) -> str:
@@ -106,10 +106,12 @@ def has_fusion(settings: Settings) -> bool:
 
 def without_order(settings: Settings) -> Settings:
     """The configuration as the engine alone runs it: the searches by vectors and BM25, their fusion and the cut."""
-    kept = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
-    kept.add(id(document_words(settings)))
+    kept_stages = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
+    kept_stages.add(id(document_words(settings)))
     off: dict[str, Any] = {
-        name: {} for name, stage in settings.pipeline if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept
+        name: {}
+        for name, stage in settings.pipeline
+        if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept_stages
     }
     return settings.with_values(off | {"index.encoder.adapter": ""})
 
@@ -121,8 +123,8 @@ def order_of(settings: Settings) -> tuple[str, Rank] | None:
 
 def with_order(settings: Settings, measured: Settings) -> Settings:
     """The configuration with the learned order of the measured one on top."""
-    found = order_of(measured)
-    return settings if found is None else settings.with_values({found[0]: measured.config[found[0]]})
+    order = order_of(measured)
+    return settings if order is None else settings.with_values({order[0]: measured.config[order[0]]})
 
 
 def cut_of(settings: Settings) -> Cut:
@@ -132,12 +134,12 @@ def cut_of(settings: Settings) -> Cut:
 
 def left_out(settings: Settings, system: str) -> list[str]:
     """A sentence for every stage that neither the engine nor the learned order on top of it does."""
-    kept = {name for name, _ in with_order(without_order(settings), settings).pipeline}
+    kept_names = {name for name, _ in with_order(without_order(settings), settings).pipeline}
     moved = (
         f"index.encoder.adapter: vectors of queries are not moved in {system}, where programs embed queries themselves"
     )
     return ([moved] if settings.index.encoder.adapter else []) + [
         f"{name} ({stage.describe()}): neither {system} nor ragbench serve on top of it has such a step"
         for name, stage in settings.pipeline
-        if name not in kept
+        if name not in kept_names
     ]

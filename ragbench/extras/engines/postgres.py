@@ -65,7 +65,7 @@ def text_of(value: str) -> str:
 def taken(values: Iterable[Any]) -> list[Any]:
     """Values that PostgreSQL takes, also inside lists."""
     return [
-        text_of(each) if isinstance(each, str) else taken(each) if isinstance(each, list) else each for each in values
+        text_of(item) if isinstance(item, str) else taken(item) if isinstance(item, list) else item for item in values
     ]
 
 
@@ -93,7 +93,7 @@ class PostgresEngine(Tables):
 
     @staticmethod
     @contextmanager
-    def create(address: str, plan: Plan, dimension: int, about: Mapping[str, Any]) -> Iterator[PostgresEngine]:
+    def create(address: str, plan: Plan, dimension: int, facts: Mapping[str, Any]) -> Iterator[PostgresEngine]:
         """New tables in one transaction, which replace the earlier ones when the block ends well."""
         server = Server.of(address)
         with translate_errors(server), server.connect(read_only=False) as db, db.transaction():
@@ -104,7 +104,7 @@ class PostgresEngine(Tables):
             engine._prepare(db)
             db.execute(made.schema(plan, dimension, server.partitions))
             engine.plan = plan
-            engine._say({"format": FORMAT, "plan": plan.to_json(), **about})
+            engine._say({"format": FORMAT, "plan": plan.to_json(), **facts})
             engine.about = {}
             yield engine
             engine._send()
@@ -131,14 +131,18 @@ class PostgresEngine(Tables):
             *([] if vector is None else [vector_text(vector)]),
             None if only is None else list(only),
         ]
-        asked = f"SELECT {', '.join(('chunk_id', 'score', *self.plan.depths))} FROM search(?, {dense}NULL, ?::text[])"
-        return Found.of(self.plan.depths, self._rows(asked, values))
+        statement = (
+            f"SELECT {', '.join(('chunk_id', 'score', *self.plan.depths))} FROM search(?, {dense}NULL, ?::text[])"
+        )
+        return Found.of(self.plan.depths, self._rows(statement, values))
 
     @parse_errors
     def damage(self) -> str | None:
         """What is wrong with its content, None if nothing is."""
-        ((now, then),) = self._rows(f"SELECT {made.digest(self.plan)}, (SELECT value FROM about WHERE key = 'digest')")
-        return None if now == then else "its content is not that which was written"
+        ((current, recorded),) = self._rows(
+            f"SELECT {made.digest(self.plan)}, (SELECT value FROM about WHERE key = 'digest')"
+        )
+        return None if current == recorded else "its content is not that which was written"
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -159,12 +163,12 @@ class PostgresEngine(Tables):
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         self._send()
-        for again in (True, False):
+        for retry in (True, False):
             with translate_errors(self._server), self._connection() as db:
                 try:
                     return db.execute(sql.replace("?", "%s"), taken(values) or None).fetchall()
                 except client().OperationalError:
-                    if not (again and db.closed and self._inside is None):
+                    if not (retry and db.closed and self._inside is None):
                         raise
                     _close(self._idle)  # the server was started again: the others are closed, too
         raise AssertionError("unreachable")
@@ -175,9 +179,9 @@ class PostgresEngine(Tables):
             db.execute(sql)
 
     def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        found = list(lines(table, rows))
-        self._waiting.setdefault(table, []).extend(found)
-        self._n_waiting += sum(map(len, found))
+        table_lines = list(lines(table, rows))
+        self._waiting.setdefault(table, []).extend(table_lines)
+        self._n_waiting += sum(map(len, table_lines))
         if self._n_waiting > _BUFFER:
             self._send()
 
@@ -208,8 +212,8 @@ class PostgresEngine(Tables):
 
     def _seal(self) -> None:
         if self._fresh:
-            ((words,),) = self._rows(f"SELECT {made.WORDS}")
-            self._execute(made.keys(self.plan, words, self._server.partitions))
+            ((collation,),) = self._rows(f"SELECT {made.WORDS}")
+            self._execute(made.keys(self.plan, collation, self._server.partitions))
         if "dense" in self.plan.depths:
             self._execute(made.GRAPH)
         self._fresh = False

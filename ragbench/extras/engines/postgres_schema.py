@@ -64,32 +64,36 @@ def schema(plan: Plan, dimension: int, partitions: int = 1) -> str:
         )
         return f" PARTITION BY HASH ({column});\n{''.join(parts)}"
 
-    found = _TABLES
+    statements = _TABLES
     for unit in units(plan):
-        found += (
+        statements += (
             f'CREATE TABLE {unit}_words (term text COLLATE "C" NOT NULL, unit bigint NOT NULL, tf real NOT NULL,\n'
             f"  length int NOT NULL, fields int NOT NULL){ending(f'{unit}_words', 'unit')}"
             f'CREATE TABLE {unit}_terms (term text COLLATE "C" PRIMARY KEY, idf double precision NOT NULL, mean double '
             "precision NOT NULL);\n"
         )
     if "dense" in plan.depths:
-        found += f"CREATE TABLE vectors (rowid bigint NOT NULL, vector vector({dimension}) NOT NULL)"
-        found += ending("vectors", "rowid")
-        found += "ALTER TABLE vectors ALTER vector SET STORAGE PLAIN;\n" if dimension <= _MOST_DIMENSIONS else ""
-    return found
+        statements += f"CREATE TABLE vectors (rowid bigint NOT NULL, vector vector({dimension}) NOT NULL)"
+        statements += ending("vectors", "rowid")
+        statements += "ALTER TABLE vectors ALTER vector SET STORAGE PLAIN;\n" if dimension <= _MOST_DIMENSIONS else ""
+    return statements
 
 
-def keys(plan: Plan, words: str, partitions: int = 1) -> str:
-    """The statements that make keys and the function, when the tables are full; `words` is the collation for words."""
-    found = _KEYS
+def keys(plan: Plan, collation: str, partitions: int = 1) -> str:
+    """The statements for the keys and the function, after the tables are full; `collation` is that of words."""
+    statements = _KEYS
     for unit in units(plan):
-        found += (
+        statements += (
             f"ALTER TABLE {unit}_words ADD PRIMARY KEY (term, unit) INCLUDE (tf, length);\n"
             f"CREATE INDEX ON {unit}_words (unit);\n"
         )
     if "dense" in plan.depths:
-        found += "ALTER TABLE vectors ADD PRIMARY KEY (rowid);\n"
-    return found + function(plan, words, partitions) + "".join(f"ANALYZE {table};\n" for table in tables.tables(plan))
+        statements += "ALTER TABLE vectors ADD PRIMARY KEY (rowid);\n"
+    return (
+        statements
+        + function(plan, collation, partitions)
+        + "".join(f"ANALYZE {table};\n" for table in tables.tables(plan))
+    )
 
 
 GRAPH = f"""
@@ -102,13 +106,13 @@ END $$;
 """
 
 
-def function(plan: Plan, words: str, partitions: int = 1) -> str:
-    """The statements that make and describe the function; `words` is the collation of the database for words."""
+def function(plan: Plan, collation: str, partitions: int = 1) -> str:
+    """The statements that make and describe the function; `collation` is the collation of the database for words."""
     dense = "dense" in plan.depths
     free = "(filters IS NULL AND chunk_ids IS NULL)"
     outer = OUTER.replace("'", "''")
     scored = "SELECT rowid, 1 - (vector <=> query_vector) FROM vectors WHERE"
-    by_letters = f"COLLATE {identifier(words)}"
+    by_letters = f"COLLATE {identifier(collation)}"
     dialect = tables.Dialect(
         (
             "allowed (chunk) AS MATERIALIZED (\n"
@@ -139,11 +143,11 @@ def function(plan: Plan, words: str, partitions: int = 1) -> str:
     columns = ["chunk_id text", "score double precision", *(f"{source} double precision" for source in plan.depths)]
     settings = ["jit = off", "enable_hashjoin = off", "enable_mergejoin = off"]
     settings += [f"hnsw.ef_search = {_candidates(plan.depths['dense'], partitions)}"] if dense else []
-    given = "query text, " + ("query_vector vector, " if dense else "")
+    parameters = "query text, " + ("query_vector vector, " if dense else "")
     return (
-        f"CREATE FUNCTION search({given}filters jsonb DEFAULT NULL, chunk_ids text[] DEFAULT NULL)\n"
+        f"CREATE FUNCTION search({parameters}filters jsonb DEFAULT NULL, chunk_ids text[] DEFAULT NULL)\n"
         f"RETURNS TABLE ({', '.join(columns)}) LANGUAGE sql STABLE\n"
-        + "".join(f"SET {each}\n" for each in settings)
+        + "".join(f"SET {setting}\n" for setting in settings)
         + f"BEGIN ATOMIC\n{tables.statement(plan, dialect)};\nEND;\n"
         "COMMENT ON FUNCTION search IS 'The chunks that a measured search of ragbench finds, best first: the fused "
         "score, and the score in every source. filters: what the metadata of a document must contain; chunk_ids: the "

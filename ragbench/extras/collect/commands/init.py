@@ -60,8 +60,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.collect.detect_format import judgments_of, recognise
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
-    kept = file.exists() and not arguments.replace  # which a call that was killed may have written
-    if kept and arguments.log is not None and not _TOPICS.exists():
+    keeps_file = file.exists() and not arguments.replace  # which a call that was killed may have written
+    if keeps_file and arguments.log is not None and not _TOPICS.exists():
         raise refused
     recognised = recognise(arguments.folder)
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
     derived = {} if has_queries or arguments.live is not None else {"topics": "derived"}
     values = {**data, **suited, **derived, "budget.p95_ms": budget, "paths.results": results}
     written = project.Project(file.absolute(), values, arms)
-    if kept and not files.has_text(file, written.text):
+    if keeps_file and not files.has_text(file, written.text):
         raise refused
     written.write()
     can_run = has_queries or arguments.live is None

@@ -251,8 +251,8 @@ def evidence_of(thread: Thread, pages: Pages) -> tuple[str, dict[str, int]]:
     linked: dict[str, list[str]] = {LINK: [], ASKER: []}
     for number, post in enumerate(thread.posts):
         by_asker = number == 0 or (bool(asker) and post.author == asker)
-        found = (pages.of(address) for address in _URL.findall(_BLOCKS.sub("\n", post.text)))
-        linked[ASKER if by_asker else LINK] += [docno for docno in found if docno is not None]
+        page_docnos = (pages.of(address) for address in _URL.findall(_BLOCKS.sub("\n", post.text)))
+        linked[ASKER if by_asker else LINK] += [docno for docno in page_docnos if docno is not None]
     for kind in (LINK, ASKER):
         if linked[kind]:
             return kind, dict.fromkeys(linked[kind], _GRADES[kind])
