@@ -23,7 +23,7 @@ from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
-APART = {"name", "paths", "tune", "tracking", "execution", "artefacts"}
+APART = {"name", "paths", "tune", "tracking", "execution"}
 """Sections of a configuration that are no part of what is measured."""
 
 

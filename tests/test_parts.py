@@ -21,11 +21,10 @@ OPTIONAL = (
     "ragbench.tracking",
     "ragbench.extras.ship.serving",
     "ragbench.report",
-    "ragbench.extras.remote.artefact_store",
     "ragbench.experiment",
     "ragbench.extras.collect.topics",
     *(f"ragbench.export.{name}" for name in plugins.names("ragbench.exports")),
-    *("mlflow", "fsspec", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
+    *("mlflow", "fastapi", "uvicorn", "plotly", "hydra", "lightgbm", "optuna"),
 )
 SEARCH = """
 import sys

@@ -144,7 +144,6 @@ def test_what_only_has_the_name_of_a_project_file_is_said(
         ("hyde: on\nhyde.endpoint: http://x/v1\nhyde.model: m\n", "hyde.endpoint, which sends texts to a server"),
         ("index.encoder.name: openai:m\n", "index.encoder.name, which sends texts"),
         ("tracking.uri: https://x/\n", "tracking.uri, which sends"),
-        ("artefacts.url: s3://x/y\n", "artefacts.url, which sends"),
         ("fuse._target_: antigravity.X\n", "names code to import"),
         ("name: ${oc.env:HOME}\n", "which can read the environment"),
         ("data: git\ndata.url: https://x/y\ndata.commit: " + "a" * 40 + "\n", "data.url, which sends"),

@@ -17,7 +17,6 @@ from ragbench.base.errors import ConfigError, TrackingError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config import composition, differences
-from ragbench.config.arm_builder import store_of
 from ragbench.config.settings import Settings
 from ragbench.experiment.run import run
 from ragbench.report import html
@@ -194,16 +193,11 @@ def named(uri: str, results: Path = Path("unused")) -> Target:
     return Target(uri, "ragbench", results, is_ours=False)
 
 
-def test_the_address_of_a_store_with_a_password_is_read_from_the_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_address_of_a_store_with_a_password_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORE", "postgresql://me:p4ss-w0rd@127.0.0.1:9/x")
-    settings = composition.compose(["tracking.uri=env:STORE", "artefacts.url=env:SHARED"])
+    settings = composition.compose(["tracking.uri=env:STORE"])
     assert tracking.target_of(settings).uri == "postgresql://me:p4ss-w0rd@127.0.0.1:9/x"
     assert "p4ss-w0rd" not in str(settings.config)
-    monkeypatch.setenv("SHARED", (tmp_path / "shared").as_uri())
-    remote = store_of(settings, lambda message: None).remote
-    assert remote is not None and remote.url == (tmp_path / "shared").as_uri()
     monkeypatch.delenv("STORE")
     with pytest.raises(ConfigError, match="the environment variable STORE holds no address"):
         tracking.target_of(settings)

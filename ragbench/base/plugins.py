@@ -25,12 +25,10 @@ _Group = Literal[
     "ragbench.exports",
     "ragbench.hooks",
     "ragbench.models",
-    "ragbench.stores",
 ]
 """`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.execution_backends.Execution`.
 `exports`: `ragbench.export.file_format.Format`. `hooks`: functions that the core calls where an extra has one, by the
-names in `ragbench.base.plugins.Hook`. `models`: make a model behind an endpoint of its specification, by scheme.
-`stores`: makes a store of artefacts from (URL, say), by scheme; `*` takes every other one."""
+names in `ragbench.base.plugins.Hook`. `models`: make a model behind an endpoint of its specification, by scheme."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- pathlib would slow `ragbench --help` down
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import ConfigError, IndexError_, ModelError
+from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
-from ragbench.index.artefacts import ArtefactStore, SharedStore
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
@@ -70,33 +69,6 @@ class ArmBuilder:
         return [Arm(arm_settings.name, arm_settings.pipeline, index(arm_settings.index)) for arm_settings in settings]
 
 
-def fetch_caches(store: ArtefactStore, models: Models) -> None:
-    """Download the caches of other machines from the shared store, if any. IndexError_ if it cannot be used."""
-    if store.remote is not None and models.cache is not None:
-        store.remote.fetch_caches(models.cache)
-
-
-def share_caches(store: ArtefactStore, models: Models) -> None:
-    """Upload the caches to the shared store, if there is one; a failure is a warning, so that no result is lost."""
-    if store.remote is not None and models.cache is not None:
-        try:
-            store.remote.share_caches(models.cache)
-        except (IndexError_, ModelError) as error:
-            store.say(f"warning: the caches were not shared: {error}")
-
-
 def store_of(settings: Settings, say: Say) -> ArtefactStore:
     """The store of index artefacts that the settings name."""
-    url = settings.config.get("artefacts", {}).get("url")
-    return ArtefactStore(settings.index_folder, say, _shared(str(url), say) if url else None)
-
-
-def _shared(url: str, say: Say) -> SharedStore:
-    """The store of a URL: by the part that knows its scheme, else by the one for all."""
-    from ragbench.base import plugins
-
-    url = resolved(url) if url.startswith("env:") else url
-    scheme = url.partition("://")[0]
-    name = scheme if scheme in plugins.names("ragbench.stores") else "*"
-    store: SharedStore = plugins.load("ragbench.stores", name, "artefacts.url")(url, say)
-    return store
+    return ArtefactStore(settings.index_folder, say)

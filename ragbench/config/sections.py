@@ -15,7 +15,7 @@ from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
 AROUND = ("name", "modes", "tune", "paths", "tracking", "execution", "artefacts")
-"""Sections and keys that have no part in what is measured."""
+"""Sections and keys that have no part in what is measured; earlier runs have `artefacts`."""
 _DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
 
 _Names = Annotated[tuple[Name, ...], MinLen(1)]
@@ -128,11 +128,3 @@ class CacheSpec(Validated):
 
     # take the vectors of the built-in benchmark that come with ragbench; times are measured without them
     shipped: bool = True
-
-
-@dataclass(frozen=True)
-class ArtefactsSpec(Validated):
-    """A store of artefacts and caches that several machines share."""
-
-    # shared store of artefacts and caches: a folder, s3://bucket/prefix or env:NAME; nowhere when null
-    url: _StoreAddress | None = None

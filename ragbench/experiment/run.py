@@ -8,7 +8,7 @@ from pathlib import Path
 from ragbench.base.errors import ResultsError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
@@ -43,7 +43,6 @@ def run(
     verdicts, every arm against the first by default, before the record ends the experiment.
     """
     builder = ArmBuilder.of(settings[0], benchmark, progress, say)
-    fetch_caches(builder.store, builder.models)
     planned = plan(settings, command, builder, only)
     for _, arm in planned.arms.values():
         arm.pipeline.require_topics([topic.qid for topic in planned.topics])
@@ -53,7 +52,6 @@ def run(
         state = Run(planned, run_folder, builder, conclude, progress, say)
         for step in _STEPS:
             step(state)
-    share_caches(builder.store, builder.models)
     assert state.measurements is not None, "the last steps make them"
     return state.measurements
 

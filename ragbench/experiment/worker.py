@@ -80,20 +80,13 @@ class _Worker:
         return run_captured(settings.name, self._outcome, settings)
 
     def _outcome(self, settings: Settings) -> Outcome:
-        from ragbench.config.arm_builder import share_caches
-
-        outcome = self._session.outcome(self._arm(settings))
-        share_caches(self._store, self._models)  # after every arm, as the machine may be taken away at any time
-        return outcome
+        return self._session.outcome(self._arm(settings))
 
     @cached_property
     def _store(self) -> ArtefactStore:
-        """Opened by the first arm, so that a shared store that cannot be reached is a failure of that arm."""
-        from ragbench.config.arm_builder import fetch_caches, store_of
+        from ragbench.config.arm_builder import store_of
 
-        store = store_of(self._shared, lambda message: None)
-        fetch_caches(store, self._models)
-        return store
+        return store_of(self._shared, lambda message: None)
 
     def _arm(self, settings: Settings) -> Arm:
         from ragbench.index.index import Index

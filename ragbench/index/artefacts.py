@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, why_unreadable
@@ -114,36 +114,12 @@ def fingerprint_of(kind: str, inputs: Any) -> str:
     return short_digest([kind, inputs])
 
 
-class SharedStore(Protocol):
-    """Artefacts and caches on another machine: what an entry point of the group `ragbench.stores` makes."""
-
-    def obtain(self, kind: str, fingerprint: str, draft: Path, build: Callable[[], Artefact]) -> Artefact | None:
-        """Fetch an artefact into the folder `draft` and return None, or build and share the one that it lacks."""
-        ...
-
-    def offer(self, artefact: Artefact) -> None:
-        """Share an artefact that this machine has."""
-        ...
-
-    def fetch_caches(self, folder: Path) -> None:
-        """Take what the caches of models in `folder` lack. IndexError_ when the store cannot be used."""
-        ...
-
-    def share_caches(self, folder: Path) -> None:
-        """Share what the caches of models in `folder` have. IndexError_ when the store cannot be used."""
-        ...
-
-
 @dataclass(frozen=True)
 class ArtefactStore:
-    """A folder of artefacts. `say` gets a sentence when an artefact is damaged and built again.
-
-    `remote` shares them with other machines: artefacts that it has are fetched, others are built here and uploaded.
-    """
+    """A folder of artefacts. `say` gets a sentence when an artefact is damaged and built again."""
 
     root: Path
     say: _Say = lambda message: None
-    remote: SharedStore | None = None
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
@@ -153,8 +129,6 @@ class ArtefactStore:
         folder = self.root / kind / fingerprint
         artefact = self._open(kind, fingerprint, folder, quietly=True)
         if artefact is not None:
-            if self.remote is not None:
-                self.remote.offer(artefact)
             return artefact
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -163,8 +137,6 @@ class ArtefactStore:
                 artefact = self._open(kind, fingerprint, folder)
                 if artefact is not None:
                     return artefact
-                if self.remote is not None:
-                    return self._fetch_or_build(self.remote, kind, fingerprint, folder, inputs, build)
                 return self._build(kind, fingerprint, folder, inputs, build)
         except PermissionError as error:
             raise IndexError_(
@@ -214,19 +186,6 @@ class ArtefactStore:
             return manifest, damage_of(manifest, kind, fingerprint, folder, in_full)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             return {}, f"its manifest is unreadable ({why_unreadable(error)})"
-
-    def _fetch_or_build(
-        self, remote: SharedStore, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build
-    ) -> Artefact:
-        remove_abandoned(folder.parent)
-        draft = draft_of(folder)
-        built = remote.obtain(kind, fingerprint, draft, lambda: self._build(kind, fingerprint, folder, inputs, build))
-        if built is not None:
-            return built
-        if folder.exists():
-            shutil.rmtree(folder)
-        publish_folder(draft, folder)
-        return Artefact(kind, fingerprint, folder, read_json_file(folder / MANIFEST, own=True), built=False)
 
     def _build(self, kind: str, fingerprint: str, folder: Path, inputs: Any, build: Build) -> Artefact:
         remove_abandoned(folder.parent)

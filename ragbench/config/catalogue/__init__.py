@@ -68,7 +68,6 @@ _CLASS_OF = {
     "tracking": f"{_SECTIONS}.TrackingSpec",
     "paths": f"{_SECTIONS}.PathsSpec",
     "cache": f"{_SECTIONS}.CacheSpec",
-    "artefacts": f"{_SECTIONS}.ArtefactsSpec",
     "index.lexical": "ragbench.index.lexical.LexicalSpec",
     "index.passage": "ragbench.index.texts.PassageTemplate",
     "index.dense": "ragbench.index.dense.DenseSpec",

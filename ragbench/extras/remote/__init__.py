@@ -1,1 +1,1 @@
-"""Searches, models and artefacts on other machines."""
+"""Searches and models on other machines."""

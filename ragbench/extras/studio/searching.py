@@ -40,7 +40,7 @@ from ragbench.search.stages.filters import FilterDocuments
 MOST = 2000
 """The most characters of a query."""
 
-_OF_THE_OPERATOR = frozenset({"data", "topics", "paths", "live", "artefacts", "execution", "tracking"})
+_OF_THE_OPERATOR = frozenset({"data", "topics", "paths", "live", "execution", "tracking"})
 """Keys that say what is searched and where things lie; a page does not change them."""
 
 _WARM_UP = "a query before the first one"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.execution_backends import execution_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
@@ -85,13 +85,11 @@ def _beside(
     """Take part in the searches, in another process with another Java machine."""
     measures = [objective.measure for objective in rules.objectives if objective.measure is not None]
     builder = ArmBuilder.of(base, train)
-    fetch_caches(builder.store, builder.models)
     values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
     storage = study.open_storage(journal)
     for search in searches:
         opened = study.open_study(storage, search, rules, base)
         study.optimise(opened, search, rules, values, process=number)
-    share_caches(builder.store, builder.models)
 
 
 def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Search]:

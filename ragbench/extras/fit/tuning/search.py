@@ -24,7 +24,7 @@ from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say, fetch_caches, share_caches
+from ragbench.config.arm_builder import ArmBuilder, Progress, Say
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
@@ -73,7 +73,6 @@ def tune(
     rules = _rules(base, compose, held_out_topics, say)
     names = [objective.measure for objective in rules.objectives if objective.measure is not None]
     builder = ArmBuilder.of(base, train, progress, say)
-    fetch_caches(builder.store, builder.models)
     values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name, parts=len(values.parts))
@@ -87,7 +86,6 @@ def tune(
     searches = _searches(train, spec, test_folds)
     journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
     studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
-    share_caches(builder.store, builder.models)
     trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
     chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates, progress)
     folds = [
