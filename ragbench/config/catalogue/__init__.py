@@ -255,8 +255,8 @@ class Catalogue:
 
     @cached_property
     def search_space_choice(self) -> tuple[str, ...]:
-        """The search spaces of `ragbench tune` when none is named."""
-        chosen = self._listed.get("tune")
+        """The search spaces of `ragbench tune` when none is named; none where it is not installed."""
+        chosen = self._listed.get("tune") if "tune" in SPECS else None
         return tuple(str(leaf.value) for leaf in chosen.value) if isinstance(chosen, yaml.SequenceNode) else ()
 
     @cached_property
