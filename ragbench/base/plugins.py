@@ -28,7 +28,7 @@ _Group = Literal[
 ]
 """`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.execution_backends.Execution`.
 `exports`: `ragbench.export.file_format.Format`. `hooks`: functions that the core calls where an extra has one, by the
-names in `ragbench.base.plugins.Hook`. `models`: make a model behind an endpoint of its specification, by scheme."""
+names in pyproject.toml. `models`: make a model behind an endpoint of its specification, by scheme."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- pathlib would slow `ragbench --help` down
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -128,13 +128,12 @@ class Index:
         sharding: Sharding | None = None,
         opened: MutableMapping[Hashable, Any] | None = None,
         times: Callable[[], Mapping[str, float]] | None = None,
-        folder: Path | None = None,
+        build_words: Callable[[str, Building, Index], None] | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
         Indexes with the same `opened` share the open readers of common artefacts. `times` has the modification time of
-        each docno; None takes those of the documents. The folder `folder` holds pieces for later builds of similar
-        collections.
+        each docno; None takes those of the documents. `build_words` builds the lexical parts, by name.
         """
         self.spec = spec
         self.collection = collection
@@ -145,7 +144,7 @@ class Index:
         self._sharding = sharding or Sharding()
         self._opened = {} if opened is None else opened
         self._times = times
-        self._kept = folder
+        self._build_words = build_words
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
         # Filters do not depend on the text of a query, so their results may be kept.
@@ -223,9 +222,10 @@ class Index:
                 raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
             inputs = part.inputs(self)
             shards_folder = self.store.root / "shards" / short_digest([name, inputs, self._sharding.shard_documents])
-            kept_folder = self._kept / short_digest([name, self.spec]) if self._kept is not None else None
-            shards = Shards(shards_folder, self._sharding, kept_folder)
+            shards = Shards(shards_folder, self._sharding)
             build = part.build
+            if self._build_words is not None and _kind(name) == "lexical":
+                build = partial(self._build_words, name)
             self._artefacts[name] = self.store.get(
                 _kind(name), inputs, lambda folder: build(Building(folder, shards, self._progress), self)
             )

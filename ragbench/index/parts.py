@@ -226,7 +226,7 @@ def _lexical(suffix: str) -> StoredPart[LexicalIndex]:
     def build(building: Building, index: Index) -> None:
         table, spec = index.chunks, index.spec.words(source)
         total = table.n_retrievable if spec.unit == "chunk" else table.n_documents
-        if building.in_shards(table.n_documents) or building.shards.kept is not None:
+        if building.in_shards(table.n_documents):
             tick = building.ticks("indexing terms", total)
             sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
         else:

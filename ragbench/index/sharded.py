@@ -5,17 +5,13 @@ Memory holds a few shards, never the whole collection. Searches give the same re
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragbench.base.errors import IndexError_
-from ragbench.base.fingerprint import text_digest
 from ragbench.index import chunks, dense, lexical
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.texts import lexical_rows
@@ -33,7 +29,6 @@ if TYPE_CHECKING:
     from ragbench.models.resolve import EncoderSpec
 
 _VECTORS = "part.npy"
-_PIECE_DOCUMENTS = 256
 
 
 def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, shards: Shards, tick: Tick) -> None:
@@ -49,9 +44,6 @@ def build_chunks(folder: Path, documents: Sequence[Document], chunker: Chunker, 
 
 def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards, tick: Tick) -> None:
     """The Lucene index of the chunk table in `source`: a segment for each shard, then merged into one."""
-    if shards.kept is not None:
-        _build_from_pieces(folder, spec, source, shards, shards.kept, tick)
-        return
     ranges = _ranges(source, shards)
     if spec.unit == "document":
         ranges = ((first, last, first, last) for first, last, _, _ in ranges)
@@ -60,33 +52,6 @@ def build_lexical(folder: Path, spec: LexicalSpec, source: Path, shards: Shards,
         for first, last, start, stop in ranges
     ]
     lexical.merge_lexical(folder, spec, shards.run(tasks, tick))
-
-
-def _build_from_pieces(
-    folder: Path, spec: LexicalSpec, source: Path, shards: Shards, kept_folder: Path, tick: Tick
-) -> None:
-    """As `build_lexical`, with a segment for every 256 documents; unchanged segments are those of earlier builds."""
-
-    def pieces() -> list[Path]:
-        table, pieces_read = ChunkTable(source), []
-        _ = table.labels  # read once for all parts
-        for first in range(0, table.n_documents, _PIECE_DOCUMENTS):
-            last = min(first + _PIECE_DOCUMENTS, table.n_documents)
-            rows = list(lexical_rows(table.part(first, last), spec.fields, spec.unit))
-            number = first if spec.unit == "document" else table.chunks_of(first)[0]
-            named = text_digest(json.dumps([lexical.VERSION, spec.fields, spec.analyzer, number, rows]), 32)
-            pieces_read.append(shards.piece(named, partial(_index_rows, spec, rows, number)))
-            tick(len(rows))
-        return pieces_read
-
-    places = pieces()
-    try:
-        lexical.merge_lexical(folder, spec, places)
-    except IndexError_:  # a piece is damaged
-        shutil.rmtree(kept_folder)
-        lexical.merge_lexical(folder, spec, pieces())
-    for unused in set(kept_folder.iterdir()) - set(places):
-        shutil.rmtree(unused, ignore_errors=True)
 
 
 def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, shards: Shards, tick: Tick) -> None:
@@ -130,10 +95,6 @@ def _chunk_documents(documents: Sequence[Document], chunker: Chunker, folder: Pa
 
 def _index_documents(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
     rows = lexical_rows(ChunkTable(source).part(first, last), spec.fields, spec.unit)
-    lexical.build_lexical(folder, spec, rows, number=number)
-
-
-def _index_rows(spec: LexicalSpec, rows: Sequence[Mapping[str, str]], number: int, folder: Path) -> None:
     lexical.build_lexical(folder, spec, rows, number=number)
 
 

@@ -1,4 +1,4 @@
-"""Works on a large collection in pieces, here or by other processes, and keeps finished pieces.
+"""Works on a large collection in pieces, here or by other processes.
 
 A shard is a folder that one task fills. It gets its name when it is complete, so the next build uses the finished
 shards of a killed one. Results depend only on the tasks, not on the number of processes.
@@ -57,14 +57,10 @@ class Sharding(Validated):
 
 @dataclass(frozen=True)
 class Shards:
-    """The shards of one artefact, below `folder`.
-
-    The folder `kept`, if any, keeps pieces, named by their content, for later builds of similar collections.
-    """
+    """The shards of one artefact, below `folder`."""
 
     folder: Path
     sharding: Sharding
-    kept: Path | None = None
 
     def run(self, tasks: Iterable[tuple[int, Task]], tick: Tick) -> list[Path]:
         """Run the tasks whose shards are not finished yet; returns the folders of all shards in the order of the tasks.
@@ -87,18 +83,9 @@ class Shards:
             self._run_apart(iter(unfinished()), tick)
         else:
             for size, task, shard_folder in unfinished():
-                _fill_shard(task, shard_folder)
+                fill_shard(task, shard_folder)
                 tick(size)
         return places
-
-    def piece(self, name: str, task: Task) -> Path:
-        """The folder of a kept piece; the task makes it when it is missing."""
-        assert self.kept is not None
-        piece_folder = self.kept / name
-        if not piece_folder.is_dir():
-            self.kept.mkdir(parents=True, exist_ok=True)
-            _fill_shard(task, piece_folder)
-        return piece_folder
 
     def discard(self) -> None:
         """Delete the shards once their artefact is finished."""
@@ -151,10 +138,11 @@ def _fill_apart(task: Task, shard_folder: Path) -> None:
         raise IndexError_(
             f"a worker does not find {shard_folder.parent}: name a folder with paths.index that all machines share"
         )
-    _fill_shard(task, shard_folder)
+    fill_shard(task, shard_folder)
 
 
-def _fill_shard(task: Task, shard_folder: Path) -> None:
+def fill_shard(task: Task, shard_folder: Path) -> None:
+    """Let a task fill a folder, which gets its name when it is complete."""
     draft = draft_of(shard_folder)
     draft.mkdir()
     task(draft)

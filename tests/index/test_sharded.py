@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,10 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.execution_backends import sharding_of
 from ragbench.corpus.chunking import HeaderChunker, ParentChildChunker
-from ragbench.index import sharded
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalIndex, LexicalSpec, build_lexical, merge_lexical
-from ragbench.index.shards import Sharding, Shards
+from ragbench.index.shards import Sharding
 from ragbench.index.spec import IndexSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.models.access import Models
@@ -73,40 +71,6 @@ def index(request: pytest.FixtureRequest, build, one: Index) -> Index:
 def test_every_byte_is_that_of_one_worker(index: Index, one: Index) -> None:
     for part in ("chunks", "dense", "graph"):  # Lucene gives its segments random ids
         assert index.artefact(part).manifest["files"] == one.artefact(part).manifest["files"], part
-
-
-def words_from_pieces(index: Index, kept: Path, folder: Path) -> LexicalIndex:
-    shards = Shards(folder / "shards", Sharding(), kept)
-    source = index.artefact("chunks").folder
-    sharded.build_lexical(folder / "words", SPEC.lexical, source, shards, lambda done: None)
-    return LexicalIndex(folder / "words", SPEC.lexical)
-
-
-def test_pieces_of_words_are_made_once_and_answer_the_same(whole: Index, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(sharded, "_PIECE_DOCUMENTS", 2)
-    kept, made = tmp_path / "kept", []
-    index_rows = sharded._index_rows
-    monkeypatch.setattr(sharded, "_index_rows", lambda *given: (made.append(given[2]), index_rows(*given)))
-
-    def built(name: str) -> int:
-        """How many pieces are made by another build."""
-        before = len(made)
-        words = words_from_pieces(whole, kept, tmp_path / name)
-        for question in QUESTIONS:
-            assert words.search(question, 20) == whole.lexical.search(question, 20)
-        words.close()
-        return len(made) - before
-
-    pieces = built("first")
-    assert pieces == -(-whole.chunks.n_documents // 2)
-    assert built("again") == 0
-    (kept / "of a collection before").mkdir()
-    shutil.rmtree(next(kept.iterdir()))
-    assert built("one is missing") <= 1
-    assert len(list(kept.iterdir())) == pieces
-    damaged = max(next(kept.iterdir()).iterdir(), key=lambda path: path.stat().st_size)
-    damaged.write_bytes(b"damaged")
-    assert built("one is damaged") == pieces
 
 
 def test_the_tables_are_the_same(index: Index, whole: Index) -> None:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Change, Drift, Generation
 from ragbench.extras.ship.loaded_bundle import BundleStore, settings_of
+from ragbench.extras.ship.pieces import build_words
 from ragbench.index.artefacts import ArtefactStore, damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
@@ -252,7 +254,7 @@ class Refresher:
             self._progress,
             self._settings.sharding,
             times=lambda: serves.modified,
-            folder=self.folder / CACHE / "words",
+            build_words=partial(build_words, self.folder / CACHE / "words"),
         )
 
     def _measured_chunks(self) -> ChunkTable:

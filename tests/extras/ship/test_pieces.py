@@ -1,0 +1,41 @@
+"""An index of words made of kept pieces answers as one made at once, and makes only what is new."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ragbench.extras.ship import pieces
+from ragbench.index.index import Index
+from ragbench.index.lexical import LexicalIndex
+
+QUESTIONS = ("how do lamps know when the sun sets", "LNT-301", "wrong passwords", "certificates for controllers")
+
+
+def test_pieces_of_words_are_made_once_and_answer_the_same(index: Index, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(pieces, "_PIECE_DOCUMENTS", 2)
+    kept, made = tmp_path / "kept", []
+    index_rows = pieces._index_rows
+    monkeypatch.setattr(pieces, "_index_rows", lambda *given: (made.append(given[2]), index_rows(*given)))
+
+    def built(name: str) -> int:
+        """How many pieces are made by another build."""
+        before = len(made)
+        folder, spec, source = tmp_path / name / "words", index.spec.lexical, index.artefact("chunks").folder
+        pieces.build_from_pieces(folder, spec, source, kept, lambda done: None)
+        words = LexicalIndex(folder, spec)
+        for question in QUESTIONS:
+            assert words.search(question, 20) == index.lexical.search(question, 20)
+        words.close()
+        return len(made) - before
+
+    count = built("first")
+    assert count == -(-index.chunks.n_documents // 2)
+    assert built("again") == 0
+    (kept / "of a collection before").mkdir()
+    shutil.rmtree(next(kept.iterdir()))
+    assert built("one is missing") <= 1
+    assert len(list(kept.iterdir())) == count
+    damaged = max(next(kept.iterdir()).iterdir(), key=lambda path: path.stat().st_size)
+    damaged.write_bytes(b"damaged")
+    assert built("one is damaged") == count
