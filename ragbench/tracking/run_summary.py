@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console, plugins
@@ -12,6 +13,7 @@ from ragbench.evaluation.measures import metric_name
 from ragbench.evidence import policy
 from ragbench.results import verdicts
 from ragbench.results.measurements import Measurements
+from ragbench.tracking.store import FOLDER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,79 +46,108 @@ _REST = "rest"
 """The group of all other metrics; its name is the last by alphabet, in which MLflow sorts them."""
 
 
-def name(measurements: Measurements) -> str:
+@dataclass(frozen=True)
+class ArmSummary:
+    """What MLflow shows of an arm: the choices that make it, its verdict as tags, its metrics.
+
+    `headline` has the metrics that come first; `metrics` all of them, the others as `rest/...`, which MLflow groups.
+    """
+
+    parameters: Mapping[str, Any]
+    tags: Mapping[str, str]
+    headline: Mapping[str, float]
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What MLflow shows of a run, and of each of its arms by name.
+
+    `side_by_side`: quality, p95 and effect of every arm, as `ndcg_at_10/baseline`. `table`: a row for every arm with
+    the measures that come first and the verdict. `note`: both as markdown, with the reasons.
+    """
+
+    name: str
+    tags: Mapping[str, str]
+    side_by_side: Mapping[str, float]
+    table: pd.DataFrame
+    note: str
+    arms: Mapping[str, ArmSummary]
+
+
+def summarise(measurements: Measurements) -> RunSummary:
+    """Compute what MLflow shows from the results of a finished run."""
+    judged, parameters = verdicts.read(measurements), _parameters(measurements)
+    primary = metric_name(policy.primary(measurements.config(measurements.arms[0])))
+    arms: dict[str, ArmSummary] = {}
+    for arm in measurements.arms:
+        every = _metrics(measurements, judged, arm)
+        first = {name: every[name] for name in dict.fromkeys((primary, *_HEADLINE)) if name in every}
+        rest = {f"{_REST}/{name}": value for name, value in every.items() if name not in first}
+        arms[arm] = ArmSummary(parameters[arm], _verdict_tags(judged, arm), first, {**first, **rest})
+    table = _table(arms, judged)
+    columns = (primary, "passage_ndcg_at_10", "p95_ms", *_HEADLINE[-5:])
+    side_by_side = {
+        f"{column}/{_safe(arm)}": summary.headline[column]
+        for arm, summary in arms.items()
+        for column in columns
+        if column in summary.headline
+    }
+    note = _note(table, judged, f"Change from {measurements.arms[0]}, with {measurements.interval} CIs:")
+    return RunSummary(_name(measurements), _tags(measurements), side_by_side, table, note, arms)
+
+
+def _name(measurements: Measurements) -> str:
     """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
     listed = ", ".join(measurements.arms)
     listed = listed if len(listed) <= _SHOWN else f"{len(measurements.arms)} arms: {listed[:_SHOWN].rstrip(', ')} ..."
     return f"{listed} on {measurements.record['benchmark']['name']} ({measurements.record['split']})"
 
 
-def note(measurements: Measurements) -> str:
+def _note(table: pd.DataFrame, judged: pd.DataFrame, title: str) -> str:
     """The arms and the verdicts as markdown tables, followed by as many reasons as fit into the tag."""
     formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
-    arms = console.markdown(table(measurements), dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
-    frame = verdicts.read(measurements)
-    if frame.empty:
+    arms = console.markdown(table, dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
+    if judged.empty:
         return arms[:_ROOM]
-    printed = console.columns(frame, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
+    printed = console.columns(judged, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
     reasons = [
-        f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in frame.iterrows() if row["reason"]
+        f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in judged.iterrows() if row["reason"]
     ]
-    judged = f"Change from {measurements.arms[0]}, with {measurements.interval} CIs:"
-    lines = [arms, "", judged, "", console.markdown(printed, formats), ""]
+    lines = [arms, "", title, "", console.markdown(printed, formats), ""]
     while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
         reasons = [*reasons[:-2], "- The others are in the report."]
     return "\n".join([*lines, *reasons])[:_ROOM]
 
 
-def table(measurements: Measurements) -> pd.DataFrame:
+def _table(arms: Mapping[str, ArmSummary], judged: pd.DataFrame) -> pd.DataFrame:
     """A row for every arm: the measures that MLflow shows first, where they were measured, and the verdict."""
     import pandas as pd
 
-    judged = verdicts.read(measurements).drop_duplicates("factor").set_index("factor")["verdict"]
+    by_factor = judged.drop_duplicates("factor").set_index("factor")["verdict"]
     columns = [*_QUALITY, *_TIMES]
     rows = [
-        {"arm": arm, **{key: value for key, value in headline(measurements, arm).items() if key in columns}}
-        for arm in measurements.arms
+        {"arm": arm, **{key: value for key, value in summary.headline.items() if key in columns}}
+        for arm, summary in arms.items()
     ]
-    return pd.DataFrame(rows).assign(verdict=[str(judged.get(arm, "")) for arm in measurements.arms])
+    return pd.DataFrame(rows).assign(verdict=[str(by_factor.get(arm, "")) for arm in arms])
 
 
-def _verdict_metrics(measurements: Measurements, arm: str) -> dict[str, float]:
+def _verdict_tags(judged: pd.DataFrame, arm: str) -> dict[str, str]:
+    """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
+    rows = judged[(judged["factor"] == arm) & (judged["verdict"] != "")]
+    return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
+
+
+def _verdict_metrics(judged: pd.DataFrame, arm: str) -> dict[str, float]:
     """The effect of an arm with its interval, p and added p95; empty for the arm that others are compared with."""
-    frame = verdicts.read(measurements)
-    rows = frame[(frame["factor"] == arm) & (frame["kind"] == "main")]
+    rows = judged[(judged["factor"] == arm) & (judged["kind"] == "main")]
     if rows.empty:
         return {}
     return {name: float(rows.iloc[0][key]) for key, name in _EFFECTS.items() if rows.iloc[0][key] == rows.iloc[0][key]}
 
 
-def headline(measurements: Measurements, arm: str) -> dict[str, float]:
-    """The metrics of an arm that come first: the usual ones of quality, time and size, and the effect."""
-    every = _metrics(measurements, arm)
-    first = (metric_name(policy.primary(measurements.config(arm))), *_HEADLINE)
-    return {name: every[name] for name in dict.fromkeys(first) if name in every}
-
-
-def side_by_side(measurements: Measurements) -> dict[str, float]:
-    """The metrics of an experiment: quality, p95 and effect of every arm, as `ndcg_at_10/baseline`."""
-    columns = (
-        metric_name(policy.primary(measurements.config(measurements.arms[0]))),
-        "passage_ndcg_at_10",
-        "p95_ms",
-        *_HEADLINE[-5:],
-    )
-    every = {arm: headline(measurements, arm) for arm in measurements.arms}
-    return {f"{key}/{_safe(arm)}": every[arm][key] for arm in measurements.arms for key in columns if key in every[arm]}
-
-
-def grouped_metrics(measurements: Measurements, arm: str) -> dict[str, float]:
-    """All metrics of an arm: first those of `headline`, then the others as `rest/...`, which MLflow groups."""
-    first, every = headline(measurements, arm), _metrics(measurements, arm)
-    return {**first, **{f"{_REST}/{name}": value for name, value in every.items() if name not in first}}
-
-
-def _metrics(measurements: Measurements, arm: str) -> dict[str, float]:
+def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict[str, float]:
     """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
     frame = measurements.per_query[measurements.per_query["arm"] == arm]
     named: dict[str, float] = {}
@@ -129,7 +160,8 @@ def _metrics(measurements: Measurements, arm: str) -> dict[str, float]:
     for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
         stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
         named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
-    named["index_bytes"] = float(measurements.record["index_bytes"][arm])
+    if arm in (index_bytes := measurements.record.get("index_bytes", {})):
+        named["index_bytes"] = float(index_bytes[arm])
     if arm in measurements.peak_memory_mb:
         named["peak_memory_mb"] = measurements.peak_memory_mb[arm]
     under_load = measurements.open_loop[measurements.open_loop["arm"] == arm]
@@ -137,7 +169,7 @@ def _metrics(measurements: Measurements, arm: str) -> dict[str, float]:
         named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
     if len(under_load) and (open_loop := plugins.hook("open_loop")):
         named["saturation_qps"] = open_loop.saturation(under_load)[arm]
-    named |= _verdict_metrics(measurements, arm)
+    named |= _verdict_metrics(judged, arm)
     return {name: value for name, value in named.items() if value == value}
 
 
@@ -146,7 +178,19 @@ def _safe(arm: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
 
 
-def parameters(measurements: Measurements) -> Mapping[str, Mapping[str, Any]]:
+def _tags(measurements: Measurements) -> dict[str, str]:
+    git = measurements.record["environment"]["git"] or {}
+    return {
+        FOLDER: str(measurements.folder.absolute()),
+        "ragbench.benchmark": str(measurements.record["benchmark"]["name"]),
+        "ragbench.digest": str(measurements.record["benchmark"]["digest"]),
+        "ragbench.split": str(measurements.record["split"]),
+        "mlflow.source.git.commit": str(git.get("commit", "")),
+        "ragbench.dirty": str(git.get("dirty", "")),
+    }
+
+
+def _parameters(measurements: Measurements) -> Mapping[str, Mapping[str, Any]]:
     """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
 
     config.yaml has the whole configuration.

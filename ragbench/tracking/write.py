@@ -14,9 +14,10 @@ from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
 from ragbench.config import differences
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
-from ragbench.results import measurements, store, verdicts
+from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 from ragbench.tracking import run_summary
+from ragbench.tracking.run_summary import RunSummary
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
 
 _PARAMETER_LIMIT = 6000
@@ -111,20 +112,19 @@ def _logged_records(into: OpenStore, root: Path) -> set[str]:
 
 def _experiment(folder: Path, into: OpenStore) -> str:
     results = measurements.load(folder)
+    summary = run_summary.summarise(results)
     started = round(1000 * float(results.record.get("started", time.time())))
-    created = into.client.create_run(into.experiment, start_time=started, run_name=run_summary.name(results))
+    created = into.client.create_run(into.experiment, start_time=started, run_name=summary.name)
     with into.mlflow.start_run(created.info.run_id) as run:
         if len(results.arms) == 1:
-            (arm,) = results.arms
-            _log_arm(into.mlflow, results, arm, run_summary.parameters(results)[arm])
+            _log_arm(into.mlflow, results, summary, results.arms[0])
         else:
-            into.mlflow.set_tags(
-                {"ragbench.kind": "experiment", run_summary.NOTE: run_summary.note(results), **_tags(results)}
-            )
-            into.mlflow.log_metrics(run_summary.side_by_side(results))
-            into.mlflow.log_table(run_summary.table(results).astype(object), "comparison.json")
-            _log_arms(into.mlflow, results)
-        _log_files(into.mlflow, results)
+            note = {run_summary.NOTE: summary.note}
+            into.mlflow.set_tags({"ragbench.kind": "experiment", **note, **summary.tags})
+            into.mlflow.log_metrics(dict(summary.side_by_side))
+            into.mlflow.log_table(summary.table.astype(object), "comparison.json")
+            _log_arms(into.mlflow, results, summary)
+        _log_files(into.mlflow, folder)
     ended = started + round(1000 * float(results.record.get("seconds", 0)))
     into.client.set_terminated(created.info.run_id, end_time=ended)
     return _mark_complete(into, run, folder / store.RECORD)
@@ -141,8 +141,8 @@ def _search(folder: Path, into: OpenStore) -> str:
             into.mlflow.log_artifact(str(folder / name), "search")
         if confirmed is not None:
             results = measurements.load(confirmed)
-            _log_files(into.mlflow, results)
-            _log_arms(into.mlflow, results)
+            _log_files(into.mlflow, confirmed)
+            _log_arms(into.mlflow, results, run_summary.summarise(results))
         _log_trials(into, folder, record["objectives"], run.info)
     return _mark_complete(into, run, folder / store.SEARCH_RECORD)
 
@@ -194,17 +194,17 @@ def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: An
         into.client.set_terminated(created.info.run_id)
 
 
-def _log_arms(mlflow: Any, measurements: Measurements) -> None:
-    parameters = run_summary.parameters(measurements)
+def _log_arms(mlflow: Any, measurements: Measurements, summary: RunSummary) -> None:
     for arm in steps("logging to MLflow", measurements.arms):
         with mlflow.start_run(run_name=arm, nested=True):
-            _log_arm(mlflow, measurements, arm, parameters[arm])
+            _log_arm(mlflow, measurements, summary, arm)
 
 
-def _log_arm(mlflow: Any, measurements: Measurements, arm: str, parameters: Mapping[str, Any]) -> None:
-    mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in parameters.items()})
-    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **_tags(measurements), **_verdict_tags(measurements, arm)})
-    mlflow.log_metrics(run_summary.grouped_metrics(measurements, arm))
+def _log_arm(mlflow: Any, measurements: Measurements, summary: RunSummary, arm: str) -> None:
+    of_arm = summary.arms[arm]
+    mlflow.log_params({key: str(value)[:_PARAMETER_LIMIT] for key, value in of_arm.parameters.items()})
+    mlflow.set_tags({"ragbench.kind": "arm", ARM: arm, **summary.tags, **of_arm.tags})
+    mlflow.log_metrics(dict(of_arm.metrics))
     mlflow.log_artifacts(str(measurements.arm_path(arm)), "arm")
     frame = measurements.per_query[measurements.per_query["arm"] == arm]
     mlflow.log_table(frame.astype(object), "per_query.json")
@@ -218,29 +218,10 @@ def _log_arm(mlflow: Any, measurements: Measurements, arm: str, parameters: Mapp
     mlflow.log_input(dataset, context="evaluation")
 
 
-def _log_files(mlflow: Any, measurements: Measurements) -> None:
+def _log_files(mlflow: Any, folder: Path) -> None:
     for name in _MORE:
-        if (measurements.folder / name).is_file():
-            mlflow.log_artifact(str(measurements.folder / name))
-
-
-def _verdict_tags(measurements: Measurements, arm: str) -> dict[str, str]:
-    """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
-    frame = verdicts.read(measurements)
-    rows = frame[(frame["factor"] == arm) & (frame["verdict"] != "")]
-    return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
-
-
-def _tags(measurements: Measurements) -> dict[str, str]:
-    git = measurements.record["environment"]["git"] or {}
-    return {
-        FOLDER: str(measurements.folder.absolute()),
-        "ragbench.benchmark": str(measurements.record["benchmark"]["name"]),
-        "ragbench.digest": str(measurements.record["benchmark"]["digest"]),
-        "ragbench.split": str(measurements.record["split"]),
-        "mlflow.source.git.commit": str(git.get("commit", "")),
-        "ragbench.dirty": str(git.get("dirty", "")),
-    }
+        if (folder / name).is_file():
+            mlflow.log_artifact(str(folder / name))
 
 
 def mlflow_metrics(measures: Sequence[Any] = ("nDCG@10", "nDCG@5", "RR", "R@100")) -> list[Any]:

@@ -19,7 +19,7 @@ from ragbench.results import measurements as files
 from ragbench.results import verdicts
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
-from ragbench.tracking.write import _verdict_tags as verdict_tags
+from ragbench.tracking.run_summary import summarise
 from ragbench.workbench import Results
 from tests.notes import write_vault
 
@@ -184,7 +184,7 @@ def test_a_run_and_an_ablation_say_what_their_readers_say(command: list[str], ow
     for (verdict, reason), arm in zip(compared, rest, strict=True):
         exported = measured_arm.evidence(measured_arm.find(found.folder, arm.arm))
         assert exported.gain == verdict and exported.sentence.endswith(reason)
-        assert verdict_tags(found, arm.arm)["ragbench.verdict"] == verdict
+        assert summarise(found).arms[arm.arm].tags["ragbench.verdict"] == verdict
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -193,8 +193,8 @@ def test_export_and_mlflow(arm: str, run: Measurements) -> None:
     found = measured_arm.evidence(measured_arm.find(run.folder, arm))
     assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
     assert found.sentence == f"Against base on the test queries: {reason}"
-    assert verdict_tags(run, arm) == {"ragbench.verdict": verdict, "ragbench.reason": reason}
-    assert verdict_tags(run, "base") == {}
+    assert summarise(run).arms[arm].tags == {"ragbench.verdict": verdict, "ragbench.reason": reason}
+    assert summarise(run).arms["base"].tags == {}
 
 
 @pytest.mark.parametrize("arm", ARMS)
@@ -240,7 +240,7 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     for frame in (evidence.effects(five), Results.load(five.folder).verdicts):
         (row,) = frame[frame["factor"] == "low"].to_dict("records")
         said.append((row["verdict"], row["reason"]))
-    tags = verdict_tags(five, "low")
+    tags = summarise(five).arms["low"].tags
     said.append((tags["ragbench.verdict"], tags["ragbench.reason"]))
     exported = measured_arm.evidence(measured_arm.find(five.folder, "low"))
     said.append((exported.gain, exported.sentence.removeprefix("Against base on the test queries: ")))
