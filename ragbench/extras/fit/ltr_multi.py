@@ -147,15 +147,13 @@ class Order:
     @property
     def stage(self) -> Rank:
         """The stage that orders by it."""
-        return self._stage(self.model)
+        return Rank(self.model, prior=self.spec.prior, depth=self.spec.depth)
 
     @property
-    def stages_without(self) -> dict[str, Rank]:
-        """For every site the stage that orders by what was learned from the others."""
-        return {site: self._stage(model) for site, model in self.without.items()}
-
-    def _stage(self, model: str) -> Rank:
-        return Rank(model, prior=self.spec.prior, depth=self.spec.depth)
+    def comment(self) -> str:
+        """From how much it was learned, for the file that keeps it."""
+        topics = sum(len(part.sample) for part in self.parts)
+        return f"Learned by `ragbench fit ranker` from {topics} topics of {len(self.parts)} collections."
 
 
 def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:

@@ -11,11 +11,12 @@ import pytest
 
 from ragbench.base import files, pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.extras.fit import ltr_multi, model_card
+from ragbench.extras.fit import ltr_multi
 from ragbench.extras.fit.ltr_multi import Collection, Part
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
 from tests.bench import questions
+from tools import shared_ranker
 
 QUICK = replace(ltr_multi.SPEC, rounds=40, smallest=5)
 
@@ -52,7 +53,10 @@ def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
     assert next(iter(learned.importance)) == "cover.title"
     for each, held_out in zip(learned.parts, learned.held_out, strict=True):
         assert held_out.mean() > each.sample.fused.mean() + 0.2
-        assert values_with(each.sample, learned.stages_without[each.collection.place]).tolist() == held_out.tolist()
+        assert (
+            values_with(each.sample, replace(learned, model=learned.without[each.collection.place]).stage).tolist()
+            == held_out.tolist()
+        )
     unseen = made(40, seed=9)
     assert values_with(unseen, learned.stage).mean() > unseen.fused.mean() + 0.2
 
@@ -107,12 +111,12 @@ def test_fewer_than_three_sites_are_refused() -> None:
 
 def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
     table = ltr_multi.gains(learned, draws=200)
-    model_card.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
+    shared_ranker.write(tmp_path / "sheet.md", learned, table, "mine", ["exp=recommended"])
     text = (tmp_path / "sheet.md").read_text()
     assert f"`{pinned_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
     assert all(f"| {each.collection.name} |" in text for each in learned.parts)
     assert f"{table['gain'].iloc[-1]:+.3f}" in text
-    assert "ragbench fit ranker --collections FILE --write mine exp=recommended" in text
+    assert "python -m tools.shared_ranker FILE --write mine exp=recommended" in text
 
 
 def test_collections_are_read_from_yaml(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -41,11 +40,11 @@ EXAMPLES = """examples:
   ragbench run -m ranker=off,mine split=test           its verdict on the test queries, with latency
   ragbench fit ranker --no-test                       do not use the test queries
   ragbench fit ranker --collections sites.yaml exp=recommended ranker=off
-  ragbench fit ranker --collections sites.yaml exp=recommended ranker=off --write questions --sheet DATASHEET.md
+  ragbench fit ranker --collections sites.yaml exp=recommended ranker=off --write mine
 sites.yaml lists collections; paths are relative to it:
   - name: uv-docs
     words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
-    weight: 1          # weight of each query; also kind, site, split, about (facts for the data sheet)
+    weight: 1          # weight of each query; also kind, site, split
 """
 COMMAND = "fit ranker"
 """The name of this command in the record of comparisons."""
@@ -69,12 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recency", action="store_true", help="also use the age of documents as a feature")
     parser.add_argument("--no-test", dest="test", action="store_false", help="do not confirm on the test queries")
     parser.add_argument("--write", metavar="NAME", help="save the ranker as an option with this name")
-    parser.add_argument(
-        "--without",
-        action="store_true",
-        help="with --collections and --write: also save a ranker trained without each site, as NAME-without-SITE",
-    )
-    parser.add_argument("--sheet", metavar="FILE", help="with --collections: write a data sheet in markdown")
     console.add_overrides(parser)
     console.add_output(parser)
 
@@ -84,12 +77,6 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.fit import save_option
 
     save_option.check(arguments.write, ("on", "off", "builtin"))
-    if arguments.sheet is not None and arguments.collections is None:
-        raise ConfigError("--sheet describes an order of several collections: name them with --collections FILE")
-    if arguments.without and (arguments.collections is None or not arguments.write):
-        raise ConfigError(
-            "--without keeps an order for every site that is excluded: add --collections FILE --write NAME"
-        )
     if arguments.collections is not None and (
         arguments.from_fusion or arguments.recency or arguments.folds is not None
     ):
@@ -98,11 +85,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _shared_order(arguments: argparse.Namespace) -> int:
-    """Learn from several collections, print the gain on each without it, write model and data sheet."""
+    """Learn from several collections, print the gain on each without it, write the model."""
     from ragbench.config import composition
     from ragbench.evidence.policy import Policy
-    from ragbench.extras.atlas import changes
-    from ragbench.extras.fit import ltr_multi, model_card, save_option
+    from ragbench.extras.fit import ltr_multi, save_option
 
     collections = ltr_multi.read(Path(arguments.collections))
     with as_options():
@@ -117,20 +103,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         learned = ltr_multi.learn(parts, spec, progress)
     statistics = Policy.of(settings[0].config).statistics
     table = ltr_multi.gains(learned, spec.seed, statistics.draws, statistics.confidence)
-    written = []
-    if arguments.write:
-        topics = sum(len(part.sample) for part in learned.parts)
-        comment = f"Learned by `ragbench fit ranker` from {topics} topics of {len(learned.parts)} collections."
-        written = save_option.write_order(arguments.write, learned.stage, comment)
-        for site, stage in learned.stages_without.items() if arguments.without else ():
-            file_name = re.sub(r"[^\w-]", "-", site)
-            written += save_option.write_order(
-                f"{arguments.write}{changes.WITHOUT}{file_name}", stage, f"{comment} Here without {site}."
-            )
-    if arguments.sheet is not None:
-        sheet = Path(arguments.sheet)
-        model_card.write(sheet, learned, table, arguments.write or "order", arguments.overrides)
-        written.append(sheet)
+    written = save_option.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
     if arguments.json:
         rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
         importance = dict(learned.importance)

@@ -14,6 +14,7 @@ from ragbench.config import composition
 from ragbench.extras.fit import ranker, save_option
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
+from tools import shared_ranker
 
 WORDS = ["exp=baseline", "dense=null", "latency.enabled=false", "tracking.enabled=false"]
 
@@ -56,11 +57,7 @@ def trees_of(conf: Path, name: str) -> Path:
 @pytest.mark.slow
 def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "30", "--write", "mine"]
-    sheet = place / "sheet.md"
-    assert (
-        cli.main([*learn, "--without", "--sheet", str(sheet), "--json", *WORDS, f"paths.results={place / 'results'}"])
-        == 0
-    )
+    assert cli.main([*learn, "--json", *WORDS, f"paths.results={place / 'results'}"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [row["collection"] for row in said["gains"]] == [
         *("a", "b", "c", "all 3 sites", "all 3 sites, links hidden")
@@ -68,13 +65,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
     assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
     text = trees_of(conf, "mine").read_text()
     name = pinned_text.named("mine", text)
-    assert name in (conf / "ranker" / "mine.yaml").read_text() and name in sheet.read_text()
-    assert str(place) not in sheet.read_text()
-    for letter in "abc":
-        assert trees_of(conf, f"mine-without-{letter}").read_text() != text
-        assert f"Here without {letter}." in (conf / "ranker" / f"mine-without-{letter}.yaml").read_text()
-    assert cli.main(["fit", "order", "--without", *WORDS]) == 2
-    assert "add --collections FILE --write NAME" in capsys.readouterr().err
+    assert name in (conf / "ranker" / "mine.yaml").read_text()
 
     words = words_of(place, "z")
     stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
@@ -100,6 +91,18 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
         assert dict(loaded.pipeline.stages)["ranker"].trees == text
     assert cli.main(["run", "ranker=mine", "--quiet", *words]) == 2
     assert "mine.txt cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, conf: Path) -> None:
+    sheet = place / "sheet.md"
+    words = [str(place / "sites.yaml"), "--rounds", "5", "--write", "mine", "--sheet", str(sheet)]
+    assert shared_ranker.main([*words, *WORDS, f"paths.results={place / 'results'}"]) == 0
+    text = trees_of(conf, "mine").read_text()
+    assert pinned_text.named("mine", text) in sheet.read_text() and str(place) not in sheet.read_text()
+    for letter in "abc":
+        assert trees_of(conf, f"mine-without-{letter}").read_text() != text
+        assert f"Here without {letter}." in (conf / "ranker" / f"mine-without-{letter}.yaml").read_text()
 
 
 @pytest.mark.slow
@@ -172,7 +175,6 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
             ["order", "--from-fusion", "--collections", "sites.yaml"],
             "--from-fusion, --folds and --recency are for your own topics",
         ),
-        (["order", "--sheet", "x.md"], "--sheet describes an order of several collections"),
         (["order", "--collections", "missing.yaml"], "missing.yaml cannot be read"),
         (["order", "--write", "off"], "--write must be a name"),
     ],

@@ -1,24 +1,75 @@
-"""The data sheet of a learned order: what it was learned from, how, and what it gains on sites that it has not seen."""
+"""Train the ranker that is shipped, with a ranker without each site and a data sheet.
+
+    python -m tools.shared_ranker sites.yaml exp=recommended ranker=off --write questions --sheet SHEET
+
+Writes `questions` as `ragbench fit ranker --collections sites.yaml --write questions`, `questions-without-SITE` for the
+atlas, and what the order was learned from, how, and what it gains on sites that it has not seen.
+"""
 
 from __future__ import annotations
 
+import argparse
+import re
 import shlex
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import pinned_text
+from ragbench.base import console, pinned_text
 from ragbench.base.console import markdown
+from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import interval
-from ragbench.extras.fit.ltr_multi import MODELS, Order
+from ragbench.config import composition
+from ragbench.evidence.policy import Policy
+from ragbench.extras.atlas.changes import WITHOUT
+from ragbench.extras.fit import ltr_multi, save_option
+from ragbench.extras.fit.ltr_multi import MODELS, SPEC, Order
 from ragbench.search.ranking import trees
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _READ_MOST = 15  # features that are listed
+
+
+def main(given: list[str] | None = None) -> int:
+    """Train, write the options and the sheet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("collections", type=Path, metavar="FILE", help="YAML list of judged collections")
+    parser.add_argument("overrides", nargs="*", metavar="key=value")
+    parser.add_argument("--write", required=True, metavar="NAME", help="the name of the ranker")
+    parser.add_argument("--rounds", type=int, default=SPEC.rounds, metavar="N", help="number of trees of each model")
+    parser.add_argument("--sheet", type=Path, required=True, metavar="FILE", help="the data sheet in markdown")
+    arguments = parser.parse_intermixed_args(given)
+    try:
+        _train(arguments)
+    except RagbenchError as error:
+        print(error, file=sys.stderr)
+        return BAD_INPUT
+    return 0
+
+
+def _train(arguments: argparse.Namespace) -> None:
+    collections = ltr_multi.read(arguments.collections)
+    spec = replace(SPEC, rounds=arguments.rounds)
+    settings = [composition.compose([*arguments.overrides, *collection.words]) for collection in collections]
+    with console.progress(False) as progress:
+        parts = [
+            ltr_multi.part(collection, arm_settings, spec, progress)
+            for collection, arm_settings in zip(collections, settings, strict=True)
+        ]
+        order = ltr_multi.learn(parts, spec, progress)
+    statistics = Policy.of(settings[0].config).statistics
+    table = ltr_multi.gains(order, spec.seed, statistics.draws, statistics.confidence)
+    save_option.write_order(arguments.write, order.stage, order.comment)
+    for site, model in order.without.items():
+        name = arguments.write + WITHOUT + re.sub(r"[^\w-]", "-", site)
+        save_option.write_order(name, replace(order, model=model).stage, f"{order.comment} Here without {site}.")
+    write(arguments.sheet, order, table, arguments.write, arguments.overrides)
 
 
 def write(file: Path, order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str]) -> None:
@@ -44,7 +95,7 @@ def render(order: Order, gains: pd.DataFrame, name: str, overrides: Sequence[str
         interval=[interval(low, high) if low == low else "" for low, high in zip(gains.low, gains.high, strict=True)]
     ).drop(columns=["low", "high"])
     arguments = [argument for argument in overrides if not argument.startswith("paths.")]
-    command = shlex.join(["ragbench", "fit", "ranker", "--collections", "FILE", "--write", name, *arguments])
+    command = shlex.join(["python", "-m", "tools.shared_ranker", "FILE", "--write", name, *arguments])
     lines = (
         "nDCG@10 of documents, `fused` without and `learned` with an order that was learned without the site: ",
         "each site is excluded in turn,\nwith every collection of the same documents. Intervals of a collection are ",
@@ -85,3 +136,7 @@ Texts of pages and questions are not part of ragbench; the order holds threshold
 
 {markdown(read, {"share of the gain of splits": ".1%"})}
 """
+
+
+if __name__ == "__main__":
+    sys.exit(main())
