@@ -83,7 +83,7 @@ def main(arguments: argparse.Namespace) -> int:
     elif arguments.format == "latex":
         print(console.latex(tables.compact(frame)))
     else:
-        base = arguments.baseline or next(iter(gathered.arms.asked or gathered.arms.arms))
+        base = arguments.baseline or next(iter(gathered.arms.selected or gathered.arms.arms))
         policy = gathered.arms.policy
         change = f"Change in {policy.measure} from {base} [{policy.statistics.confidence:.0%} CI]"
         title = f"{change}: {gathered.benchmark}, split {gathered.split}"

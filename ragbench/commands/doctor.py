@@ -29,7 +29,7 @@ class _Check:
 
     part: str
     works: bool
-    said: str
+    message: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def _show(checks: list[_Check]) -> None:
     screen = Console(highlight=False)
     for check in checks:
         mark = ("works  ", "green") if check.works else ("FAILS  ", "bold red")
-        screen.print(Text.assemble(mark, (f"{check.part:<12}", "bold"), check.said))
+        screen.print(Text.assemble(mark, (f"{check.part:<12}", "bold"), check.message))
 
 
 def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]:

@@ -86,13 +86,13 @@ class JudgedContrast:
 class Arms:
     """Arms over the same topics, and the policy that judges them.
 
-    All arms are one family. `asked` are those whose verdicts are wanted, all when empty: the others only take part in
+    All arms are one family. `selected` are those whose verdicts are shown, all when empty: the others only take part in
     the family, so that an arm has the verdict of its run, requested alone or with others. `family` names it.
     """
 
     arms: Mapping[str, Arm]
     policy: Policy
-    asked: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
     family: str = ""
 
     @staticmethod
@@ -140,7 +140,7 @@ class Arms:
 
     def showing(self, arms: Iterable[str]) -> Arms:
         """The same family, with verdicts of some arms only."""
-        return replace(self, asked=tuple(arms))
+        return replace(self, selected=tuple(arms))
 
     @property
     def levels(self) -> dict[str, str]:
@@ -151,7 +151,7 @@ class Arms:
 
     def against(self, base: str | None = None) -> list[JudgedContrast]:
         """Every other arm against one, by default the first that is asked for: one family, those asked for shown."""
-        visible = self.asked or tuple(self.arms)
+        visible = self.selected or tuple(self.arms)
         base = base if base is not None else visible[0]
         if base not in self.arms:
             raise ResultsError(f"unknown arm '{base}' to compare with; arms: {', '.join(self.arms)}")

@@ -62,8 +62,8 @@ def field(arms: Arms) -> pd.DataFrame:
     largest mean; NaN for that arm, for arms that are ruled out, and for arms whose difference is too small to matter.
     """
 
-    if arms.asked:
-        arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.asked}, asked=())
+    if arms.selected:
+        arms = replace(arms, arms={arm: arms.arms[arm] for arm in arms.selected}, selected=())
     if len(arms.arms) < minimums.ARMS or not arms.judgeable:
         return COLUMNS.frame()
     chances = {level: _best(arms, level) for level in arms.levels}

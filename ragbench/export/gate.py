@@ -37,7 +37,7 @@ class Check:
 
     part: str
     outcome: _Outcome
-    said: str
+    message: str
     undecided: bool = False
 
 
@@ -53,12 +53,12 @@ def show(checks: Iterable[Check], as_json: bool) -> int:
         lines.append(check)
         if not as_json:
             unchecked = check.outcome == "not checked" and not check.undecided
-            text = f"not checked: {check.said}" if unchecked else check.said
+            text = f"not checked: {check.message}" if unchecked else check.message
             screen.print(Text.assemble(marks[check.outcome], (f"{check.part:<30} ", "bold"), text))
     failed = any(check.outcome == "fails" for check in lines)
     undecided = any(check.undecided for check in lines)
     if as_json:
-        rows = [{"part": check.part, "outcome": check.outcome, "said": check.said} for check in lines]
+        rows = [{"part": check.part, "outcome": check.outcome, "said": check.message} for check in lines]
         console.print_json({"passes": not failed and not undecided, "checks": rows})
     return FAILED if failed else NOT_CHECKED if undecided else 0
 

@@ -59,13 +59,13 @@ class MeasuredArm:
 class Evidence:
     """The outcome of an arm against its baseline, in one word and in one sentence.
 
-    `lacking` says in a few words why it is not adopted; `cost_open`: only its time is not known.
+    `reason`: why it is not adopted, in a few words; `cost_open`: only its latency is unknown.
     """
 
     gain: _Gain
     sentence: str
     baseline: str | None
-    lacking: str = ""
+    reason: str = ""
     cost_open: bool = False
 
     @property
@@ -136,10 +136,10 @@ def require_gain(
         return None
     if verdict.cost_open and not force:
         if cost_open:
-            return f"Exported with --allow-unknown-latency: significantly better, latency unknown ({verdict.lacking})."
+            return f"Exported with --allow-unknown-latency: significantly better, latency unknown ({verdict.reason})."
         raise ConfigError(
             f"this configuration is significantly better than {verdict.baseline}, but its latency is unknown "
-            f"({verdict.lacking}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
+            f"({verdict.reason}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
             "(cost_open=True in Python)"
         )
     if verdict.gain == "confirm" and not force:
@@ -151,19 +151,19 @@ def require_gain(
         return "Exported with --force after an exploratory comparison: confirm it on unused queries."
     if advice is not None and not force and verdict.gain == "inconclusive":
         if advice.sure:
-            return f"Exported with --accept-predicted, without a verdict ({verdict.lacking}): {advice.sentence}."
+            return f"Exported with --accept-predicted, without a verdict ({verdict.reason}): {advice.sentence}."
         raise ConfigError(
-            f"this configuration is {verdict.lacking}, and no gain is predicted with probability {SURE:g} "
+            f"this configuration is {verdict.reason}, and no gain is predicted with probability {SURE:g} "
             f"({advice.sentence}): judge more queries, or add --force"
         )
     if not force:
         raise ConfigError(
-            f"the verdict on this configuration is {verdict.gain} ({verdict.lacking}): "
+            f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): "
             "add --force (force=True in Python) to export it anyway"
         )
     if verdict.cost_open:
-        return f"Exported with --force: significantly better, latency unknown ({verdict.lacking})."
-    return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.lacking})."
+        return f"Exported with --force: significantly better, latency unknown ({verdict.reason})."
+    return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.reason})."
 
 
 def _total_latency(measurements: Measurements, arm: str) -> dict[str, float] | None:

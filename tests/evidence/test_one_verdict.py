@@ -247,11 +247,11 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     assert set(said) == {(outcome, reason)}
     assert page_tables.verdicts(five).rows[0][1].text.split()[-1] == outcome
     checks = gate.gate(measured_arm.find(five.folder, "base"), measured_arm.find(five.folder, "low"))
-    assert checks[1].outcome == "not checked" and checks[1].said.startswith("inconclusive: documents")
-    assert reason.split(": ", 1)[1].split(". Latency")[0] in checks[1].said.replace(": inconclusive (", " (")
-    assert "as a single comparison it would be significantly worse" in checks[1].said
+    assert checks[1].outcome == "not checked" and checks[1].message.startswith("inconclusive: documents")
+    assert reason.split(": ", 1)[1].split(". Latency")[0] in checks[1].message.replace(": inconclusive (", " (")
+    assert "as a single comparison it would be significantly worse" in checks[1].message
     assert cli.main(["gate", "five/base", "five/low", "--json", results]) == 3
-    assert json.loads(capsys.readouterr().out)["checks"][1]["said"] == checks[1].said
+    assert json.loads(capsys.readouterr().out)["checks"][1]["said"] == checks[1].message
 
 
 OF_EXTRAS = {

@@ -44,7 +44,7 @@ def test_a_loss_beyond_chance_fails_and_a_gain_passes(arm) -> None:
 
 def test_a_sure_loss_below_the_margin_passes_and_is_said(arm) -> None:
     checks = gate(arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES]), Limits(margin=0.15))
-    assert "documents: a significant loss of 0.100, smaller than the margin of 0.15" in checks[1].said
+    assert "documents: a significant loss of 0.100, smaller than the margin of 0.15" in checks[1].message
 
 
 def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
@@ -52,13 +52,13 @@ def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
     old, new = arm("old", VALUES), arm("new", [0.3, *VALUES[1:]])
     checks = gate(old, new)
     assert (checks[1].outcome, checks[1].undecided) == ("not checked", True)
-    assert checks[1].said.startswith("inconclusive: documents -0.003 [")
-    assert "a loss of 0.01 in documents is not excluded: it may be up to 0.035" in checks[1].said
+    assert checks[1].message.startswith("inconclusive: documents -0.003 [")
+    assert "a loss of 0.01 in documents is not excluded: it may be up to 0.035" in checks[1].message
     # The bound lies .0321 below the effect, and must not lie .00667: 30 * (.0321 / .00667)^2 = 698 topics.
-    assert "about 668 more queries of this kind would exclude it" in checks[1].said
+    assert "about 668 more queries of this kind would exclude it" in checks[1].message
     assert outcomes(old, new, Limits(margin=0))["quality"] == "passes"  # no significant loss
     passed = gate(old, new, Limits(margin=0.04))[1]
-    assert passed.outcome == "passes" and passed.said.startswith("no loss of 0.04, a gain is inconclusive: ")
+    assert passed.outcome == "passes" and passed.message.startswith("no loss of 0.04, a gain is inconclusive: ")
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_passages_count_as_documents_do(write_results, tmp_path: Path) -> None:
     new = find(write_results(tmp_path / "new", {"new": better}, passages={"new": VALUES}))
     checks = gate(old, new)
     assert checks[1].outcome == "fails"
-    assert "documents +0.100" in checks[1].said
-    assert "passages -0.100" in checks[1].said
+    assert "documents +0.100" in checks[1].message
+    assert "passages -0.100" in checks[1].message
 
 
 def test_other_data_are_refused_unless_that_is_said(arm, reseal) -> None:

@@ -20,7 +20,7 @@ _JUDGED = ("sections.qrels", "documents.qrels")
 class Recognised:
     """What a folder holds: `said` in words, `data` as settings that read it, the files of documents."""
 
-    said: str
+    lines: str
     data: Mapping[str, Any]
     queries: bool
 

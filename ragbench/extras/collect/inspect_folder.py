@@ -50,7 +50,7 @@ class Survey:
     chunks: int
     topics: int
     answered: int
-    said: Sequence[str]
+    lines: Sequence[str]
     warnings: Sequence[str]
     language: str = ""
 

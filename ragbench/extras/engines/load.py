@@ -252,4 +252,4 @@ def require_golden(address: str, models: Models, progress: Progress | None) -> N
     with opened.load(address, models=models) as loaded:
         check = rankings(loaded, loaded.golden(), progress)
     if check.outcome == "fails":
-        raise BundleError(f"{address} is loaded, but {check.said}: export it again")
+        raise BundleError(f"{address} is loaded, but {check.message}: export it again")

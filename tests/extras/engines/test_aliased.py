@@ -236,7 +236,7 @@ def test_a_refresh_deletes_what_was_left(own: str, server, handbook_folder: Path
 @pytest.mark.slow
 def test_points_that_are_missing_are_noticed(own: str, server) -> None:
     server.remove_unit("own")
-    checks = {check.part: check.said for check in verify(own) if check.outcome == "fails"}
+    checks = {check.part: check.message for check in verify(own) if check.outcome == "fails"}
     assert "points are there" in checks["content"]
 
 

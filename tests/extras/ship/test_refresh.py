@@ -118,9 +118,9 @@ def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -
     assert {name: (copied / name).read_bytes() for name in evidence} == evidence
     checks = {check.part.split(" ")[0]: check for check in verify(copied, corpus=notes, latency=False)}
     assert {check.outcome for part, check in checks.items() if part != "latency"} == {"passes"}
-    assert checks["drift"].said.startswith("generation 1: ")
+    assert checks["drift"].message.startswith("generation 1: ")
     refreshed = "20 documents, of generation 1: 1 added, 0 changed, 0 deleted since the measurement"
-    assert checks["documents"].said == refreshed
+    assert checks["documents"].message == refreshed
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Pa
     there = "than at the export (int8 elsewhere)"
     assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(messages)
     found = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
-    assert found["model bge-small-en-v1.5"].said.endswith(f"were int8 elsewhere at the export and are {here} here")
+    assert found["model bge-small-en-v1.5"].message.endswith(f"were int8 elsewhere at the export and are {here} here")
     assert found["rankings"].outcome == "passes"
 
 

@@ -29,7 +29,7 @@ from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 def outcomes(folder: Path, **options) -> dict[str, tuple[str, str]]:
     options = {"latency": False, **options}
-    return {check.part.split(" ")[0]: (check.outcome, check.said) for check in verify(folder, **options)}
+    return {check.part.split(" ")[0]: (check.outcome, check.message) for check in verify(folder, **options)}
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
         data |= judgments_of(queries)
     if arguments.live is not None and not has_queries:
         data["data.queries"] = str(_TOPICS)
-    opened, warnings, language = _opened(arguments.folder, recognised.said, data, has_queries)
+    opened, warnings, language = _opened(arguments.folder, recognised.lines, data, has_queries)
     suited, how = _for_language(language)
     findings = [*opened, *how, *_known(has_queries, suited)]
     today = {} if arguments.live is None else _today(arguments.live, data, findings)
@@ -193,7 +193,7 @@ def _opened(
     queries, qrels = (Path(values[key]) if has_queries and key in values else None for key in ("queries", "qrels"))
     inspection = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
     none = [] if "queries" in values else ["no queries given: ragbench will generate synthetic queries from your notes"]
-    return [*inspection.said, *none], inspection.warnings, inspection.language
+    return [*inspection.lines, *none], inspection.warnings, inspection.language
 
 
 def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
