@@ -85,7 +85,7 @@ for hit in bundle.search("how do I rotate an api key", top_n=3):
 from ragbench.extras.ship.verify import verify
 
 for check in verify(written.out, latency=False):
-    print(f"{check.outcome:12} {check.part:25} {check.said}")
+    print(f"{check.outcome:12} {check.part:25} {check.message}")
 
 # %% [markdown]
 # The files of two other systems cannot express everything. What is missing is listed here and in the file.

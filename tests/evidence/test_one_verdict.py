@@ -255,7 +255,10 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
 
 
 OF_EXTRAS = {
-    *(f"extras/collect/{name}.py" for name in ("completeness", "ppi", "raters", "robustness", "validity")),
+    *(
+        f"extras/collect/{name}.py"
+        for name in ("completeness", "ppi", "kappa_ci", "perturbation_losses", "query_set_agreement")
+    ),
     "extras/atlas/meta.py",
 }
 """Statistics of judgments, of queries and of other collections; none of them compares arms."""
