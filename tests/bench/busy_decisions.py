@@ -61,7 +61,10 @@ def main() -> None:
         for _ in range(chosen.busy):
             loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", _LOOP]))
             stack.callback(loop.kill)
-        found = [_timed(quick) for _ in range(chosen.runs)]
+        found = []
+        with contextlib.suppress(KeyboardInterrupt):  # what was measured is printed
+            while len(found) < chosen.runs:
+                found.append(_timed(quick))
     added = {arm: float(np.median([run[arm].added.p95_ms for run in found])) for arm in ARMS}
     quiet = dict(zip(ARMS, map(float, chosen.quiet.split(",")), strict=True)) if chosen.quiet else added
     for arm in ARMS:
