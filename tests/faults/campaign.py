@@ -4,8 +4,8 @@
                                      [KIND=CASES ...]
 
 Kinds, such as kills=200: kills and errors at the nth change of a file (`shim.c`, needs gcc), of a named command at one
-change after the other; bundles and databases with mutations, flips
-of results, crowds (four of a command at once), inputs. Every case is a fork of this process with a folder of its own.
+change after the other; bundles and databases with mutations, flips of results, crowds (four of a command at once),
+inputs. Every case is a fork of this process with a folder of its own.
 It prints what came of them; exit code 1 for harm: a result or an earlier state that is lost, or altered and still taken
 for good; a traceback, a hang, a process or a draft left behind; a file changed outside the folder; a connection.
 """
@@ -193,6 +193,7 @@ class Campaign:
         self.shim = Shim()
         self._seed, self._first, self._case = seed, first, ""
         self.words = words_in(self.folder)
+        (self.folder / "home").mkdir()  # that of the user, in which cases may only change what they name
         (folder / "pool.csv").write_text(POOL)
         (folder / "log.jsonl").write_text(LOG)
         (folder / "collections.yaml").write_text("".join(f"- {{name: {each}, words: name={each}}}\n" for each in "abc"))

@@ -132,7 +132,8 @@ class Refresher:
             with suppress(BundleError):  # nothing is deleted beside a generation that cannot be read
                 self._prune(previous, *generations.kept(self.folder, self._record))
             return refreshed
-        self._keep_vectors(last)
+        with bundle.reading(self.folder):
+            self._keep_vectors(last)
         self._report_numerics(last)
         generation = self._build(previous, documents, kept_files)
         if generations.file_version(self.folder / bundle.RECORD) != self._identity:
@@ -166,7 +167,8 @@ class Refresher:
             if to is not None and (earlier.collection, earlier.artefacts) == (current.collection, current.artefacts):
                 return Refreshed(current)
             index = self._index(earlier, BundleStore(self.folder / bundle.INDEX))
-            index.prepare(bundle.needs(self._settings.pipeline))
+            with bundle.reading(self.folder):
+                index.prepare(bundle.needs(self._settings.pipeline))
             artefacts = index.artefacts()
             for artefact in artefacts:
                 if reason := damage_of(
@@ -258,7 +260,11 @@ class Refresher:
         )
 
     def _measured_chunks(self) -> ChunkTable:
-        return ChunkTable(self.folder / bundle.INDEX / "chunks" / str(self._record["artefacts"]["chunks"]))
+        folder = self.folder / bundle.INDEX / "chunks" / str(self._record["artefacts"]["chunks"])
+        with bundle.reading(self.folder):
+            table = ChunkTable(folder)
+            table.check()
+        return table
 
     def _keep_vectors(self, last: Index) -> None:
         """Put the vectors of the index into the cache if there is none yet: a bundle is exported without one."""

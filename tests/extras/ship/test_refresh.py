@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from ragbench.extras.ship.opening import load
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.verify import verify
 from ragbench.search.engine.answer import as_mapping
+from tests.sealing import rewrite_part
 
 ASKED = ("how do programs prove their identity", "cache", "zebra crossing", "why are requests slow")
 
@@ -60,6 +62,26 @@ def test_what_a_killed_refresh_left_is_deleted_even_if_nothing_has_changed(make,
     assert not make().refresh().anything
     assert not left.exists()
     assert make().rollback(to=1).generation.number == 3
+
+
+def test_measured_tables_that_somebody_changed_and_sealed_are_one_sentence(make, copied: Path, notes: Path) -> None:
+    (file,) = copied.glob(f"{bundle.INDEX}/chunks/*/blocks.arrow")
+    for text in ("one", "two"):
+        (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
+        if text == "one":
+            make().refresh()
+    rewrite_part(file, file.read_bytes()[:-20])
+    for work in (make().refresh, partial(make().rollback, to=0)):
+        with pytest.raises(BundleError, match=r"copied cannot be read \(ArrowInvalid\): export the bundle again"):
+            work()
+
+
+def test_vectors_that_somebody_changed_and_sealed_are_one_sentence(make, copied: Path, notes: Path) -> None:
+    (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
+    rewrite_part(vectors, vectors.read_bytes().replace(b"}", b"{", 1))
+    (notes / "zebra.md").write_text("# Zebra\n", encoding="utf-8")
+    with pytest.raises(BundleError, match=r"copied cannot be read \(\w+Error\): export the bundle again"):
+        make().refresh()
 
 
 def test_a_new_a_changed_a_moved_and_a_deleted_file(make, copied: Path, notes: Path) -> None:
