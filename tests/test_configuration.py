@@ -94,7 +94,7 @@ def test_every_option_composes() -> None:
         (["depth=3"], r"depth is unknown; did you mean dense\.depth or lexical\.depth or"),
         (["p6.depth=3"], r"p6\.depth cannot be set with p6=off: add p6=on"),
         (["p4.fields.title=3"], r"p4\.fields\.title cannot be set with p4=off: add p4=on"),
-        (["execution.workers=2"], r"execution\.workers cannot be set with execution=local: add execution=joblib or"),
+        (["execution.workers=2"], r"execution\.workers cannot be set with execution=local: add execution=joblib$"),
         (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=derived or topics=questions"),
         (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
         (["p13.chunking.child_min={}"], r"p13\.chunking\.child_min has no effect: p13\.chunking is off"),

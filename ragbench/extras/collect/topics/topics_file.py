@@ -18,7 +18,7 @@ def require_new(path: Path, *, replace: bool) -> None:
     if path.suffix != ".jsonl":
         raise BenchmarkError(f"{path} must be a .jsonl file: choose another name")
     if path.exists() and not replace:
-        raise BenchmarkError(f"{path} exists already: name another file with --out, or add --replace")
+        raise BenchmarkError(f"{path} exists already: rename it, or add --replace")
 
 
 def write(

@@ -53,7 +53,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, write_vault, capsys: 
     words = ["topics", "derive", "data=vault", f"data.corpus={tmp_path / 'notes'}", "--out", str(out)]
     assert cli.main(words) == 0
     assert cli.main(words) == 2
-    assert f"{out} exists already: name another file with --out, or add --replace" in capsys.readouterr().err
+    assert f"{out} exists already: rename it, or add --replace" in capsys.readouterr().err
     assert cli.main([*words, "--replace", "topics.limit=5"]) == 0
     assert len(out.read_text(encoding="utf-8").splitlines()) == 5
     assert cli.main([*words, "--replace", "--limit", "6"]) == 0
