@@ -23,8 +23,7 @@ from scipy.stats import norm
 
 from ragbench.evidence import statistics
 from ragbench.evidence.statistics import Comparison, compare_all
-from ragbench.evidence.verdict import Level
-from ragbench.evidence.verdict import _combine as combine
+from ragbench.evidence.verdict import Level, _combine
 from ragbench.export.gate import check_level
 
 EFFECT, TIES, SD, DRAWS = 0.02, 0.4, 0.2, 999
@@ -62,7 +61,7 @@ def row_of(arms: int, effects: tuple[float, float], n: int, simulations: int) ->
         found = judged(differences(generator, arms - 1, n, *effects), seed)[:2]
         levels = tuple(Level(name, "nDCG@10", each) for name, each in zip(("document", "passage"), found, strict=True))
         veto += adopted_by_veto(levels)
-        ruled_out += combine(levels, EFFECT) == "better"
+        ruled_out += _combine(levels, EFFECT) == "better"
     documents, passages = effects
     shares = f"{veto / simulations:.3f} | {ruled_out / simulations:.3f}"
     return f"| {documents:+.2f} | {passages:+.2f} | {arms} | {n} | {shares} |"

@@ -11,8 +11,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import EVERYTHING, NOTHING, Capability, granted, granting
 from ragbench.config import catalogue, composition
 from ragbench.config.permissions import needs_of
-from ragbench.config.registry import _is_catalogued as is_catalogued
-from ragbench.config.registry import class_named
+from ragbench.config.registry import _is_catalogued, class_named
 from ragbench.extras.studio.searching import compose_for
 
 READS, WRITES, SENDS, EXECUTES = Capability
@@ -85,7 +84,7 @@ def test_what_the_operator_has_set_may_stay() -> None:
 def test_classes_come_from_the_catalogue_where_executing_is_not_granted() -> None:
     known = catalogue.read()
     targets = {target for group in known.groups for option in group.options for target in option.targets}
-    assert len(targets) > 30 and all(map(is_catalogued, targets))
+    assert len(targets) > 30 and all(map(_is_catalogued, targets))
     with granting(NOTHING):
         assert granted() == NOTHING
         for target in targets:

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BoundaryError
-from ragbench.boundary.json import _depth_of as depth_of
-from ragbench.boundary.json import read_json, read_json_file, read_json_lines
+from ragbench.boundary.json import _depth_of, read_json, read_json_file, read_json_lines
 from tests.boundary.mutations import json_texts
 
 _NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -97,8 +96,8 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
 
 
 def test_depth_is_counted_as_far_as_asked() -> None:
-    assert [depth_of(value, 5) for value in (1, [], [[1]], {"a": [{}]}, [1, [2, [3]]])] == [0, 1, 2, 3, 3]
-    assert depth_of([[[[]]]], 2) == 3
+    assert [_depth_of(value, 5) for value in (1, [], [[1]], {"a": [{}]}, [1, [2, [3]]])] == [0, 1, 2, 3, 3]
+    assert _depth_of([[[[]]]], 2) == 3
 
 
 def test_mutations_are_refused_or_mean_what_they_say() -> None:

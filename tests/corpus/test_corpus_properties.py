@@ -10,8 +10,7 @@ from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import Chunker, HeaderChunker, ParentChildChunker
 from ragbench.corpus.links import resolve_links
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
-from ragbench.corpus.reader import parse_document
+from ragbench.corpus.reader import _split_frontmatter, parse_document
 from ragbench.corpus.sections import body_start
 
 WORDS = st.sampled_from(
@@ -208,7 +207,7 @@ YAML_ALPHABET = st.text(st.sampled_from(list("ab:-[]{}'\"#&*!|>%@`,?~\n  0129._<
 @settings(deadline=None, max_examples=300)
 @given(YAML_ALPHABET)
 def test_no_frontmatter_makes_it_raise(yaml: str) -> None:
-    found = split_frontmatter(f"---\n{yaml}\n---\nText")
+    found = _split_frontmatter(f"---\n{yaml}\n---\nText")
     read_metadata(found.fields)
     assert found.fields == {} or found.problem is None
 

@@ -3,9 +3,7 @@
 import pytest
 
 from ragbench.benchmark.load import load
-from ragbench.corpus.doc_type import _DECLARED as DECLARED
-from ragbench.corpus.doc_type import DOC_TYPES, component_of, doc_type, product_of
-from ragbench.corpus.doc_type import _infer_doc_type as infer_doc_type
+from ragbench.corpus.doc_type import _DECLARED, DOC_TYPES, _infer_doc_type, component_of, doc_type, product_of
 from ragbench.corpus.metadata import read_metadata
 
 
@@ -41,20 +39,20 @@ from ragbench.corpus.metadata import read_metadata
     ],
 )
 def test_inferred(path: str, text: str, kind: str) -> None:
-    assert infer_doc_type(path, text) == kind
+    assert _infer_doc_type(path, text) == kind
 
 
 @pytest.mark.parametrize(
     ("title", "kind"), [("Working with keys", "guide"), ("Install it", "guide"), ("String theory", "documentation")]
 )
 def test_titles_that_say_what_is_done(title: str, kind: str) -> None:
-    assert infer_doc_type("a.md", "", title) == kind
+    assert _infer_doc_type("a.md", "", title) == kind
 
 
 def test_what_the_author_says_comes_first() -> None:
     assert doc_type("api.md", "", read_metadata({"type": "How-To"})) == "guide"
     assert doc_type("api.md", "", read_metadata({"type": "poem"})) == "api"
-    assert set(DECLARED.values()) <= set(DOC_TYPES)
+    assert set(_DECLARED.values()) <= set(DOC_TYPES)
 
 
 def test_folders() -> None:
@@ -65,10 +63,10 @@ def test_folders() -> None:
 def test_the_benchmarks_authors_agree_with_more_than_80_percent() -> None:
     """61 of 68 documents; of the 62 of version 1, which the rules were written with in view, 55 (seed 004's: 14)."""
     declared = [
-        (document, DECLARED[kind])
+        (document, _DECLARED[kind])
         for document in load({"loader": "builtin"}, topics=False).documents
-        if (kind := read_metadata(document.frontmatter).category.lower()) in DECLARED
+        if (kind := read_metadata(document.frontmatter).category.lower()) in _DECLARED
     ]
-    agreeing = sum(infer_doc_type(d.path, d.text, d.title) == kind for d, kind in declared)
+    agreeing = sum(_infer_doc_type(d.path, d.text, d.title) == kind for d, kind in declared)
     assert len(declared) >= 60
     assert agreeing / len(declared) > 0.8

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.corpus.folder import _glob_pattern as glob_pattern
-from ragbench.corpus.folder import find_files, printable
+from ragbench.corpus.folder import _glob_pattern, find_files, printable
 
 MARKDOWN = ("**/*.md", "**/*.markdown")
 
@@ -30,7 +29,7 @@ MARKDOWN = ("**/*.md", "**/*.markdown")
     ],
 )
 def test_globs(glob: str, path: str, matches: bool) -> None:
-    assert bool(glob_pattern(glob).fullmatch(path)) is matches
+    assert bool(_glob_pattern(glob).fullmatch(path)) is matches
 
 
 def write(root: Path, *paths: str) -> None:

@@ -4,17 +4,17 @@ import datetime
 
 import pytest
 
-from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
+from ragbench.corpus.reader import _split_frontmatter
 
 
 def problem(text: str) -> str | None:
-    found = split_frontmatter(text)
+    found = _split_frontmatter(text)
     return found.problem[0] if found.problem else None
 
 
 def test_fields_and_body() -> None:
     text = "---\ntitle: Keys\ntags: [a, b]\n---\n# Keys\n"
-    found = split_frontmatter(text)
+    found = _split_frontmatter(text)
     assert found.fields == {"title": "Keys", "tags": ["a", "b"]}
     assert text[found.body :] == "# Keys\n"
     assert found.problem is None
@@ -22,17 +22,17 @@ def test_fields_and_body() -> None:
 
 @pytest.mark.parametrize("text", ["---\n---\nText", "---\n# a comment\n---\nText", "---  \n\n...\nText"])
 def test_empty_frontmatter_is_cut_off(text: str) -> None:
-    found = split_frontmatter(text)
+    found = _split_frontmatter(text)
     assert (found.fields, text[found.body :], found.problem) == ({}, "Text", None)
 
 
 def test_closing_line_may_be_the_last_of_the_file() -> None:
-    assert split_frontmatter("---\na: 1\n---").fields == {"a": 1}
+    assert _split_frontmatter("---\na: 1\n---").fields == {"a": 1}
 
 
 @pytest.mark.parametrize("text", ["# A\n---\na: 1\n---\n", "\n---\na: 1\n---\n", "----\na: 1\n---\n", "", "---"])
 def test_only_the_very_first_line_opens_frontmatter(text: str) -> None:
-    found = split_frontmatter(text)
+    found = _split_frontmatter(text)
     assert (found.fields, found.body, found.problem) == ({}, 0, None)
 
 
@@ -41,7 +41,7 @@ def test_a_rule_at_the_top_is_no_frontmatter() -> None:
 
 
 def test_unclosed_frontmatter_stays_in_the_body() -> None:
-    found = split_frontmatter("---\ntitle: Keys\n\n# Keys\n")
+    found = _split_frontmatter("---\ntitle: Keys\n\n# Keys\n")
     assert (found.fields, found.body) == ({}, 0)
     assert found.problem == (
         "frontmatter-unclosed",
@@ -51,7 +51,7 @@ def test_unclosed_frontmatter_stays_in_the_body() -> None:
 
 def test_malformed_yaml_names_the_line_of_the_file() -> None:
     text = "---\ntitle: Keys\nsummary: one: two\n---\nText"
-    found = split_frontmatter(text)
+    found = _split_frontmatter(text)
     assert found.fields == {}
     assert text[found.body :] == "Text"
     assert found.problem == (
@@ -62,7 +62,7 @@ def test_malformed_yaml_names_the_line_of_the_file() -> None:
 
 @pytest.mark.parametrize("yaml", ["- a\n- b", "Just a sentence", "42"])
 def test_yaml_that_is_no_mapping_stays_in_the_body(yaml: str) -> None:
-    found = split_frontmatter(f"---\n{yaml}\n---\nText")
+    found = _split_frontmatter(f"---\n{yaml}\n---\nText")
     assert (found.fields, found.body) == ({}, 0)
     assert found.problem is not None
     assert "not a mapping" in found.problem[1]
@@ -94,7 +94,7 @@ def test_hostile_yaml_is_malformed_and_nothing_worse(yaml: str) -> None:
 
 
 def test_a_long_frontmatter_is_not_parsed() -> None:
-    found = split_frontmatter(f"---\n{'key: value' * 7_000}\n---\ntext")
+    found = _split_frontmatter(f"---\n{'key: value' * 7_000}\n---\ntext")
     assert found.problem == (
         "frontmatter-malformed",
         "the frontmatter is longer than 65,536 characters; correct the YAML.",
@@ -111,7 +111,7 @@ def test_aliases_that_multiply_are_refused() -> None:
 
 def test_values_are_plain() -> None:
     yaml = "2026: year\nnull: none\nset: !!set {y, x}\nbinary: !!binary aGk=\npairs: !!omap [k: 1]\nday: 2026-01-05\n"
-    assert split_frontmatter(f"---\n{yaml}---\n").fields == {
+    assert _split_frontmatter(f"---\n{yaml}---\n").fields == {
         "2026": "year",
         "None": "none",
         "set": ["x", "y"],
@@ -124,11 +124,11 @@ def test_values_are_plain() -> None:
 def test_escapes_that_no_file_can_hold_are_replaced() -> None:
     # Long enough for the loader in Python, which lets \ud800 through.
     yaml = 'a: "x\\0y"\n' + "# filler\n" * 500 + 'b: "\\ud800"\n'
-    assert split_frontmatter(f"---\n{yaml}---\n").fields == {"a": "x\ufffdy", "b": "\ufffd"}
+    assert _split_frontmatter(f"---\n{yaml}---\n").fields == {"a": "x\ufffdy", "b": "\ufffd"}
 
 
 def test_both_loaders_agree() -> None:
     yaml = "title: Keys\ndate: 2026-01-05 10:00:00\ntags: [a, b]\nnested: {x: [1, 2.5, true, null]}\n"
-    short = split_frontmatter(f"---\n{yaml}---\n")
-    long = split_frontmatter(f"---\n{yaml}{'# filler' * 1000}\n---\n")
+    short = _split_frontmatter(f"---\n{yaml}---\n")
+    long = _split_frontmatter(f"---\n{yaml}{'# filler' * 1000}\n---\n")
     assert short.fields == long.fields

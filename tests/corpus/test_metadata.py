@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, tag_lineage, timestamp
-from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
+from ragbench.corpus.reader import _split_frontmatter
 
 # 2026-01-05T00:00:00Z, from `date -u -d 2026-01-05 +%s`.
 FIFTH_OF_JANUARY = 1767571200.0
@@ -24,7 +24,7 @@ related: [gate/access-tokens]
 date: 2026-01-05
 ---
 """
-    assert read_metadata(split_frontmatter(yaml).fields) == Metadata(
+    assert read_metadata(_split_frontmatter(yaml).fields) == Metadata(
         title="Rotate API keys",
         description="How to rotate",
         keywords=("rotation", "keys"),
@@ -83,7 +83,7 @@ def test_numbers_are_text() -> None:
 
 
 def test_unquoted_wikilink_is_a_list_in_a_list() -> None:
-    assert read_metadata(split_frontmatter("---\nrelated: [[gate/a]]\n---\n").fields).related == ("gate/a",)
+    assert read_metadata(_split_frontmatter("---\nrelated: [[gate/a]]\n---\n").fields).related == ("gate/a",)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_unquoted_wikilink_is_a_list_in_a_list() -> None:
     ],
 )
 def test_dates_of_every_kind(yaml: str) -> None:
-    assert read_metadata(split_frontmatter(f"---\nmodified: {yaml}\n---\n").fields).modified == FIFTH_OF_JANUARY
+    assert read_metadata(_split_frontmatter(f"---\nmodified: {yaml}\n---\n").fields).modified == FIFTH_OF_JANUARY
 
 
 def test_a_year_or_a_month_is_its_first_day() -> None:

@@ -15,8 +15,7 @@ from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
 from ragbench.extras.systems.stages.rank_v3 import RankCandidates
 from ragbench.extras.systems.stages.recall import RecallBySubstring
 from ragbench.index.index import Index
-from ragbench.search.engine.answer import Answer, answer
-from ragbench.search.engine.answer import _in_xml as in_xml
+from ragbench.search.engine.answer import Answer, _in_xml, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 from ragbench.search.stages.cut import Cut
@@ -92,9 +91,9 @@ def test_an_answer_as_xml_for_a_model(ask) -> None:
 def test_xml_of_odd_texts_and_of_nothing(ask) -> None:
     (first, *_) = ask("lamps", 1).hits
     odd = replace(first, rank=1, text="a < b && \x00 c\ud800 \U0001f4a1", title="<T>")
-    document = ElementTree.fromstring(in_xml([odd], 0)).find("document")
+    document = ElementTree.fromstring(_in_xml([odd], 0)).find("document")
     assert (document.findtext("content"), document.findtext("title")) == ("a < b &&  c \U0001f4a1", "<T>")
-    assert in_xml([], 0) == "<searchResults>\n</searchResults>"
+    assert _in_xml([], 0) == "<searchResults>\n</searchResults>"
 
 
 def test_the_notes_of_a_time_are_found_without_a_search(ask) -> None:

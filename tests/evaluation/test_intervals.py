@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.minimums import FOR_P95_CI as FEWEST
-from ragbench.evaluation.intervals import Samples, summary, weighted_sum
-from ragbench.evaluation.intervals import _places as places
+from ragbench.evaluation.intervals import Samples, _places, summary, weighted_sum
 
 CHANCE = np.random.default_rng(7)
 TIMES = np.exp(CHANCE.normal(2, 0.5, 80))
@@ -31,7 +30,7 @@ def test_the_places_of_bounds_are_those_of_the_binomial_distribution(n: int, low
     """scipy's binomtest inverts the same distribution: the number below p95 that it does not refuse."""
     from scipy.stats import binom
 
-    assert places(n) == (low, high)
+    assert _places(n) == (low, high)
     assert binom.cdf(low - 1, n, 0.95) <= 0.025 < binom.cdf(low, n, 0.95)
     assert binom.sf(high - 1, n, 0.95) <= 0.025 < binom.sf(high - 2, n, 0.95)
 

@@ -21,6 +21,7 @@ from ragbench.evaluation.measures import (
     HITS,
     MEASURES,
     UNJUDGED,
+    _parse,
     _parsed,
     decreasing,
     document_run,
@@ -29,9 +30,6 @@ from ragbench.evaluation.measures import (
     metric_name,
     section_run,
     unjudged,
-)
-from ragbench.evaluation.measures import (
-    _parse as parse,
 )
 from ragbench.search.engine.pipeline import start
 
@@ -208,7 +206,7 @@ def test_measures_are_parsed_as_ir_measures_parses_them() -> None:
 )
 def test_what_cannot_be_computed_is_named(name: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(f"'{name}' is not a measure that ir_measures can compute")):
-        parse(name)
+        _parse(name)
 
 
 def test_measures_of_other_programs_take_any_query_id() -> None:

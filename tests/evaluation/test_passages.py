@@ -16,9 +16,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.quotes import Quote
 from ragbench.evaluation import measures
 from ragbench.evaluation.measures import ndcg, ndcg_if_useful, typical_gains
-from ragbench.evaluation.passages import _BUDGETS as BUDGETS
-from ragbench.evaluation.passages import TOKENS, Passages, evaluate, recall_within
-from ragbench.evaluation.passages import _ideal_gains as ideal_gains
+from ragbench.evaluation.passages import _BUDGETS, TOKENS, Passages, _ideal_gains, evaluate, recall_within
 
 LOG2 = math.log2
 
@@ -114,7 +112,7 @@ def brute_force(units: list[frozenset[str]], relevant: dict[str, int]) -> float:
 )
 @settings(max_examples=150, deadline=None)
 def test_no_order_of_the_units_gains_more_than_the_ideal(units, relevant):
-    ideal = sum(gain / LOG2(rank + 1) for rank, gain in enumerate(ideal_gains(units, relevant), start=1))
+    ideal = sum(gain / LOG2(rank + 1) for rank, gain in enumerate(_ideal_gains(units, relevant), start=1))
     best = brute_force(units, relevant)
     assert best <= ideal + 1e-9
     if all(len(unit & set(relevant)) <= 1 for unit in units):
@@ -123,9 +121,9 @@ def test_no_order_of_the_units_gains_more_than_the_ideal(units, relevant):
 
 def test_the_ideal_order_by_hand():
     """AB can gain A or B; with B alone beside it both are gained, without it the better one."""
-    assert ideal_gains([frozenset("AB"), frozenset("B")], {"A": 2, "B": 3}) == [3.0, 2.0]
-    assert ideal_gains([frozenset("AB")], {"A": 2, "B": 3}) == [3.0]
-    assert ideal_gains([frozenset("X")], {"A": 2}) == []
+    assert _ideal_gains([frozenset("AB"), frozenset("B")], {"A": 2, "B": 3}) == [3.0, 2.0]
+    assert _ideal_gains([frozenset("AB")], {"A": 2, "B": 3}) == [3.0]
+    assert _ideal_gains([frozenset("X")], {"A": 2}) == []
 
 
 def test_nothing_that_is_relevant_can_be_returned():
@@ -138,7 +136,7 @@ def test_context_cost_by_hand():
     found = measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=400)
     assert found[TOKENS] == 600
     assert found[recall_within(400)] == pytest.approx(3 / 4)
-    assert [found[recall_within(tokens)] for tokens in BUDGETS] == [3 / 4, 1.0, 1.0, 1.0]
+    assert [found[recall_within(tokens)] for tokens in _BUDGETS] == [3 / 4, 1.0, 1.0, 1.0]
     assert measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=600)[recall_within(600)] == 1.0
     assert measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=99)[recall_within(99)] == 0.0
 

@@ -8,9 +8,7 @@ from ragbench.base.minimums import PER_TYPE as FEW
 from ragbench.config import composition
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import compare_all
-from ragbench.evidence.subgroups import _types as types
-from ragbench.evidence.subgroups import _warning as warning
-from ragbench.evidence.subgroups import by_type
+from ragbench.evidence.subgroups import _types, _warning, by_type
 
 POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)
 
@@ -38,7 +36,7 @@ def test_values_without_types_are_refused():
 
 
 def test_types_are_masks_in_alphabetical_order() -> None:
-    masks = types(["b", "a", None, "b"])
+    masks = _types(["b", "a", None, "b"])
     assert {kind: mask.tolist() for kind, mask in masks.items()} == {
         "(none)": [False, False, True, False],
         "a": [False, True, False, False],
@@ -47,5 +45,5 @@ def test_types_are_masks_in_alphabetical_order() -> None:
 
 
 def test_the_warning_ends_where_conclusions_are_stable() -> None:
-    assert warning("x", FEW) == ""
-    assert warning("x", FEW - 1) == "only 24 queries of type 'x': at least 25 make a conclusion stable"
+    assert _warning("x", FEW) == ""
+    assert _warning("x", FEW - 1) == "only 24 queries of type 'x': at least 25 make a conclusion stable"

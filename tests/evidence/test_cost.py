@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 
 from ragbench.config import composition
-from ragbench.evidence.cost import END_TO_END, Cost, Times, cost, noise_ms
-from ragbench.evidence.cost import _Added as Added
-from ragbench.evidence.cost import _added_p95 as added_p95
+from ragbench.evidence.cost import END_TO_END, Cost, Times, _Added, _added_p95, cost, noise_ms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
 
@@ -22,11 +20,11 @@ def samples(values: np.ndarray) -> pd.DataFrame:
 
 def test_a_constant_difference_has_no_interval():
     base = np.random.default_rng(1).gamma(3.0, 5.0, (80, 3))
-    found = added_p95(Contrast.of("b", "a"), {"a": samples(base), "b": samples(base + 12.0)}, 1)
+    found = _added_p95(Contrast.of("b", "a"), {"a": samples(base), "b": samples(base + 12.0)}, 1)
     assert found.p95_ms == pytest.approx(12.0)
     assert found.low_ms <= 12 <= found.high_ms
     assert found.high_ms - found.low_ms < 6  # of times that go up to some 40 ms
-    assert Added(12.2, 9.1, 15.8).text == "+12 ms [+9, +16]"
+    assert _Added(12.2, 9.1, 15.8).text == "+12 ms [+9, +16]"
 
 
 def test_slow_queries_are_slow_in_both_arms():
@@ -34,7 +32,7 @@ def test_slow_queries_are_slow_in_both_arms():
     generator = np.random.default_rng(2)
     base = generator.gamma(1.0, 50.0, (80, 1)) + generator.normal(0, 1, (80, 3))
     times = {"a": samples(base), "b": samples(base + 10 + generator.normal(0, 1, (80, 3)))}
-    found = added_p95(Contrast.of("b", "a"), times, 1)
+    found = _added_p95(Contrast.of("b", "a"), times, 1)
     assert found.low_ms < 10 < found.high_ms
     assert found.high_ms - found.low_ms < 40  # p95 itself is some 150 ms, give or take 50
 
@@ -43,23 +41,23 @@ def test_a_contrast_of_weighted_arms():
     base = np.full((10, 2), 100.0)
     times = {"none": samples(base), "a": samples(base + 8), "b": samples(base + 2), "a+b": samples(base + 20)}
     contrast = Contrast(("a",), {"a": 0.5, "a+b": 0.5}, {"none": 0.5, "b": 0.5})
-    assert added_p95(contrast, times, 1).p95_ms == pytest.approx(0.5 * (108 + 120) - 0.5 * (100 + 102))
+    assert _added_p95(contrast, times, 1).p95_ms == pytest.approx(0.5 * (108 + 120) - 0.5 * (100 + 102))
 
 
 def test_an_arm_that_was_not_timed_has_no_cost():
-    assert added_p95(Contrast.of("b", "a"), {"a": samples(np.ones((3, 2)))}, 1) is None
+    assert _added_p95(Contrast.of("b", "a"), {"a": samples(np.ones((3, 2)))}, 1) is None
 
 
 @pytest.mark.parametrize(
     ("cost", "axis"),
     [
-        (Cost(Added(10, 5, 15), 50), "within"),
-        (Cost(Added(50, 45, 50), 50), "within"),
-        (Cost(Added(50, 45, 51), 50), "open"),
-        (Cost(Added(60, 50.1, 70), 50), "over"),
+        (Cost(_Added(10, 5, 15), 50), "within"),
+        (Cost(_Added(50, 45, 50), 50), "within"),
+        (Cost(_Added(50, 45, 51), 50), "open"),
+        (Cost(_Added(60, 50.1, 70), 50), "over"),
         (Cost(None, 50), "open"),
-        (Cost(Added(10, 5, 15), 50, disturbed="busy", noise_ms=3.0), "within"),  # its interval says all
-        (Cost(Added(900, 800, 1000), None), "within"),
+        (Cost(_Added(10, 5, 15), 50, disturbed="busy", noise_ms=3.0), "within"),  # its interval says all
+        (Cost(_Added(900, 800, 1000), None), "within"),
     ],
 )
 def test_axis(cost, axis):
@@ -88,7 +86,7 @@ def test_a_disturbed_machine_widens_the_interval_by_what_it_may_have_moved():
     arm = base + np.array([10.0, 14.0, 12.0])
     times = {"a": timed(base, lost=0.03), "b": timed(arm, lost=0.03, disturbed="the host took 3% of its time")}
     assert noise_ms(PAIR.weights, times) == pytest.approx(2 + 3 + 3.42)
-    quiet = added_p95(PAIR, {name: each.samples for name, each in times.items()}, 1)
+    quiet = _added_p95(PAIR, {name: each.samples for name, each in times.items()}, 1)
     found = cost(PAIR, times, 50, 1)
     assert found.added.low_ms == pytest.approx(quiet.low_ms - 8.42)
     assert found.added.high_ms == pytest.approx(quiet.high_ms + 8.42)

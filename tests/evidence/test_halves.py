@@ -8,8 +8,7 @@ import pytest
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.split_consistency import _heterogeneity as heterogeneity
-from ragbench.evidence.split_consistency import halves, sentences
+from ragbench.evidence.split_consistency import _heterogeneity, halves, sentences
 from ragbench.evidence.statistics import Contrast
 
 QIDS = [f"q{n:02}" for n in range(60)]
@@ -43,7 +42,7 @@ def test_an_effect_on_one_half_alone_is_shown() -> None:
 def test_chance_alone_is_called_unlike_in_one_of_twenty() -> None:
     generator, in_train = np.random.default_rng(5), np.arange(60) < 30
     p = [
-        heterogeneity(generator.exponential(1, (1, 60)), np.ones((1, 60), dtype=bool), in_train, seed, 199)[0]
+        _heterogeneity(generator.exponential(1, (1, 60)), np.ones((1, 60), dtype=bool), in_train, seed, 199)[0]
         for seed in range(300)
     ]
     assert 0.02 < np.mean(np.array(p) <= 0.05) < 0.09

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.evidence import max_t, t_statistic
-from ragbench.evidence.statistics import _BETS as BETS
-from ragbench.evidence.statistics import _e_values as e_values
-from ragbench.evidence.statistics import compare, compare_all
+from ragbench.evidence.statistics import _BETS, _e_values, compare, compare_all
 
 
 def like_ndcg(generator, shape, ties=0.4):
@@ -232,8 +230,8 @@ def test_below_thirty_queries_a_gain_needs_a_bound_for_every_distribution():
 
 def test_e_values_by_hand():
     differences = np.array([[0.5, -0.2], [0.0, 0.0]])
-    assert e_values(differences).tolist() == [
-        pytest.approx(np.mean([(1 + b * 0.5) * (1 - b * 0.2) for b in BETS])),
+    assert _e_values(differences).tolist() == [
+        pytest.approx(np.mean([(1 + b * 0.5) * (1 - b * 0.2) for b in _BETS])),
         pytest.approx(1.0),
     ]
 

@@ -4,13 +4,9 @@ import math
 
 import pytest
 
-from ragbench.evidence.cost import Cost
-from ragbench.evidence.cost import _Added as Added
+from ragbench.evidence.cost import Cost, _Added
 from ragbench.evidence.statistics import Comparison
-from ragbench.evidence.verdict import Level, judge
-from ragbench.evidence.verdict import _combine as combine
-from ragbench.evidence.verdict import _more_topics as more_topics
-from ragbench.evidence.verdict import _power_sentence as power_sentence
+from ragbench.evidence.verdict import Level, _combine, _more_topics, _power_sentence, judge
 
 EFFECT = 0.02
 
@@ -58,7 +54,7 @@ SAME = comparison(0.0, 0.0, 1.0, wins=0, ties=120, losses=0)
     ],
 )
 def test_quality_of_two_levels(documents, passages, quality):
-    assert combine((level(documents), level(passages, "passage")), EFFECT) == quality
+    assert _combine((level(documents), level(passages, "passage")), EFFECT) == quality
 
 
 @pytest.mark.parametrize(
@@ -66,40 +62,40 @@ def test_quality_of_two_levels(documents, passages, quality):
     [
         (
             GAIN,
-            Cost(Added(20, 15, 25), 50),
+            Cost(_Added(20, 15, 25), 50),
             "adopt",
             "Latency within budget: p95 +20 ms [+15, +25], within the budget of +50 ms",
         ),
         (
             GAIN,
-            Cost(Added(-5, -8, -2), 50),
+            Cost(_Added(-5, -8, -2), 50),
             "adopt",
             "Quality significantly better: documents +0.031 [+0.012, +0.050], p = 0.002",
         ),
-        (GAIN, Cost(Added(60, 52, 70), 50), "reject", "over the budget of +50 ms"),
-        (GAIN, Cost(Added(48, 40, 55), 50), "inconclusive", "possibly over the budget"),
+        (GAIN, Cost(_Added(60, 52, 70), 50), "reject", "over the budget of +50 ms"),
+        (GAIN, Cost(_Added(48, 40, 55), 50), "inconclusive", "possibly over the budget"),
         (GAIN, Cost(None, 50), "inconclusive", "Latency unknown: latency was not measured, the budget is +50 ms"),
         (GAIN, Cost(None, None), "adopt", "latency was not measured, no budget is set"),
-        (GAIN, Cost(Added(731, 700, 760), None), "adopt", "no budget is set"),
+        (GAIN, Cost(_Added(731, 700, 760), None), "adopt", "no budget is set"),
         (
             GAIN,
-            Cost(Added(9, 4, 14), 50, disturbed="the host took 3% of its time", noise_ms=5.0),
+            Cost(_Added(9, 4, 14), 50, disturbed="the host took 3% of its time", noise_ms=5.0),
             "adopt",
             "p95 +9 ms [+4, +14] (with 5 ms for noise: the host took 3% of its time), within the budget of +50 ms",
         ),
-        (LOSS, Cost(Added(-20, -25, -15), 50), "reject", "Quality significantly worse"),
+        (LOSS, Cost(_Added(-20, -25, -15), 50), "reject", "Quality significantly worse"),
         (
             NOISE,
-            Cost(Added(3, 2, 4), 50),
+            Cost(_Added(3, 2, 4), 50),
             "inconclusive",
             "Minimum detectable effect with 120 queries: 0.026 (documents).",
         ),
-        (NOISE, Cost(Added(80, 70, 90), 50), "reject", "over the budget"),
-        (NOTHING, Cost(Added(3, 2, 4), 50), "equivalent", "equivalent (the effect is smaller than 0.02)"),
-        (NOTHING, Cost(Added(129, 107, 157), 200), "equivalent", "within the budget of +200 ms"),
-        (NOTHING, Cost(Added(49, 40, 57), 50), "inconclusive", "Time more queries: latency.queries="),
+        (NOISE, Cost(_Added(80, 70, 90), 50), "reject", "over the budget"),
+        (NOTHING, Cost(_Added(3, 2, 4), 50), "equivalent", "equivalent (the effect is smaller than 0.02)"),
+        (NOTHING, Cost(_Added(129, 107, 157), 200), "equivalent", "within the budget of +200 ms"),
+        (NOTHING, Cost(_Added(49, 40, 57), 50), "inconclusive", "Time more queries: latency.queries="),
         (NOTHING, Cost(None, 50), "inconclusive", "Measure latency: ragbench run --remeasure-latency @1"),
-        (SAME, Cost(Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
+        (SAME, Cost(_Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
     ],
 )
 def test_the_word_names_both_axes(found, cost, outcome, reason):
@@ -165,22 +161,22 @@ def test_without_an_interval_nothing_is_decided():
 
 def test_power_is_said_only_where_it_is_known():
     unknown = comparison(0.004, 0.030, 0.9, mde=math.nan)
-    assert power_sentence((level(NOISE), level(NOISE, "passage"))) == (
+    assert _power_sentence((level(NOISE), level(NOISE, "passage"))) == (
         "Minimum detectable effect with 120 queries: 0.026 (documents) and 0.026 (passages)."
     )
-    assert power_sentence((level(NOISE), level(unknown, "passage"))).endswith("120 queries: 0.026 (documents).")
-    assert power_sentence((level(unknown),)) == "Too few queries changed to estimate the minimum detectable effect."
+    assert _power_sentence((level(NOISE), level(unknown, "passage"))).endswith("120 queries: 0.026 (documents).")
+    assert _power_sentence((level(unknown),)) == "Too few queries changed to estimate the minimum detectable effect."
 
 
 def test_an_open_verdict_says_how_many_more_topics_would_settle_it():
     # 120 show .026; .02 is the smallest that matters: 120 * (1.3^2 - 1) = 82.8 more.
     said = "About 83 more queries are needed to detect a difference of 0.020 (80% power)."
-    assert more_topics((level(NOISE),), EFFECT) == [said]
+    assert _more_topics((level(NOISE),), EFFECT) == [said]
     assert judge({"document": level(NOISE)}, Cost(None, None), EFFECT).reason.endswith(said)
-    assert more_topics((level(comparison(0.025, 0.03, 0.2)),), EFFECT)[0].startswith("About 10 more")
-    assert more_topics((level(comparison(0.03, 0.03, 0.2)),), EFFECT) == []  # enough of them: bad luck
-    assert more_topics((level(LOSS, useful=0.004),), EFFECT) == []  # judging is lacking, not topics
-    assert more_topics((level(comparison(0.0, 0.03, 0.2, mde=math.nan)),), EFFECT) == []
+    assert _more_topics((level(comparison(0.025, 0.03, 0.2)),), EFFECT)[0].startswith("About 10 more")
+    assert _more_topics((level(comparison(0.03, 0.03, 0.2)),), EFFECT) == []  # enough of them: bad luck
+    assert _more_topics((level(LOSS, useful=0.004),), EFFECT) == []  # judging is lacking, not topics
+    assert _more_topics((level(comparison(0.0, 0.03, 0.2, mde=math.nan)),), EFFECT) == []
 
 
 def test_p_is_never_0():

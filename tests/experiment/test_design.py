@@ -9,28 +9,14 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.experiment.ablate import (
-    _DESIGNS as DESIGNS,
-)
-from ragbench.experiment.ablate import (
-    _AddOne as AddOne,
-)
-from ragbench.experiment.ablate import (
-    _design_named as design_named,
-)
-from ragbench.experiment.ablate import (
-    _Factorial as Factorial,
-)
-from ragbench.experiment.ablate import (
-    _Fractional as Fractional,
-)
-from ragbench.experiment.ablate import (
-    _LeaveOneOut as LeaveOneOut,
-)
-from ragbench.experiment.ablate import (
-    _Pairwise as Pairwise,
-)
-from ragbench.experiment.ablate import (
-    _Shapley as Shapley,
+    _DESIGNS,
+    _AddOne,
+    _design_named,
+    _Factorial,
+    _Fractional,
+    _LeaveOneOut,
+    _Pairwise,
+    _Shapley,
 )
 
 P13 = tuple(f"p{i}" for i in range(1, 14))
@@ -61,38 +47,38 @@ def differences(design, values):
 
 
 def test_arms_of_leave_one_out_and_add_one():
-    assert LeaveOneOut(("a", "b", "c")).arms() == {
+    assert _LeaveOneOut(("a", "b", "c")).arms() == {
         "all": {"a": True, "b": True, "c": True},
         "all-a": {"a": False, "b": True, "c": True},
         "all-b": {"a": True, "b": False, "c": True},
         "all-c": {"a": True, "b": True, "c": False},
     }
-    assert AddOne(("a", "b", "c")).arms() == {
+    assert _AddOne(("a", "b", "c")).arms() == {
         "none": {"a": False, "b": False, "c": False},
         "a": {"a": True, "b": False, "c": False},
         "b": {"a": False, "b": True, "c": False},
         "c": {"a": False, "b": False, "c": True},
     }
-    assert list(AddOne(("a",)).arms()) == ["none", "all"]
+    assert list(_AddOne(("a",)).arms()) == ["none", "all"]
 
 
 def test_arms_of_pairwise():
-    assert list(Pairwise(("a", "b", "c", "d", "e")).arms())[:8] == ["none", "a", "b", "c", "d", "e", "a+b", "a+c"]
-    assert list(Pairwise(("a", "b", "c"), base_on=True).arms()) == ["all", "all-a", "all-b", "all-c", "c", "b", "a"]
-    assert len(Pairwise(P13).arms()) == 1 + 13 + 78
+    assert list(_Pairwise(("a", "b", "c", "d", "e")).arms())[:8] == ["none", "a", "b", "c", "d", "e", "a+b", "a+c"]
+    assert list(_Pairwise(("a", "b", "c"), base_on=True).arms()) == ["all", "all-a", "all-b", "all-c", "c", "b", "a"]
+    assert len(_Pairwise(P13).arms()) == 1 + 13 + 78
 
 
 def test_factors_are_kept_in_natural_order_however_they_are_named():
-    given = LeaveOneOut(("p10", "p2", "p1"))
+    given = _LeaveOneOut(("p10", "p2", "p1"))
     assert given.factors == ("p1", "p2", "p10")
-    assert given == LeaveOneOut(("p2", "p1", "p10"))
+    assert given == _LeaveOneOut(("p2", "p1", "p10"))
     assert given.arm(("p10", "p2")) == "all-p1"
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", _DESIGNS)
 def test_an_arm_has_one_name_in_every_design(name):
     factors = ("p1", "p2", "p3", "p4")
-    design, everything = design_named(name, factors), Factorial(factors).arms()
+    design, everything = _design_named(name, factors), _Factorial(factors).arms()
     assert len(everything) == 16
     assert design.arms().items() <= everything.items()
     used = {arm for contrast in design.contrasts() for arm in (*contrast.plus, *contrast.minus)}
@@ -102,24 +88,24 @@ def test_an_arm_has_one_name_in_every_design(name):
 
 
 def test_one_at_a_time_by_hand():
-    assert effects_of(LeaveOneOut(("a", "b", "c")), synergy) == pytest.approx({"a": 7, "b": 5, "c": -2})
-    assert effects_of(AddOne(("a", "b", "c")), synergy) == pytest.approx({"a": 3, "b": 1, "c": -2})
+    assert effects_of(_LeaveOneOut(("a", "b", "c")), synergy) == pytest.approx({"a": 7, "b": 5, "c": -2})
+    assert effects_of(_AddOne(("a", "b", "c")), synergy) == pytest.approx({"a": 3, "b": 1, "c": -2})
 
 
 @pytest.mark.parametrize(("base_on", "a", "b"), [(False, 3, 1), (True, 7, 5)])
 def test_pairwise_by_hand(base_on, a, b):
     """The interaction is the same 4 seen from either base."""
     expected = {"a": a, "b": b, "c": -2, "a:b": 4, "a:c": 0, "b:c": 0}
-    assert effects_of(Pairwise(("a", "b", "c"), base_on=base_on), synergy) == pytest.approx(expected)
+    assert effects_of(_Pairwise(("a", "b", "c"), base_on=base_on), synergy) == pytest.approx(expected)
 
 
 def test_factorial_by_hand():
     """An effect is the mean over the states of the others: 4 of a and b together is 2 on average for each."""
     expected = {"a": 5, "b": 3, "c": -2, "a:b": 4, "a:c": 0, "b:c": 0}
-    assert effects_of(Factorial(("a", "b", "c")), synergy) == pytest.approx(expected)
+    assert effects_of(_Factorial(("a", "b", "c")), synergy) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("design", [Factorial(P13[:5]), Fractional(P13[:8]), Fractional(P13, resolution=5)])
+@pytest.mark.parametrize("design", [_Factorial(P13[:5]), _Fractional(P13[:8]), _Fractional(P13, resolution=5)])
 def test_two_level_effects_are_the_least_squares_ones_of_statsmodels(design):
     """In levels of -1 and 1 an effect is twice a coefficient, an interaction as defined here four times."""
     import pandas as pd
@@ -140,7 +126,7 @@ def test_two_level_effects_are_the_least_squares_ones_of_statsmodels(design):
 @pytest.mark.parametrize("n", range(3, 14))
 def test_a_fraction_is_balanced_and_has_the_resolution_it_claims(n, resolution):
     """No product of fewer than `resolution` columns is constant, by multiplying them out."""
-    levels = Fractional(P13[:n], resolution=resolution).levels().astype(int)
+    levels = _Fractional(P13[:n], resolution=resolution).levels().astype(int)
     assert len(np.unique(levels, axis=0)) == len(levels)
     for size in range(1, min(resolution, n + 1)):
         for chosen in combinations(range(n), size):
@@ -163,12 +149,12 @@ def test_a_fraction_is_balanced_and_has_the_resolution_it_claims(n, resolution):
     ],
 )
 def test_a_fraction_is_as_small_as_the_tables_of_box_hunter_and_hunter(n, resolution, arms):
-    assert len(Fractional(P13[:n], resolution=resolution).arms()) == arms
+    assert len(_Fractional(P13[:n], resolution=resolution).arms()) == arms
 
 
 def test_aliases_of_the_half_fraction_of_four_factors():
     """d = abc, so ab = cd, ac = bd, ad = bc: an estimate is the sum of both."""
-    design = Fractional(("a", "b", "c", "d"), resolution=4)
+    design = _Fractional(("a", "b", "c", "d"), resolution=4)
     chains = {contrast.factors: contrast.aliases for contrast in design.contrasts()}
     assert chains == {
         ("a",): (),
@@ -191,7 +177,7 @@ def test_aliases_of_the_half_fraction_of_four_factors():
 def test_aliases_are_those_pydoe_finds(n, resolution):
     from pyDOE3 import fracfact_aliasing
 
-    design = Fractional(P13[:n], resolution=resolution)
+    design = _Fractional(P13[:n], resolution=resolution)
     chains, _ = fracfact_aliasing(design.levels().astype(float))
     short = [[word for word in chain.split(" = ") if len(word) <= 2] for chain in chains]
     reference = {tuple(words) for words in short if words}
@@ -216,14 +202,14 @@ def game(factors, seed=5):
 
 def test_shapley_by_hand():
     """a and b share the 4 they make together; the glove game: the one right glove gets 2/3."""
-    assert effects_of(Shapley(("a", "b", "c")), synergy) == pytest.approx({"a": 5, "b": 3, "c": -2})
+    assert effects_of(_Shapley(("a", "b", "c")), synergy) == pytest.approx({"a": 5, "b": 3, "c": -2})
     gloves = lambda on: float("right" in on and len(on) > 1)  # noqa: E731
-    shares = effects_of(Shapley(("left", "other", "right")), gloves)
+    shares = effects_of(_Shapley(("left", "other", "right")), gloves)
     assert shares == pytest.approx({"left": 1 / 6, "other": 1 / 6, "right": 2 / 3})
 
 
 def test_shapley_is_exact_where_all_coalitions_are_few():
-    design = Shapley(P13[:6])
+    design = _Shapley(P13[:6])
     assert design.exact
     assert len(design.arms()) == 64
     value = game(design.factors)
@@ -232,7 +218,7 @@ def test_shapley_is_exact_where_all_coalitions_are_few():
 
 
 def test_sampled_shapley_runs_only_what_its_orders_pass_through():
-    design = Shapley(P13, orders=4)
+    design = _Shapley(P13, orders=4)
     orders = design.sampled_orders()
     assert not design.exact
     assert orders[1] == orders[0][::-1]
@@ -240,11 +226,11 @@ def test_sampled_shapley_runs_only_what_its_orders_pass_through():
     passed = {frozenset(order[:size]) for order in orders for size in range(14)}
     assert {frozenset(f for f, on in state.items() if on) for state in design.arms().values()} == passed
     assert len(design.arms()) <= 2 + 4 * 12
-    assert Shapley(P13, orders=4, seed=14).sampled_orders() != orders
+    assert _Shapley(P13, orders=4, seed=14).sampled_orders() != orders
 
 
 def test_sampled_shapley_shares_out_the_whole_gain_of_every_query():
-    design = Shapley(P13[:8], orders=6)
+    design = _Shapley(P13[:8], orders=6)
     values = run(design, game(design.factors), n=5, noise=0.3)
     shares = sum(
         sum(weight * values[arm] for arm, weight in contrast.plus.items())
@@ -261,7 +247,7 @@ def test_standard_error_of_shapley_is_the_spread_between_seeds():
     truth = brute_force_shapley(factors, value)
     estimates, errors = [], []
     for seed in range(300):
-        design = Shapley(factors, orders=10, seed=seed)
+        design = _Shapley(factors, orders=10, seed=seed)
         values = {arm: np.array([value([f for f, on in state.items() if on])]) for arm, state in design.arms().items()}
         means = {arm: float(array[0]) for arm, array in values.items()}
         estimates.append([contrast.difference(means) for contrast in design.contrasts()])
@@ -273,7 +259,7 @@ def test_standard_error_of_shapley_is_the_spread_between_seeds():
 
 def test_shapley_of_factors_that_do_not_interact_needs_no_luck():
     worth = {factor: i / 10 for i, factor in enumerate(P13)}
-    design = Shapley(P13, orders=4)
+    design = _Shapley(P13, orders=4)
     values = run(design, lambda on: sum(worth[factor] for factor in on))
     assert differences(design, values) == pytest.approx(worth)
     assert list(design.standard_errors(values).values()) == pytest.approx([0.0] * 13, abs=1e-12)
@@ -281,7 +267,7 @@ def test_shapley_of_factors_that_do_not_interact_needs_no_luck():
 
 def test_a_contrast_of_anything_else_an_arm_has():
     p95 = {"all": 120.0, "all-a": 30.0, "all-b": 118.0}
-    contrasts = LeaveOneOut(("a", "b", "c")).contrasts()
+    contrasts = _LeaveOneOut(("a", "b", "c")).contrasts()
     assert [contrast.difference(p95) for contrast in contrasts[:2]] == [90.0, 2.0]
 
 
@@ -303,16 +289,16 @@ def test_a_contrast_of_anything_else_an_arm_has():
 )
 def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
     with pytest.raises(ConfigError, match=message):
-        design_named(name, factors, **options)
+        _design_named(name, factors, **options)
 
 
 @pytest.mark.slow
 def test_nothing_depends_on_the_hash_seed():
     code = """
 import numpy as np
-from ragbench.experiment.ablate import _DESIGNS as DESIGNS, _design_named as design_named
-for name in DESIGNS:
-    design = design_named(name, ["p3", "p10", "p1", "graph", "p2", "p7", "p12", "p5"])
+from ragbench.experiment.ablate import _DESIGNS, _design_named
+for name in _DESIGNS:
+    design = _design_named(name, ["p3", "p10", "p1", "graph", "p2", "p7", "p12", "p5"])
     values = {arm: np.random.default_rng(i).random(20) for i, arm in enumerate(design.arms())}
     print(design, design.arms(), design.describe(), design.contrasts(), design.standard_errors(values))
 """

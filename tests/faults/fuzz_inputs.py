@@ -36,7 +36,7 @@ from ragbench.base import files
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
-from ragbench.corpus.reader import _split_frontmatter as split_frontmatter
+from ragbench.corpus.reader import _split_frontmatter
 from ragbench.extras.engines import opened, postgres
 from ragbench.extras.engines.aliased import FORMAT
 from ragbench.extras.engines.content import ChunkRow, DocumentRow
@@ -218,7 +218,7 @@ class Doors:
             "project file": Door(
                 yaml_texts(PROJECT, chance), of_file(written, lambda: _plain(project.read(written))), _project
             ),
-            "frontmatter": Door(yaml_texts(NOTE, chance), lambda text: split_frontmatter(_note(text)).body >= 0),
+            "frontmatter": Door(yaml_texts(NOTE, chance), lambda text: _split_frontmatter(_note(text)).body >= 0),
             "topics": Door(json_texts(ROWS, chance), of_file(lines, lambda: list(read_objects(lines)))),
             "record of a bundle": Door(
                 json_texts(json_of(served / bundle.RECORD), chance),

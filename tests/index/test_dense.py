@@ -7,8 +7,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError, IndexError_, ModelError
 from ragbench.index import dense
-from ragbench.index.dense import DenseIndex, DenseSpec, build_dense
-from ragbench.index.dense import _probes_for as probes_for
+from ragbench.index.dense import DenseIndex, DenseSpec, _probes_for, build_dense
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -140,7 +139,7 @@ def test_bad_parameters_are_named(parameters: dict) -> None:
 
 
 def test_more_cells_are_looked_into_the_more_there_are() -> None:
-    assert [probes_for(lists) for lists in (1, 1_000, 2_560, 4_000, 12_649)] == [256, 256, 256, 400, 1264]
+    assert [_probes_for(lists) for lists in (1, 1_000, 2_560, 4_000, 12_649)] == [256, 256, 256, 400, 1264]
 
 
 def test_every_cell_can_be_looked_into(tmp_path: Path) -> None:

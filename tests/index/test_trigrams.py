@@ -9,21 +9,19 @@ from hypothesis import strategies as st
 
 from ragbench.base.types import Chunk, Document
 from ragbench.index.chunks import ChunkTable, build_chunks
-from ragbench.index.trigrams import TrigramIndex, build_trigrams
-from ragbench.index.trigrams import _character_trigrams as character_trigrams
-from ragbench.index.trigrams import _word_trigrams as word_trigrams
+from ragbench.index.trigrams import TrigramIndex, _character_trigrams, _word_trigrams, build_trigrams
 
 
 def test_characters_are_lower_cased_and_spaces_leave() -> None:
-    assert character_trigrams("Hello World") == {"hel", "ell", "llo", "low", "owo", "wor", "orl", "rld"}
-    assert character_trigrams("a b c") == {"abc"}
-    assert character_trigrams("ab") == set()
-    assert character_trigrams("") == set()
+    assert _character_trigrams("Hello World") == {"hel", "ell", "llo", "low", "owo", "wor", "orl", "rld"}
+    assert _character_trigrams("a b c") == {"abc"}
+    assert _character_trigrams("ab") == set()
+    assert _character_trigrams("") == set()
 
 
 def test_words() -> None:
-    assert word_trigrams("Put it in\nthe file") == {"put it in", "it in the", "in the file"}
-    assert word_trigrams("two words") == set()
+    assert _word_trigrams("Put it in\nthe file") == {"put it in", "it in the", "in the file"}
+    assert _word_trigrams("two words") == set()
 
 
 def index_of(texts: list[str], folder: Path) -> TrigramIndex:
@@ -42,8 +40,8 @@ def test_the_texts_of_seed_001(tmp_path: Path) -> None:
     # that these texts give neither with spaces nor without.
     a = "Configure the authentication settings in config.toml"
     b = "Configure authentication settings in the config.toml file"
-    assert len(character_trigrams(a)) == 40
-    assert len(character_trigrams(b)) == 44
+    assert len(_character_trigrams(a)) == 40
+    assert len(_character_trigrams(b)) == 44
     assert overlap([a, b], tmp_path)[0, 1] == pytest.approx(35 / 49)
 
 
@@ -74,7 +72,7 @@ def test_any_chunks_in_any_order(tmp_path: Path) -> None:
 def test_agrees_with_sets(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("trigrams")
     found = overlap(texts, folder)
-    grams = [character_trigrams(text) for text in texts]
+    grams = [_character_trigrams(text) for text in texts]
     for i, a in enumerate(grams):
         for j, b in enumerate(grams):
             assert found[i, j] == pytest.approx(len(a & b) / len(a | b) if a and b else 0.0)

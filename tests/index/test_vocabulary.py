@@ -9,16 +9,12 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.index.vocabulary import (
-    _STOP_WORDS as STOP_WORDS,
-)
-from ragbench.index.vocabulary import (
+    _STOP_WORDS,
     Vocabulary,
     VocabularySpec,
+    _extract_terms,
     build_vocabulary,
     frequent_terms,
-)
-from ragbench.index.vocabulary import (
-    _extract_terms as extract_terms,
 )
 from ragbench.models.cache import CachedEncoder, EmbeddingCache
 from ragbench.models.resolve import EncoderSpec, load_encoder
@@ -27,15 +23,15 @@ from ragbench.models.resolve import EncoderSpec, load_encoder
 def test_terms_of_a_text() -> None:
     text = "The OAuth2 token_endpoint of a sign-in: 42 tokens, 3rd try; go on with C++ or v1.2!"
     # at least three characters, beginning with a letter, no function words; hyphens and underscores hold together
-    assert extract_terms(text) == ["oauth2", "token_endpoint", "sign-in", "tokens", "try"]
-    assert extract_terms("go to it", min_length=2) == ["go"]
-    assert extract_terms("") == []
+    assert _extract_terms(text) == ["oauth2", "token_endpoint", "sign-in", "tokens", "try"]
+    assert _extract_terms("go to it", min_length=2) == ["go"]
+    assert _extract_terms("") == []
 
 
 def test_the_stop_words_are_those_of_the_seed() -> None:
-    assert len(STOP_WORDS) == 92
-    assert {"the", "hers", "both", "then", "need", "why"} <= STOP_WORDS
-    assert not {"user", "about", "token"} & STOP_WORDS
+    assert len(_STOP_WORDS) == 92
+    assert {"the", "hers", "both", "then", "need", "why"} <= _STOP_WORDS
+    assert not {"user", "about", "token"} & _STOP_WORDS
 
 
 def test_frequent_terms_by_falling_count_then_alphabet() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragbench.models.resolve import _is_hub_name as is_hub_name
+from ragbench.models.resolve import _is_hub_name
 from tests.loopback import Loopback
 
 Run = Callable[..., CompletedProcess[str]]
@@ -102,5 +102,5 @@ def test_a_repository_without_weights(serve: Callable[[Path], Hub], run: Run, tm
 
 
 def test_names_of_the_hub() -> None:
-    assert is_hub_name("BAAI/bge-base-en-v1.5")
-    assert not any(is_hub_name(name) for name in ("bge", "/models/bge", "./bge", "a/b/c", "C:\\models", ""))
+    assert _is_hub_name("BAAI/bge-base-en-v1.5")
+    assert not any(_is_hub_name(name) for name in ("bge", "/models/bge", "./bge", "a/b/c", "C:\\models", ""))

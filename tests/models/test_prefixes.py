@@ -2,8 +2,7 @@
 
 import pytest
 
-from ragbench.models.resolve import EncoderSpec, prefixes
-from ragbench.models.resolve import _prefix_family as prefix_family
+from ragbench.models.resolve import EncoderSpec, _prefix_family, prefixes
 
 
 @pytest.mark.parametrize(
@@ -26,7 +25,7 @@ def test_prefixes_follow_from_the_name(name: str, query: str, passage: str) -> N
 
 
 def test_an_instruction_that_is_optional_is_asked_for() -> None:
-    assert prefix_family("BAAI/bge-small-en-v1.5")[0] == "bge, English"
+    assert _prefix_family("BAAI/bge-small-en-v1.5")[0] == "bge, English"
     assert prefixes("bge-small-en-v1.5", instruction=False) == ("", "")
     assert prefixes("bge-small-en-v1.5", instruction=True)[0].startswith("Represent this sentence")
 

@@ -17,9 +17,7 @@ from ragbench.index.index import Index, IndexSpec
 from ragbench.models import Encoder
 from ragbench.models import bundled_vectors as module
 from ragbench.models.access import Models
-from ragbench.models.bundled_vectors import ShippedVectors, packed, shipped
-from ragbench.models.bundled_vectors import _read_arrays as read_arrays
-from ragbench.models.bundled_vectors import _unpacked as unpacked
+from ragbench.models.bundled_vectors import ShippedVectors, _read_arrays, _unpacked, packed, shipped
 from ragbench.models.cache import CachedEncoder, EmbeddingCache
 from tests.models.test_cache import Counting
 from tests.shipped import ARMS, Group, groups, write
@@ -46,14 +44,14 @@ def archive(bge: Encoder, tmp_path: Path) -> ShippedVectors:
 @given(arrays.arrays(np.uint32, arrays.array_shapes(min_dims=2, max_dims=2)))
 def test_nothing_is_rounded(bits: np.ndarray) -> None:
     vectors = bits.view(np.float32)
-    assert unpacked(packed(vectors)).tobytes() == vectors.tobytes()
+    assert _unpacked(packed(vectors)).tobytes() == vectors.tobytes()
 
 
 def test_the_file_has_the_texts_of_three_presets_and_no_others(found: list[Group]) -> None:
     assert {each.name.partition(",")[0] for each in found} == set(ARMS)
     for each in found:
         assert shipped().known(each.digest, each.texts) == set(each.texts), AGAIN
-    keys, ends = read_arrays(shipped().path, "keys", "ends")
+    keys, ends = _read_arrays(shipped().path, "keys", "ends")
     assert len(keys) == ends[-1] == sum(len(each.texts) for each in found), AGAIN
     assert shipped().path.stat().st_size < 9.5e6
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.search.stages.fuse import WeighByDecisiveness
-from ragbench.search.stages.fuse import _decisiveness as decisiveness
+from ragbench.search.stages.fuse import WeighByDecisiveness, _decisiveness
 
 
 def ranking(*scores: float) -> Ranking:
@@ -37,7 +36,7 @@ MUDDY = ranking(9.0, 8.9, 8.8, 8.7, 8.6, 8.5)  # .1 of .5
     ],
 )
 def test_decisiveness(scores: tuple[float, ...], expected: float) -> None:
-    assert decisiveness(ranking(*scores)) == pytest.approx(expected, abs=1e-5)
+    assert _decisiveness(ranking(*scores)) == pytest.approx(expected, abs=1e-5)
 
 
 def test_decisive_beats_muddy() -> None:
@@ -48,7 +47,7 @@ def test_decisive_beats_muddy() -> None:
 
 def test_one_outstanding_hit_among_many_is_decisive() -> None:
     # its variance, scaled from 0 to 1, is .01 * .99: the least of any list, which is why variance is not what counts
-    assert decisiveness(ranking(9.0, *[8.0] * 99)) == 1.0
+    assert _decisiveness(ranking(9.0, *[8.0] * 99)) == 1.0
 
 
 def test_by_hand() -> None:

@@ -11,9 +11,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.search.stages.retrieve import RetrieveLexical
-from ragbench.search.stages.retrieve import _chunks_of as chunks_of
-from ragbench.search.stages.retrieve import _documents_with_allowed as documents_with_allowed
+from ragbench.search.stages.retrieve import RetrieveLexical, _chunks_of, _documents_with_allowed
 
 
 def test_finds_by_any_word(state, index) -> None:
@@ -77,8 +75,8 @@ def test_whole_documents_give_their_score_to_all_their_chunks(state, index) -> N
     assert ranking.scores[0] > ranking.scores[-1]
     only = np.zeros(len(table), dtype=np.bool_)
     only[table.chunks_of(second)[0]] = True
-    assert chunks_of(Ranking.ordered([second], [1.0]), table, only).chunks.tolist() == [table.chunks_of(second)[0]]
-    assert np.flatnonzero(documents_with_allowed(table, only)).tolist() == [second]
+    assert _chunks_of(Ranking.ordered([second], [1.0]), table, only).chunks.tolist() == [table.chunks_of(second)[0]]
+    assert np.flatnonzero(_documents_with_allowed(table, only)).tolist() == [second]
 
 
 def test_a_source_without_a_text_of_its_own_asks_what_lexical_asks(state) -> None:

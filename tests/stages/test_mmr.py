@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
-from ragbench.search.stages.redundancy import Diversify
-from ragbench.search.stages.redundancy import _marginal_order as marginal_order
+from ragbench.search.stages.redundancy import Diversify, _marginal_order
 
 RELEVANCE = np.array([1.0, 0.9, 0.5])
 SIMILARITY = np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]], dtype=np.float32)
@@ -27,7 +26,7 @@ SIMILARITY = np.array([[1.0, 0.95, 0.1], [0.95, 1.0, 0.2], [0.1, 0.2, 1.0]], dty
     ],
 )
 def test_by_hand(weight: float, order: list[int], scores: list[float]) -> None:
-    found, values = marginal_order(RELEVANCE, SIMILARITY, weight)
+    found, values = _marginal_order(RELEVANCE, SIMILARITY, weight)
     assert found == order
     assert values == pytest.approx(scores)
 
@@ -55,7 +54,7 @@ def test_agrees_with_the_loop_of_the_seed_and_never_grows(n: int, weight: float,
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     similarity = np.clip(vectors @ vectors.T, 0, 1)
     relevance = np.sort(chance.random(n))[::-1]
-    order, scores = marginal_order(relevance, similarity.astype(np.float64), weight)
+    order, scores = _marginal_order(relevance, similarity.astype(np.float64), weight)
     assert order == seed_mmr(relevance, similarity, weight)
     assert np.all(np.diff(scores) <= 1e-12)
     assert np.all((scores >= -1e-12) & (scores <= 1 + 1e-12))

@@ -9,7 +9,7 @@ from ragbench.base.types import Filters
 from ragbench.extras.systems.librarian_chunking import LibrarianFixedChunker
 from ragbench.extras.systems.stages.context import AddNeighbours
 from ragbench.index.spec import IndexSpec
-from ragbench.search.engine.hits import _join_texts as join_texts
+from ragbench.search.engine.hits import _join_texts
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def test_texts_are_joined_without_repeating_what_overlaps(make_index) -> None:
     table = index.chunks
     start, stop = max((table.chunks_of(d) for d in range(table.n_documents)), key=lambda each: each[1] - each[0])
     document = next(d for d in index._documents() if d.docno == table.docno(start))
-    whole = join_texts(table, range(start, stop))
+    whole = _join_texts(table, range(start, stop))
     assert "".join(whole.split()) == "".join(document.text.split())
-    assert join_texts(table, [start]) == table.text(start)
-    assert join_texts(table, [start, stop - 1]) == f"{table.text(start)}\n\n{table.text(stop - 1)}"
+    assert _join_texts(table, [start]) == table.text(start)
+    assert _join_texts(table, [start, stop - 1]) == f"{table.text(start)}\n\n{table.text(stop - 1)}"
 
 
 def test_neighbours_are_not_negative() -> None:
