@@ -403,8 +403,9 @@ def served(name: str, words: list[str], ask: Callable[[str], None]) -> tuple[int
         except (AssertionError, httpx.HTTPError, subprocess.CalledProcessError) as error:
             failed.append(error)
         finally:
-            if not over.is_set():
+            while not over.is_set():  # Python drops one that arrives while an object is finalised
                 os.kill(os.getpid(), signal.SIGINT)
+                over.wait(30)
 
     before = signal.getsignal(signal.SIGHUP)
     user = threading.Thread(target=use)
