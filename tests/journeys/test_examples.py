@@ -403,11 +403,11 @@ def served(name: str, words: list[str], ask: Callable[[str], None]) -> tuple[int
         except (AssertionError, httpx.HTTPError, subprocess.CalledProcessError) as error:
             failed.append(error)
         finally:
-            while not over.is_set():  # Python drops one that arrives while an object is finalised
+            if not over.is_set():
                 os.kill(os.getpid(), signal.SIGINT)
-                over.wait(30)
 
     before = signal.getsignal(signal.SIGHUP)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background command inherits that it is ignored
     user = threading.Thread(target=use)
     with redirect_stdout(out), redirect_stderr(err):
         user.start()
