@@ -32,9 +32,9 @@ def project(tmp_path: Path) -> Path:
     stage, test = (textwrap.dedent(body) for body in BLOCK.findall(section))
     for folder in ("ragbench", "conf"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in ("stages", "fixtures"):
-        (tmp_path / "tests" / folder).mkdir(parents=True)
-    for name in ("pyproject.toml", "tests/conftest.py", "tests/fixtures/stages.py", "tests/fixtures/exported.py"):
+    (tmp_path / "tests" / "stages").mkdir(parents=True)
+    shutil.copytree(ROOT / "tests" / "fixtures", tmp_path / "tests" / "fixtures")
+    for name in ("pyproject.toml", "tests/conftest.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     for name, text in {"ragbench/search/stages/archive.py": stage, "tests/stages/test_archive.py": test}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
