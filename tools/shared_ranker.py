@@ -23,8 +23,6 @@ from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import interval
-from ragbench.config import composition
-from ragbench.evidence.policy import Policy
 from ragbench.extras.atlas.changes import WITHOUT
 from ragbench.extras.fit import ltr_multi, save_option
 from ragbench.extras.fit.ltr_multi import MODELS, SPEC, Order
@@ -56,15 +54,8 @@ def main(given: list[str] | None = None) -> int:
 def _train(arguments: argparse.Namespace) -> None:
     collections = ltr_multi.read(arguments.collections)
     spec = replace(SPEC, rounds=arguments.rounds)
-    settings = [composition.compose([*arguments.overrides, *collection.words]) for collection in collections]
     with console.progress(False) as progress:
-        parts = [
-            ltr_multi.part(collection, arm_settings, spec, progress)
-            for collection, arm_settings in zip(collections, settings, strict=True)
-        ]
-        order = ltr_multi.learn(parts, spec, progress)
-    statistics = Policy.of(settings[0].config).statistics
-    table = ltr_multi.gains(order, spec.seed, statistics.draws, statistics.confidence)
+        order, table = ltr_multi.learn_from(collections, arguments.overrides, spec, progress)
     save_option.write_order(arguments.write, order.stage, order.comment)
     for site, model in order.without.items():
         name = arguments.write + WITHOUT + re.sub(r"[^\w-]", "-", site)

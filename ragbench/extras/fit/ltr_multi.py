@@ -22,6 +22,8 @@ from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
+from ragbench.config.composition import compose
+from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import pre_ranking, ranker
 from ragbench.extras.fit.ranker import Progress, Sample, Spec
 from ragbench.search.ranking import features, trees
@@ -67,7 +69,7 @@ class Collection(Validated):
 def read(file: Path) -> tuple[Collection, ...]:
     """The collections that a YAML file lists; paths in their words are relative to its folder. ConfigError for others.
 
-    Each entry has the fields of `Collection`; `overrides` are one text or a list.
+    Each entry has the fields of `Collection`; `words` are one text or a list.
     """
     import shlex
 
@@ -78,7 +80,7 @@ def read(file: Path) -> tuple[Collection, ...]:
             f"{file} cannot be read ({why_unreadable(error)}): --collections needs a list in YAML"
         ) from None
     if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
-        raise ConfigError(f"{file} must be a list of collections, each with `name` and `overrides`")
+        raise ConfigError(f"{file} must be a list of collections, each with `name` and `words`")
     collections = []
     for number, entry in enumerate(entries, start=1):
         overrides = entry.get("words", ())
@@ -190,6 +192,20 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
     importance = ranker.shares_of_gain(everything.features, gains)
     by_part = [tuple(np.split(values, ends)) for values in (held_out, unlinked)]
     return Order(model, spec, tuple(used), by_part[0], by_part[1], importance, without)
+
+
+def learn_from(
+    collections: Sequence[Collection], overrides: Sequence[str], spec: Spec, progress: Progress | None
+) -> tuple[Order, pd.DataFrame]:
+    """The order that is learned from collections, configured by overrides, and the table of its gains."""
+    settings = [compose([*overrides, *collection.words]) for collection in collections]
+    parts = [
+        part(collection, its_settings, spec, progress)
+        for collection, its_settings in zip(collections, settings, strict=True)
+    ]
+    order = learn(parts, spec, progress)
+    statistics = Policy.of(settings[0].config).statistics
+    return order, gains(order, spec.seed, statistics.draws, statistics.confidence)
 
 
 def without_links(sample: Sample) -> Sample:

@@ -135,7 +135,7 @@ def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name: a", "must be a list of collections"),
+        ("name: a", "must be a list of collections, each with `name` and `words`"),
         ("[", "cannot be read"),
         ("- {name: a, wordz: []}", "collection 1.wordz is unknown.*words"),
         ("- {words: []}", "collection 1.name is missing"),

@@ -86,23 +86,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _shared_order(arguments: argparse.Namespace) -> int:
     """Learn from several collections, print the gain on each without it, write the model."""
-    from ragbench.config import composition
-    from ragbench.evidence.policy import Policy
     from ragbench.extras.fit import ltr_multi, save_option
 
     collections = ltr_multi.read(Path(arguments.collections))
     with as_options():
         rounds = ltr_multi.SPEC.rounds if arguments.rounds is None else arguments.rounds
         spec = replace(ltr_multi.SPEC, depth=arguments.depth, rounds=rounds)
-    settings = [composition.compose([*arguments.overrides, *collection.words]) for collection in collections]
     with console.progress(arguments.quiet or arguments.json) as progress:
-        parts = [
-            ltr_multi.part(collection, arm_settings, spec, progress)
-            for collection, arm_settings in zip(collections, settings, strict=True)
-        ]
-        learned = ltr_multi.learn(parts, spec, progress)
-    statistics = Policy.of(settings[0].config).statistics
-    table = ltr_multi.gains(learned, spec.seed, statistics.draws, statistics.confidence)
+        learned, table = ltr_multi.learn_from(collections, arguments.overrides, spec, progress)
     written = save_option.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
     if arguments.json:
         rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
