@@ -246,7 +246,7 @@ def test_a_ranking_is_the_same_as_itself(scores: list[float]) -> None:
 
 
 def test_the_lower_bound_alone_takes_few_queries() -> None:
-    # Of ten queries at most six lie below p95 with probability .001, at most seven with .012, at most eight with .086.
+    # Of ten queries at most six are below p95 with probability .001, at most seven with .012, at most eight with .086.
     ten = Samples([str(number) for number in range(10)], np.arange(1.0, 11.0))
     assert p95_at_least(ten) == 8
     assert p95_at_least(Samples(("a", "a"), np.array([5.0, 3.0]))) == 3
