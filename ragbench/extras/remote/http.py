@@ -180,7 +180,7 @@ def _first_line(error: Exception) -> str:
         if isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
         if isinstance(cause, OSError) and cause.strerror:
-            has_code = cause.errno in errno.errorcode  # asyncio puts words of its own in place of the system's
+            has_code = cause.errno in errno.errorcode  # asyncio puts words of its own instead of the system's
             return (os.strerror(cause.errno) if has_code and cause.errno else cause.strerror).lower()
         cause = cause.__cause__ or cause.__context__
     return (str(error).splitlines() or [""])[0][:160] or type(error).__name__

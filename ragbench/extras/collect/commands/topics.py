@@ -357,15 +357,15 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
         return measurements.load(find(name, settings, console.say))
 
     quiet = arguments.quiet or arguments.json
-    persons = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
-    if persons.topics_origin:
-        console.say(f"warning: {persons.folder.name} measured {persons.topics_origin}, which is not human-written")
+    human = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
+    if human.topics_origin:
+        console.say(f"warning: {human.folder.name} measured {human.topics_origin}, which is not human-written")
     kind = next((override.partition("=")[2] for override in overrides if key_of(override) == "topics"), DERIVED)
     second = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, kind, quiet)
-    validity = validate(Arms.of(persons), Arms.of(second))
+    validity = validate(Arms.of(human), Arms.of(second))
     if arguments.json:
         effects = validity.effects.to_dict(orient="records")
-        console.print_json({"runs": [str(persons.folder), str(second.folder)], **plain(validity), "effects": effects})
+        console.print_json({"runs": [str(human.folder), str(second.folder)], **plain(validity), "effects": effects})
         return 0
     name = second.topics_origin or "topics"
     of_people, of_others = validity.topics

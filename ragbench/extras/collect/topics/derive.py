@@ -1,7 +1,7 @@
 """Derived topics: known-item queries from a collection's own structure, for collections without queries.
 
 Seeded and stratified: equal numbers from all sources where possible, each in proportion to the areas of the collection.
-The text that a topic was made from is masked in the indexed documents (`ragbench.corpus.phrases`).
+The text that a topic was made from is masked in the indexed documents (`ragbench.extras.collect.masked`).
 """
 
 from __future__ import annotations
