@@ -6,6 +6,7 @@ how many times as long they took just now. Passages are counted in characters, b
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections import Counter
@@ -157,7 +158,17 @@ def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *
     ]
     timing = sum(_timing(spec, pairs[arm.name]) for arm in arms) if spec.enabled else 0.0
     pace = max((rate.pace for rate in rates.values() if rate), default=1.0)
-    return Forecast(tuple(passes), tuple(reranking), timing, pace)
+    return Forecast(tuple(passes), tuple(reranking), timing, min(pace, _pace_of_last_minute()))
+
+
+def _pace_of_last_minute() -> float:
+    """How many times as long a process takes that shares the CPUs with as many others as the last minute had.
+
+    It bounds what a model needed, because a burst while it was tried for a second does not last for the run.
+    """
+    if not hasattr(os, "getloadavg"):  # Windows
+        return 1.0
+    return 1 + os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
 def _missing(encoder: Encoder, texts: Sequence[str]) -> list[str]:

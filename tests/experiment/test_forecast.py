@@ -91,3 +91,15 @@ def test_an_estimate_does_not_depend_on_other_programs(monkeypatch: pytest.Monke
     assert "about 2 min on a quiet machine" in forecast.Forecast(passes, (), 0.0, busy.pace).sentence
     assert forecast.Forecast(passes, (), 0.0, busy.pace).sentence.endswith("; about 18 min at the current load")
     assert "load" not in forecast.Forecast(passes, (), 0.0).sentence
+
+
+def test_a_burst_while_a_model_is_tried_does_not_last_for_the_run(
+    handbook: Benchmark, settings_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(tmp_path, "exp=dense_only", f"paths.cache={tmp_path}", f"paths.index={tmp_path}")
+    arms = ArmBuilder.of(settings, handbook).arms([settings])
+    monkeypatch.setattr(forecast, "_speed", lambda *_: forecast._Speed(0.001, pace=12.0))
+    monkeypatch.setattr(forecast.os, "cpu_count", lambda: 2)
+    for load, pace in ((0.5, 1.25), (8.0, 5.0), (40.0, 12.0)):
+        monkeypatch.setattr(forecast.os, "getloadavg", lambda load=load: (load, 9.0, 9.0))
+        assert forecast.forecast(arms, [], settings.latency).pace == pytest.approx(pace)
