@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, plugins
-from ragbench.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
@@ -59,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.model_grades or arguments.sample:
         return int(plugins.required("compare_model_grades", "--model-grades")(sources, arguments))
     if arguments.effects:
-        return _effects(sources, arguments)
+        return int(plugins.required("compare_effects", "--effects")(sources, arguments))
     _, overrides = split_words(arguments.words)
     # The data are those of the runs; without a run, or where data= is given, those of the configuration.
     configured = measured_data.names_data(overrides) or all(source.is_file() for source in sources)
@@ -91,46 +88,6 @@ def main(arguments: argparse.Namespace) -> int:
         tables.print_field(field(gathered.arms))
         if exploratory:
             print(exploratory)
-    return 0
-
-
-def _effects(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
-    """Print the changes that every run measured, and how well the runs agree on them."""
-    from ragbench.evidence.best_arm import agreement, effects
-    from ragbench.results import measurements, verdicts
-
-    loaded: dict[str, measurements.Measurements] = {}
-    for source in sources:
-        if not source.is_dir():
-            raise ConfigError(f"--effects takes runs with verdicts, got the file {source}")
-        run = measurements.load(source)
-        name = str(run.record["benchmark"]["name"])
-        if name in loaded:
-            raise ConfigError(f"--effects takes one run over each collection, got two over '{name}'")
-        loaded[name] = run
-    table = effects({name: verdicts.read(run) for name, run in loaded.items()})
-    alike = agreement(table)
-    if arguments.json:
-        console.print_json({"effects": table.to_dict(orient="records"), "agreement": alike.to_dict(orient="records")})
-        return 0
-    columns = table[["change"]].assign(
-        **{
-            name: [
-                f"{row[f'{name} effect']:+.3f} [{row[f'{name} low']:+.3f}, {row[f'{name} high']:+.3f}]"
-                for row in table.to_dict(orient="records")
-            ]
-            for name in loaded
-        }
-    )
-    alike = alike.rename(columns=lambda name: str(name).replace("_", " "))
-    if arguments.format == "csv":
-        print(table.to_csv(index=False), end="")
-    elif arguments.format != "table":
-        to_text = console.markdown if arguments.format == "markdown" else console.latex
-        print(to_text(columns), to_text(alike), sep="\n\n")
-    else:
-        console.print_table(columns, "Effects on documents, by collection")
-        console.print_table(alike, "How well the collections agree on the changes")
     return 0
 
 

@@ -7,7 +7,6 @@ the share overstates the probability of being the best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
-from ragbench.base.errors import ResultsError
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.max_t import resamples
@@ -155,55 +153,3 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     elif len(remaining) > 1:
         lines.append("The other differences are too small to matter.")
     return lines
-
-
-_COLUMNS = Columns.of("first", "second", "changes", "rank_correlation", "same_sign", "sure", "sure_alike")
-
-
-def effects(verdicts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """A row for every change that all runs measured, in the order of the first run.
-
-    `verdicts` holds a verdict table by the name of its run; the columns are `change` and, for every run, its name
-    followed by ` effect`, ` low`, ` high` (documents). Raises ResultsError where fewer than two runs share changes.
-    """
-    import pandas as pd
-
-    if len(verdicts) < 2:
-        raise ResultsError("effects are compared between runs over different collections: name two runs or more")
-    tables = {name: frame[frame["kind"] == "main"].set_index("factor") for name, frame in verdicts.items()}
-    first = next(iter(tables.values()))
-    shared = [factor for factor in first.index if all(factor in table.index for table in tables.values())]
-    if len(shared) < minimums.SHARED_ARMS:
-        raise ResultsError(
-            f"the runs share {len(shared)} changes by name, and {minimums.SHARED_ARMS} are needed: "
-            "run the same ablation on each"
-        )
-    columns = {"change": shared}
-    for name, table in tables.items():
-        for column, ending in (("effect", "effect"), ("ci_low", "low"), ("ci_high", "high")):
-            columns[f"{name} {ending}"] = table.loc[shared, column].tolist()
-    return pd.DataFrame(columns)
-
-
-def agreement(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for every two runs of `effects`, with `_COLUMNS`: how well their effects agree.
-
-    `rank_correlation` is Spearman's rho of the effects; `same_sign` the share of changes that both help or both harm;
-    `sure` how many changes are significant in both (0 outside both intervals), `sure_alike` how many of these have the
-    same sign.
-    """
-    names = [str(column).removesuffix(" effect") for column in frame.columns if str(column).endswith(" effect")]
-    rows = []
-    for one, other_run in combinations(names, 2):
-        first, second = frame[f"{one} effect"], frame[f"{other_run} effect"]
-        signs = [(frame[f"{name} low"] > 0).astype(int) - (frame[f"{name} high"] < 0) for name in (one, other_run)]
-        significant = (signs[0] != 0) & (signs[1] != 0)
-        rows.append(
-            (
-                *(one, other_run, len(frame)),
-                float(first.rank().corr(second.rank())),
-                float((first * second > 0).mean()),
-                *(int(significant.sum()), int((significant & (signs[0] == signs[1])).sum())),
-            )
-        )
-    return _COLUMNS.frame(rows)

@@ -21,7 +21,7 @@ the guide on emptying a queue,queues.md
 def results(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with the same ablation of `one` and, with a question less, of `two`."""
     folder = tmp_path_factory.mktemp("effects")
-    handbook = Path(__file__).parents[1] / "data" / "phases"
+    handbook = Path(__file__).parents[2] / "data" / "phases"
     for name, questions in (("one", QUESTIONS), ("two", QUESTIONS.rpartition("the guide")[0])):
         (folder / f"{name}.csv").write_text(questions, encoding="utf-8")
         data = ["data=vault", f"data.name={name}", f"data.corpus={handbook}", f"data.queries={folder / name}.csv"]

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.evidence.best_arm import agreement, effects
+from ragbench.extras.atlas.compare_effects import agreement, effects
 
 
 def verdicts(**found: float) -> pd.DataFrame:
