@@ -431,18 +431,3 @@ def errors_as_results_error(path: Path) -> Iterator[None]:
         ) from None
     except Damaged as damage:
         raise ResultsError(f"results in {path} were changed while they were written ({damage}): run again") from None
-
-
-SEARCH_RECORD = "report.json"
-
-
-def read_search(folder: Path) -> dict[str, Any]:
-    """The record of a finished search. ResultsError where it or a file of the report is missing or has changed."""
-    try:
-        record = read_checksummed(folder / SEARCH_RECORD)
-        files.check_digests(folder, record["files"])
-    except FileNotFoundError:
-        raise ResultsError(f"{folder} holds no search ({SEARCH_RECORD} is missing): run ragbench tune again") from None
-    except Damaged as damage:
-        raise ResultsError(f"the search in {folder} is damaged ({damage}): run ragbench tune again") from None
-    return record

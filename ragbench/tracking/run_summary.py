@@ -77,8 +77,10 @@ class RunSummary:
 
 def summarise(measurements: Measurements) -> RunSummary:
     """Compute what MLflow shows from the results of a finished run."""
-    judged, parameters = verdicts.read(measurements), _parameters(measurements)
-    primary = metric_name(policy.primary(measurements.config(measurements.arms[0])))
+    judged = verdicts.read(measurements)
+    configs = {arm: measurements.config(arm) for arm in measurements.arms}
+    parameters = _parameters(measurements.record, configs)
+    primary = metric_name(policy.primary(configs[measurements.arms[0]]))
     arms: dict[str, ArmSummary] = {}
     for arm in measurements.arms:
         every = _metrics(measurements, judged, arm)
@@ -190,12 +192,12 @@ def _tags(measurements: Measurements) -> dict[str, str]:
     }
 
 
-def _parameters(measurements: Measurements) -> Mapping[str, Mapping[str, Any]]:
+def _parameters(record: Mapping[str, Any], configs: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
 
     config.yaml has the whole configuration.
     """
-    if recorded := measurements.record.get("parameters"):
+    if recorded := record.get("parameters"):
         return dict(recorded)
-    overrides = measurements.record.get("overrides", {})
-    return differences.of_arms({arm: (overrides.get(arm, ()), measurements.config(arm)) for arm in measurements.arms})
+    overrides = record.get("overrides", {})
+    return differences.of_arms({arm: (overrides.get(arm, ()), config) for arm, config in configs.items()})

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from ragbench.base import files
+from ragbench.base import files, plugins
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
-from ragbench.config import differences
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
@@ -22,7 +21,8 @@ from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target,
 
 _PARAMETER_LIMIT = 6000
 
-_PARENT = "mlflow.parentRunId"
+PARENT = "mlflow.parentRunId"
+"""The tag of a nested run with the id of its parent."""
 
 _SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD, measurements.HALVES)
 
@@ -40,7 +40,7 @@ def log(target: Target, folder: Path, say: Say) -> str | None:
         with open_store(target, say) as into:
             if into.renewed:
                 _log_missing(into, target.results, say, besides=folder)
-            return _search(folder, into) if (folder / store.SEARCH_RECORD).is_file() else _experiment(folder, into)
+            return _log_folder(folder, into)
     except TrackingError as error:
         say(f"{error}; all results are in {folder}, and ragbench track --all writes what is missing")
         return None
@@ -68,9 +68,9 @@ def pages(target: Target) -> dict[str, str]:
         arms = "tags.`ragbench.kind` = 'arm'"
         runs = into.mlflow.search_runs([into.experiment], arms, output_format="list", max_results=1000)
         pages_by_label = {"all runs": f"/#/experiments/{into.experiment}/runs"}
-        newest = next((run.data.tags[_PARENT] for run in runs if _PARENT in run.data.tags), None)
+        newest = next((run.data.tags[PARENT] for run in runs if PARENT in run.data.tags), None)
         if newest is not None:
-            ids = [run.info.run_id for run in reversed(runs) if run.data.tags.get(_PARENT) == newest]
+            ids = [run.info.run_id for run in reversed(runs) if run.data.tags.get(PARENT) == newest]
             query = {"runs": json.dumps(ids, separators=(",", ":")), "experiments": json.dumps([into.experiment])}
             pages_by_label["newest comparison"] = f"/#/compare-runs?{urlencode(query)}"
         return pages_by_label
@@ -79,15 +79,16 @@ def pages(target: Target) -> dict[str, str]:
 def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
     """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
     logged = _logged_records(into, root)
-    tuned = sorted(root.glob(f"tune/*/{store.SEARCH_RECORD}"), key=lambda path: path.stat().st_mtime)
-    below = {folder for path in tuned if (folder := _confirmation_folder(path)) is not None}
-    experiments = sorted(root.glob(f"runs/*/{store.RECORD}"), key=lambda path: path.stat().st_mtime)
+    tuning = plugins.hook("tracked_tuning")
+    tuned = sorted(root.glob(f"tune/*/{tuning.RECORD}"), key=_modified) if tuning else []
+    below = {folder for path in tuned if (folder := tuning.confirmation_folder(path.parent)) is not None}
+    experiments = sorted(root.glob(f"runs/*/{store.RECORD}"), key=_modified)
     written = []
     for path in [*experiments, *tuned]:
         if path.parent in (*below, besides) or files.digest(path) in logged:
             continue
         try:
-            (_search if path.name == store.SEARCH_RECORD else _experiment)(path.parent, into)
+            _log_folder(path.parent, into)
         except (ResultsError, files.Damaged) as error:
             say(f"warning: {path.parent} was not logged: {error}")
             continue
@@ -95,17 +96,29 @@ def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = N
     return written
 
 
+def _modified(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _log_folder(folder: Path, into: OpenStore) -> str:
+    """Log a search if the folder has one and the extra that reads it is there; otherwise an experiment."""
+    tuning = plugins.hook("tracked_tuning")
+    if tuning is not None and (folder / tuning.RECORD).is_file():
+        return str(tuning.log(folder, into))
+    return _experiment(folder, into)
+
+
 def _logged_records(into: OpenStore, root: Path) -> set[str]:
     """The digests of the records that are logged whole; runs of results below `root` that are not are removed."""
     runs = into.mlflow.search_runs([into.experiment], output_format="list", max_results=50_000)
-    parents = {run.info.run_id: run.data.tags for run in runs if _PARENT not in run.data.tags}
+    parents = {run.info.run_id: run.data.tags for run in runs if PARENT not in run.data.tags}
     begun = {
         run_id
         for run_id, tags in parents.items()
         if RECORD not in tags and Path(tags.get(FOLDER, "")).is_relative_to(root.absolute())
     }
     for run in runs:
-        if begun & {run.info.run_id, run.data.tags.get(_PARENT)}:
+        if begun & {run.info.run_id, run.data.tags.get(PARENT)}:
             into.client.delete_run(run.info.run_id)
     return {tags[RECORD] for tags in parents.values() if RECORD in tags}
 
@@ -123,78 +136,21 @@ def _experiment(folder: Path, into: OpenStore) -> str:
             into.mlflow.set_tags({"ragbench.kind": "experiment", **note, **summary.tags})
             into.mlflow.log_metrics(dict(summary.side_by_side))
             into.mlflow.log_table(summary.table.astype(object), "comparison.json")
-            _log_arms(into.mlflow, results, summary)
-        _log_files(into.mlflow, folder)
+            log_arms(into.mlflow, results, summary)
+        log_files(into.mlflow, folder)
     ended = started + round(1000 * float(results.record.get("seconds", 0)))
     into.client.set_terminated(created.info.run_id, end_time=ended)
-    return _mark_complete(into, run, folder / store.RECORD)
+    return mark_complete(into, run, folder / store.RECORD)
 
 
-def _search(folder: Path, into: OpenStore) -> str:
-    record = store.read_search(folder)
-    with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
-        confirmed = _confirmation_folder(folder / store.SEARCH_RECORD)
-        into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
-        into.mlflow.log_params(differences.flat(record["tune"]))
-        into.mlflow.log_metrics(_search_metrics(record))
-        for name in record["files"]:
-            into.mlflow.log_artifact(str(folder / name), "search")
-        if confirmed is not None:
-            results = measurements.load(confirmed)
-            _log_files(into.mlflow, confirmed)
-            _log_arms(into.mlflow, results, run_summary.summarise(results))
-        _log_trials(into, folder, record["objectives"], run.info)
-    return _mark_complete(into, run, folder / store.SEARCH_RECORD)
-
-
-def _mark_complete(into: OpenStore, run: Any, record: Path) -> str:
+def mark_complete(into: OpenStore, run: Any, record: Path) -> str:
     """Mark a run as completely written; without the mark it is written again."""
     into.client.set_tag(run.info.run_id, RECORD, files.digest(record))
     return str(run.info.run_id)
 
 
-def _confirmation_folder(record: Path) -> Path | None:
-    """The folder of the experiment that confirmed a search, None if there is none."""
-    try:
-        test = store.read_search(record.parent)["test"]
-    except (ResultsError, KeyError):
-        return None
-    folder = Path(test["folder"]) if test else None
-    return folder if folder is not None and (folder / store.RECORD).is_file() else None
-
-
-def _search_metrics(record: Mapping[str, Any]) -> dict[str, float]:
-    metrics = {
-        f"train_{objective}.{which}": float(record[which][objective])
-        for which in ("preset", "winner")
-        for objective in record["objectives"]
-    }
-    nested = record["nested"]
-    if nested:
-        metrics |= {"searched": nested["train"], "held_out": nested["held_out"], "optimism": nested["optimism"]}
-    return metrics
-
-
-def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: Any) -> None:
-    """The trials of the search over all training topics; the client takes a tenth of the time of `start_run`."""
-    import pandas as pd
-
-    entities = into.mlflow.entities
-    frame = pd.read_csv(folder / "trials.csv", dtype=str, keep_default_na=False)
-    parameters = list(frame.columns[list(frame.columns).index("seconds") + 1 :])
-    for row in frame[frame["search"] == frame["search"].iloc[0]].to_dict(orient="records"):
-        tags = {_PARENT: parent.run_id, "ragbench.kind": "trial", FOLDER: str(folder.absolute())}
-        number = int(row["trial"])
-        created = into.client.create_run(parent.experiment_id, run_name=f"trial {number}", tags=tags)
-        into.client.log_batch(
-            created.info.run_id,
-            metrics=[entities.Metric(name, float(row[name]), parent.start_time, number) for name in objectives],
-            params=[entities.Param(key, row[key]) for key in parameters if row[key]],
-        )
-        into.client.set_terminated(created.info.run_id)
-
-
-def _log_arms(mlflow: Any, measurements: Measurements, summary: RunSummary) -> None:
+def log_arms(mlflow: Any, measurements: Measurements, summary: RunSummary) -> None:
+    """Log every arm as a run below the active one."""
     for arm in steps("logging to MLflow", measurements.arms):
         with mlflow.start_run(run_name=arm, nested=True):
             _log_arm(mlflow, measurements, summary, arm)
@@ -218,7 +174,8 @@ def _log_arm(mlflow: Any, measurements: Measurements, summary: RunSummary, arm: 
     mlflow.log_input(dataset, context="evaluation")
 
 
-def _log_files(mlflow: Any, folder: Path) -> None:
+def log_files(mlflow: Any, folder: Path) -> None:
+    """Log the record of an experiment, its tables and its report as artifacts of the active run."""
     for name in _MORE:
         if (folder / name).is_file():
             mlflow.log_artifact(str(folder / name))

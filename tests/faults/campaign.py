@@ -57,6 +57,7 @@ from ragbench.config import composition
 from ragbench.extras.atlas import tables as tables_of_atlas
 from ragbench.extras.atlas.tables import Atlas
 from ragbench.extras.engines import opened, sqlite
+from ragbench.extras.fit.tuning import tracking
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.index.artefacts import MANIFEST, ArtefactStore
@@ -845,8 +846,8 @@ def tables(folder: Path) -> dict[str, bytes]:
 
 def trials(root: Path) -> list[list[Any]]:
     """The trials of the only search below a folder: numbers, values, objectives."""
-    (folder,) = [path.parent for path in root.glob(f"tune/*/{store.SEARCH_RECORD}")]
-    store.read_search(folder)
+    (folder,) = [path.parent for path in root.glob(f"tune/*/{tracking.RECORD}")]
+    tracking.read(folder)
     frame = pd.read_csv(folder / "trials.csv")
     return json.loads(
         frame[[name for name in frame.columns if name != "seconds" and "ms" not in name]].to_json(orient="values")

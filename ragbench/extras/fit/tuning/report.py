@@ -25,12 +25,12 @@ from ragbench.extras.fit.tuning.confirm import Confirmation, judge_by_folds
 from ragbench.extras.fit.tuning.outcome import PRESET, Tuned
 from ragbench.extras.fit.tuning.space import Parameter, Values, overrides, value_of
 from ragbench.extras.fit.tuning.study import Trial
-from ragbench.results.store import SEARCH_RECORD
+from ragbench.extras.fit.tuning.tracking import RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", SEARCH_RECORD)
+FILES = ("trials.csv", "front.csv", "folds.csv", "parameters.csv", "overrides.txt", "report.md", RECORD)
 
 
 def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
@@ -246,7 +246,7 @@ def tables(tuned: Tuned) -> dict[str, pd.DataFrame]:
 
 def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     """Write the files into the folder of the search."""
-    (tuned.folder / SEARCH_RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
+    (tuned.folder / RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
     frames = {"trials": trials(tuned), "front": front(tuned), "parameters": parameters(tuned)}
     if tuned.folds:
         frames["folds"] = folds(tuned)
@@ -260,7 +260,7 @@ def write(tuned: Tuned, confirmation: Confirmation | None) -> None:
     names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
     record = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **summary(tuned, confirmation)}
     record["files"] = {name: files.digest(tuned.folder / name) for name in names}
-    write_checksummed(tuned.folder / SEARCH_RECORD, record)
+    write_checksummed(tuned.folder / RECORD, record)
 
 
 def _row(trial: Trial, tuned: Tuned) -> dict[str, Any]:
