@@ -116,18 +116,6 @@ def losses(diagnosis: pd.DataFrame) -> pd.DataFrame:
     return counts.sort_values(["arm", "sections"], ascending=[True, False]).reset_index(drop=True)
 
 
-def sentences(diagnosis: pd.DataFrame) -> list[str]:
-    """The losses in words: `p10 drops 31 of 74 relevant sections`."""
-    relevant = diagnosis.groupby("arm").size().to_dict()
-    lines, relevant_units = [], f"relevant {unit(diagnosis)}"
-    for row in losses(diagnosis).to_dict(orient="records"):
-        if row["outcome"] != FOUND:
-            dropped = row["outcome"] == "dropped"
-            change = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
-            lines.append(f"{row['arm']}: {change} {row['sections']} of {relevant[row['arm']]} {relevant_units}")
-    return lines
-
-
 def _ranks(ranking: Ranking | None, ranks: dict[int, _Ranks], documents: ChunkTable | None) -> _Ranks:
     """The rank of every hit, from 1; computed once for each object, as most stages pass their input on unchanged."""
     if ranking is None:

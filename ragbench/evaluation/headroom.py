@@ -6,7 +6,7 @@ lacks when it may take everything that a source found was never retrieved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ragbench.base.columns import Columns
@@ -98,14 +98,6 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     return means.reset_index()
 
 
-def lost_topics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Where the topics without a relevant document in the first 10 were lost: arm, outcome, stage, topics, share."""
-    counts = frame.groupby(["arm", "outcome", "stage"], sort=False).size().rename("topics").reset_index()
-    counts["share"] = counts["topics"] / counts["arm"].map(frame.groupby("arm").size())
-    lost = counts[counts["outcome"] != FOUND]
-    return lost.sort_values(["arm", "topics"], ascending=[True, False], kind="stable").reset_index(drop=True)
-
-
 def sentences(frame: pd.DataFrame) -> list[str]:
     """A sentence for every arm: the headroom of ranking, depth and retrieval."""
     return [
@@ -124,13 +116,6 @@ def sources(frame: pd.DataFrame) -> list[str]:
 def signed(value: float) -> str:
     """A gain of nDCG without its zero: `+.21`."""
     return f"{value:+.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:+.2f}"
-
-
-def table_columns(frame: pd.DataFrame) -> Sequence[str]:
-    """The columns of `summary`, in the order to show them in."""
-    gains = ("ordering", "depth", "retrieval", "lost")
-    oracles = [f"oracle_{depth}" for depth in DEPTHS]
-    return ["arm", "topics", VALUE, *oracles, *gains, *(f"{RECALL}{name}" for name in sources(frame)), TOGETHER]
 
 
 def source_frame(outcome: Outcome, table: ChunkTable) -> pd.DataFrame:

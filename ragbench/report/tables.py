@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
-_HEADROOM_TITLES = {
-    "topics": "queries",
-    "lost": "queries lost",
-    "ordering": "gain by ranking",
-    "depth": "gain by depth",
-    "retrieval": "gain by retrieval",
-}
 
 
 def show(results: Measurements) -> None:
@@ -80,22 +73,6 @@ def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:
     if len(rows := contexts.polluters(frame, contexts.SHOWN)):
         visible, forms = contexts.POLLUTERS.shown(rows)
         print_table(visible, f"{title}: most pollution", forms, SCREEN)
-
-
-def show_headroom(gains: pd.DataFrame) -> None:
-    """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
-    summary = headroom.summary(gains)[headroom.table_columns(gains)].rename(columns=_HEADROOM_TITLES)
-    summary.columns = [str(name).replace("oracle_", "oracle top ").replace(":", " ") for name in summary.columns]
-    print_table(summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"}, SCREEN)
-    lost = headroom.lost_topics(gains)
-    if len(lost):
-        print_table(
-            lost.rename(columns=_HEADROOM_TITLES),
-            "Queries without a relevant document among the first 10",
-            {"share": ".1%"},
-            SCREEN,
-        )
-    print_text(*headroom.sentences(gains), in_pipe=SCREEN)
 
 
 def _with_latency(results: Measurements, frame: pd.DataFrame) -> pd.DataFrame:

@@ -91,8 +91,9 @@ class Results(files.Measurements):
         """
         if not self.judged:
             return "data pool"
+        explain = "diagnose" if plugins.module("commands", "diagnose") else "report"
         if len(self.arms) == 1:
-            return "diagnose"
+            return explain
         frame = self.verdicts
         adopted = frame[(frame["verdict"] == "adopt") & frame["factor"].isin(self.arms)]
         exploratory = frame[(frame["verdict"] == "confirm") & frame["factor"].isin(self.arms)]
@@ -106,7 +107,7 @@ class Results(files.Measurements):
         chosen = adopted if len(adopted) else better
         arm = str(chosen.sort_values("effect")["factor"].iloc[-1]) if len(chosen) else self.arms[0]
         if arm not in local:
-            return "diagnose"
+            return explain
         if not len(chosen) and self._faster:
             return f"export {shlex.quote(f'@1/{self._faster}')} --out bundle --force"
         new = next(name for n in count(1) if not Path(name := f"bundle-{n}" if n > 1 else "bundle").exists())

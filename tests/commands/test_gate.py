@@ -63,16 +63,6 @@ def test_pollution_that_was_not_measured_does_not_pass(run: Path, capsys) -> Non
     assert "the candidate has no relevant sections, or an older version measured it" in capsys.readouterr().out
 
 
-def test_diagnose_shows_what_pollutes(contexts: Results, capsys) -> None:
-    assert cli.main(["diagnose", str(contexts.folder)]) == 0
-    shown = capsys.readouterr().out
-    assert "Contexts of 2,000 tokens" in shown and "most pollution" in shown
-    assert cli.main(["diagnose", str(contexts.folder), "--arms", "few", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["arm"] for row in found["contexts"]] == ["few"]
-    assert {row["by"] for row in found["polluters"]} == {"folder", "type"}
-
-
 def test_as_json(run: Path, capsys) -> None:
     arms = run / "arms"
     assert cli.main(["gate", "--baseline", f"{arms / 'old'}", "--candidate", f"{arms / 'worse'}", "--json"]) == 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.evaluation.diagnosis import COLUMNS, _diagnose, losses, sentences, unit
+from ragbench.evaluation.diagnosis import COLUMNS, _diagnose, losses, unit
 from ragbench.search.engine.executor import Outcome
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
@@ -72,7 +72,7 @@ def test_only_relevant_sections_have_a_fate() -> None:
     assert _diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {}).empty
 
 
-def test_losses_are_counted_and_said() -> None:
+def test_losses_are_counted() -> None:
     stages = {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p10": (1,)}
     qrels = {"q": {"s1": 1, "s2": 1, "s3": 2, "s5": 1}}
     frame = _diagnose(outcome(**stages), TABLE, qrels, cutoff=10)
@@ -80,10 +80,6 @@ def test_losses_are_counted_and_said() -> None:
     assert counted["sections"].sum() == 4
     assert counted["share"].sum() == pytest.approx(1)
     assert counted.iloc[0][["outcome", "stage", "sections"]].tolist() == ["dropped", "p10", 2]
-    assert sentences(frame.assign(section="d#" + frame["section"])) == [
-        "arm: p10 drops 2 of 4 relevant sections",
-        "arm: never retrieved (retrieval): 1 of 4 relevant sections",
-    ]
 
 
 def test_documents_are_diagnosed_by_their_best_chunk() -> None:
@@ -97,7 +93,6 @@ def test_documents_are_diagnosed_by_their_best_chunk() -> None:
     assert rows["c"] == ("dropped", "p10", 0, "", 0)
     assert rows["d"] == rows["e"] == ("never retrieved", "retrieval", 0, "", 0)
     assert unit(frame) == "documents"
-    assert sentences(frame)[1] == "arm: p10 drops 1 of 5 relevant documents"
 
 
 def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:

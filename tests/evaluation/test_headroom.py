@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.evaluation.headroom import headroom, lost_topics, sentences, sources, summary
+from ragbench.evaluation.headroom import headroom, sentences, sources, summary
 from ragbench.search.engine.executor import Outcome
 
 # 80 documents of one chunk each.
@@ -44,14 +44,6 @@ def test_the_parts_add_up_to_a_perfect_order() -> None:
     assert sentences(frame) == [
         "arm: nDCG@10 is 0.195; a perfect ranking of the top 50 would gain +.44, documents that a retriever returned "
         "below them +.20, documents that no retriever returned +.17"
-    ]
-
-
-def test_a_topic_is_lost_where_its_best_document_is() -> None:
-    found = outcome(dense=[5, 6], lexical=[7], final=[5, 6])
-    frame = headroom(found, TABLE, {"q": {"d7": 1, "d70": 1}})
-    assert lost_topics(frame)[["outcome", "stage", "topics", "share"]].values.tolist() == [
-        ["lost in fusion", "fuse", 1, 1]
     ]
 
 

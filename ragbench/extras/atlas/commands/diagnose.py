@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
     from ragbench.evaluation import contexts, diagnosis, headroom
+    from ragbench.extras.atlas import losses
     from ragbench.report import evidence, tables
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
@@ -67,16 +68,16 @@ def main(arguments: argparse.Namespace) -> int:
         columns = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
         console.print_table(columns, f"Query {arguments.query}", in_pipe=console.SCREEN)
     elif arguments.json:
-        kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": headroom.lost_topics(gains)}
+        kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": losses.lost_topics(gains)}
         kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
         console.print_json({name: frame.to_dict(orient="records") for name, frame in kinds.items()})
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
         console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
-        console.print_text(*diagnosis.sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
+        console.print_text(*losses.sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
     if len(gains):
-        tables.show_headroom(gains)
+        losses.show_headroom(gains)
     tables.show_contexts(loaded, tokens)
     return 0
 
