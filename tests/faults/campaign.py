@@ -5,7 +5,8 @@
 
 Kinds, such as kills=200: kills and errors at the nth change of a file (`shim.c`, needs gcc), of a named command at one
 change after the other; bundles and databases with mutations, flips of results, crowds (four of a command at once),
-inputs. Every case is a fork of this process with a folder of its own.
+inputs. Every case has a folder of its own and runs in a fork of this process; bundles and databases that are only
+opened share forks.
 It prints what came of them; exit code 1 for harm: a result or an earlier state that is lost, or altered and still taken
 for good; a traceback, a hang, a process or a draft left behind; a file changed outside the folder; a connection.
 """
@@ -40,6 +41,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +113,8 @@ _EARLIER = {"presets": ("run", "-m", "exp=plain_hybrid,baseline", "split=all", *
 TABLES = ("per_query.parquet", "top.parquet", "run.trec", "sections.trec")
 TEXTS = tuple(line.split(",")[1] for line in QUERIES.splitlines()[1:])
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO)
+_ANSWERED = 50
+"""Bundles that one fork opens, so that what one of them leaves behind in it does not stay for long."""
 _SECONDS = 180  # a case that takes longer hangs; other work may take most of the CPUs
 _CASE = "RAGBENCH_FAULTS_CASE"
 _MODULES = ("onnxruntime", "tokenizers", "hydra", "joblib", "scipy.stats", "sqlite_vec", "pyarrow.parquet", "optuna")
@@ -199,6 +204,7 @@ class Campaign:
         (folder / "log.jsonl").write_text(LOG)
         (folder / "collections.yaml").write_text("".join(f"- {{name: {each}, words: name={each}}}\n" for each in "abc"))
         self._whole: dict[str, tuple[Any, Any, int]] = {}
+        self._answering: tuple[int, Connection] | None = None
         modules = [each.name for each in pkgutil.walk_packages(ragbench.__path__, "ragbench.")]
         for name in (*_MODULES, *(each for each in modules if not each.endswith("__main__"))):
             with suppress(ImportError):  # of an extra
@@ -324,6 +330,9 @@ class Campaign:
             what, sealed = (_sealed if number % 2 else _damaged)(place, chance), bool(number % 2)
             self._try(f"bundles {number}: {what}", place, root, known[which], sealed, chance)
             self.counts["bundles that somebody sealed" if sealed else "damaged bundles"] += 1
+            if number % _ANSWERED == 0:
+                self._stop_answering()
+        self._stop_answering()
 
     def databases(self, times: int) -> None:
         """The same of an export to SQLite: bytes, pages, cuts, rows, schemas, journals beside it."""
@@ -337,6 +346,9 @@ class Campaign:
             what, sealed = _database(place, chance)
             self._try(f"databases {number}: {what}", place, root, known, sealed, chance)
             self.counts["SQLite files that somebody changed" if sealed else "damaged SQLite files"] += 1
+            if number % _ANSWERED == 0:
+                self._stop_answering()
+        self._stop_answering()
 
     def _try(self, said: str, place: Path, root: Path, known: Any, sealed: bool, chance: random.Random) -> None:
         """Open it and ask it; now and then verify or refresh it before."""
@@ -347,7 +359,7 @@ class Campaign:
             self._expect("Traceback" not in done.said and done.code in (0, 1, 2), f"{said}, {words[0]}", done)
         verified = more < 0.1 and done.code == 0
         if more < 0.1 or more >= 0.15:
-            done = self._ended(self._started(lambda: 0, root, value=lambda: answers(place)))
+            done = self._answered(place, root)
             self._expect(done.code == 0, said, done)
             refused = isinstance(done.value, str)
             self.counts["of these refused when opened"] += refused
@@ -476,6 +488,67 @@ class Campaign:
         process = os.fork()
         if process:
             return process, told
+        os.setsid()
+        code = self._done_here(work, value, root, told, at, error, always)
+        with suppress(BaseException):
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        with suppress(BaseException):
+            (told / "steps").write_text(str(self.shim.steps))
+        os._exit(code)
+
+    def _answered(self, place: Path, root: Path) -> Done:
+        """The answers of a bundle or engine, by a fork that answers for many: Java starts once."""
+        told = Path(tempfile.mkdtemp(dir=self.folder, prefix="told-"))
+        if self._answering is None:
+            ours, theirs = Pipe()
+            process = os.fork()
+            if not process:
+                ours.close()
+                self._answer_all(theirs)
+            theirs.close()
+            self._answering = process, ours
+        process, ours = self._answering
+        code: int | None = None
+        with suppress(EOFError, OSError):  # it has died
+            ours.send((place, root, told))
+            code = ours.recv() if ours.poll(_SECONDS) else None
+        if code is None:
+            code = self._stop_answering()
+        return self._done(process, told, code)
+
+    def _answer_all(self, asked: Connection) -> None:
+        try:
+            os.setsid()
+            while True:
+                place, root, told = asked.recv()
+                asked.send(self._done_here(lambda: 0, partial(answers, place), root, told))
+        except EOFError:
+            os._exit(0)
+        finally:
+            os._exit(70)
+
+    def _stop_answering(self) -> int | None:
+        """End the fork that answers; its exit code, None when it hangs."""
+        if self._answering is None:
+            return None
+        process, ours = self._answering
+        self._answering = None
+        ours.close()
+        return self._waited(process, time.monotonic() + 5)
+
+    def _done_here(
+        self,
+        work: Callable[[], int],
+        value: Callable[[], Any],
+        root: Path,
+        told: Path,
+        at: int = 0,
+        error: int = 0,
+        always: bool = False,
+    ) -> int:
+        """Do something in this process and write its value; the exit code."""
         try:
             self._become(root, told, at, error, always)
             code, found = work(), value()
@@ -485,23 +558,18 @@ class Campaign:
         except BaseException:
             traceback.print_exc()
             code = 70
-        with suppress(BaseException):
-            atexit._run_exitfuncs()
-            sys.stdout.flush()
-            sys.stderr.flush()
-        with suppress(BaseException):
-            (told / "steps").write_text(str(self.shim.steps))
-        os._exit(code)
+        return code
 
     def _become(self, root: Path, told: Path, at: int, error: int, always: bool) -> None:
-        os.setsid()
         atexit._clear()
         weakref.finalize._registry.clear()
         weakref.finalize._registered_with_atexit = False
         said = os.open(told / "said", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        for standard in (1, 2):
-            os.dup2(said, standard)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for standard, opened_file in ((0, nothing), (1, said), (2, said)):
+            os.dup2(opened_file, standard)
+        os.close(said)
+        os.close(nothing)
         sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
         sys.stdout, sys.stderr = (
             io.TextIOWrapper(io.FileIO(n, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
@@ -529,7 +597,11 @@ class Campaign:
     def _ended(self, call: tuple[int, Path], typed: str = "") -> Done:
         """What came of it; one that hangs is killed, and so is what it leaves behind. What is typed may be reached."""
         process, told = call
-        deadline, status = time.monotonic() + _SECONDS, None
+        return self._done(process, told, self._waited(process, time.monotonic() + _SECONDS), typed)
+
+    def _waited(self, process: int, deadline: float) -> int | None:
+        """The exit code of a process, None for one that was killed because it hangs."""
+        status = None
         while status is None and time.monotonic() < deadline:
             found, state = os.waitpid(process, os.WNOHANG)
             status = state if found else None
@@ -537,7 +609,9 @@ class Campaign:
         if status is None:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-        code = None if status is None else os.waitstatus_to_exitcode(status)
+        return None if status is None else os.waitstatus_to_exitcode(status)
+
+    def _done(self, process: int, told: Path, code: int | None, typed: str = "") -> Done:
         said = (told / "said").read_text(errors="replace") if (told / "said").exists() else ""
         value = (told / "value").read_bytes() if (told / "value").exists() else pickle.dumps(None)
         steps = (told / "steps").read_text() if (told / "steps").exists() else "0"
@@ -874,7 +948,7 @@ def _descendants(process: int) -> list[psutil.Process]:
     found = []
     for each in psutil.process_iter():
         with suppress(psutil.Error, ProcessLookupError, PermissionError):
-            if os.getsid(each.pid) == process and each.status() != psutil.STATUS_ZOMBIE:
+            if each.pid != process and os.getsid(each.pid) == process and each.status() != psutil.STATUS_ZOMBIE:
                 found.append(each)
     return found
 

@@ -39,6 +39,7 @@ long faults_steps(void) { return steps; }
 
 /* Log to `path` every file that is changed below none of `folders` (each ends with a colon), and every connection. */
 void faults_watch(const char *path, const char *folders) {
+    if (journal >= 0) syscall(SYS_close, journal);
     journal = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     snprintf(allowed, sizeof allowed, "%s", folders);
 }
