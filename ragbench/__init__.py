@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ragbench.extras.ship.opening import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.tracking import mlflow_metrics
+    from ragbench.workbench import CustomStage as CustomStage
     from ragbench.workbench import Experiment, Results
-    from ragbench.workbench import Own as Own
     from ragbench.workbench.composed import pipeline
     from ragbench.workbench.runs import evaluate
 
@@ -47,7 +47,7 @@ __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchma
 HOME = {
     "Benchmark": "ragbench.benchmark.benchmark",
     "Experiment": "ragbench.workbench",
-    "Own": "ragbench.workbench",
+    "CustomStage": "ragbench.workbench",
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.extras.fit.workbench",
     "bakeoff": "ragbench.extras.fit.bakeoff",
@@ -65,9 +65,11 @@ HOME = {
     "stage": "ragbench.config.function_stage",
     "tune": "ragbench.extras.fit.workbench",
 }
+OLD_NAMES = {"Own": "CustomStage"}  # names that scripts may still import
 
 
 def __getattr__(name: str) -> Any:
+    name = OLD_NAMES.get(name, name)
     if name in HOME:  # when first asked for: importing the package must stay cheap
         return getattr(importlib.import_module(HOME[name]), name)
     raise AttributeError(f"module 'ragbench' has no attribute '{name}'")

@@ -63,4 +63,4 @@ def test_the_printed_stage_passes_its_printed_test_and_is_varied_by_an_ablation(
 
 def test_no_other_document_uses_its_name() -> None:
     pages = [page for page in (ROOT / "docs").rglob("*.md") if "DemoteArchived" in page.read_text("utf-8")]
-    assert [page.name for page in pages] in ([], ["python-api.md"])  # the docstring of `Own`
+    assert [page.name for page in pages] in ([], ["python-api.md"])  # the docstring of `CustomStage`

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import ragbench
-from ragbench import Experiment, Own
+from ragbench import CustomStage, Experiment
 from ragbench.base import extensions
 from ragbench.base.errors import ArmsFailed, ConfigError, ModelError
 from ragbench.base.types import Query, Ranking
@@ -107,7 +107,7 @@ def test_functions_that_cannot_be_stages_are_refused() -> None:
     with pytest.raises(ConfigError, match="not both"):
         ragbench.stage(before="cut", after="fuse")
     with pytest.raises(ConfigError, match="'mine' must be a stage, got function: decorate a function"):
-        Own("mine", lambda states, index: states, before="cut")
+        CustomStage("mine", lambda states, index: states, before="cut")
     with pytest.raises(ConfigError, match="the code of stage 'only_guides' has changed"):
         only_guides(code="0" * 12)
 
@@ -402,6 +402,7 @@ def test_what_an_endpoint_cannot_do_is_one_sentence(server: Server, monkeypatch:
 def test_the_package_offers_what_is_for_people() -> None:
     assert dir(ragbench) == sorted(ragbench.__all__)
     assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
+    assert ragbench.Own is CustomStage  # its earlier name
 
 
 @pytest.mark.slow

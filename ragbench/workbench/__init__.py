@@ -7,8 +7,8 @@ results.summary()
 results.plot_pareto()
 """
 
-from ragbench.workbench.composed import Own
+from ragbench.workbench.composed import CustomStage
 from ragbench.workbench.experiment import Experiment
 from ragbench.workbench.results import Results
 
-__all__ = ["Experiment", "Own", "Results"]
+__all__ = ["CustomStage", "Experiment", "Results"]

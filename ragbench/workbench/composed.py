@@ -16,12 +16,12 @@ from ragbench.search.stages.stage import Stage
 
 
 @dataclass(frozen=True)
-class Own:
+class CustomStage:
     """A stage of your own for the pipeline, placed before or after an entry of its `order`.
 
-    `Own("archive", DemoteArchived(0.5), before="cut")`: the name is then a switch in ablations, as `p6` is. The class
-    must be a frozen dataclass that Python finds by name: in a module, or in a cell of a notebook, not in a function. A
-    function decorated with `@ragbench.stage` needs no `Own`: it has a name and a place.
+    `CustomStage("archive", DemoteArchived(0.5), before="cut")`: the name is then a switch in ablations, as `p6` is. The
+    class must be a frozen dataclass that Python can import by name: define it in a module or in a cell of a notebook,
+    not in a function. A function decorated with `@ragbench.stage` needs no `CustomStage`: it has a name and a position.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Own:
             )
 
     @classmethod
-    def of(cls, part: Own | FunctionStage) -> Own:
-        """An `Own` for a stage made from a function, with its name and place; an `Own` is returned unchanged."""
-        return part if isinstance(part, Own) else cls(type(part).__name__, part, **part.place)
+    def of(cls, part: CustomStage | FunctionStage) -> CustomStage:
+        """Return `part` as a `CustomStage`; a stage made from a function has its own name and position."""
+        return part if isinstance(part, CustomStage) else cls(type(part).__name__, part, **part.place)
 
     def into(self, settings: Settings) -> Settings:
         """The settings with this stage in the pipeline."""
@@ -53,9 +53,9 @@ class Own:
 class Composed:
     """Overrides and stages of your own; `pipeline` is what they make."""
 
-    parts: tuple[str | Own | FunctionStage, ...]
+    parts: tuple[str | CustomStage | FunctionStage, ...]
 
-    def with_(self, *parts: str | Own | FunctionStage, **values: Any) -> Composed:
+    def with_(self, *parts: str | CustomStage | FunctionStage, **values: Any) -> Composed:
         """The same with more overrides, stages or values: `with_(p6=True, dense={"depth": 50})`; later ones win."""
         composed = Composed((*self.parts, *parts, *words(values, catalogue.read())))
         composed.settings()
@@ -100,7 +100,7 @@ class Composed:
         return self.pipeline._repr_html_()
 
 
-def pipeline(*parts: str | Own | FunctionStage, **values: Any) -> Composed:
+def pipeline(*parts: str | CustomStage | FunctionStage, **values: Any) -> Composed:
     """Return a configuration as a value, for an arm of `Experiment.arms`.
 
     Args:
@@ -124,7 +124,7 @@ def pipeline(*parts: str | Own | FunctionStage, **values: Any) -> Composed:
 def compose(parts: list[Any]) -> Settings:
     """The settings of overrides and stages."""
     settings = composition.compose([part for part in parts if isinstance(part, str)])
-    custom = [Own.of(part) for part in parts if not isinstance(part, str)]
+    custom = [CustomStage.of(part) for part in parts if not isinstance(part, str)]
     for stage in custom:
         settings = stage.into(settings)
     return settings.check() if custom else settings

@@ -37,7 +37,7 @@ from ragbench.results.measurements import trec
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
-from ragbench.workbench.composed import Composed, Own, compose
+from ragbench.workbench.composed import Composed, CustomStage, compose
 from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Experiment:
     def ablate(
         cls,
         *overrides: str,
-        own: Sequence[Own | FunctionStage] = (),
+        own: Sequence[CustomStage | FunctionStage] = (),
         benchmark: Benchmark | None = None,
         design: Design | None = None,
         split: Split | None = None,
@@ -226,7 +226,7 @@ class Experiment:
         overrides = tuple(_words(overrides, options))
         if candidates and "design" not in map(key_of, overrides):
             overrides = ("design=add_one", *overrides)
-        switches = {stage.name: stage for stage in map(Own.of, own)}
+        switches = {stage.name: stage for stage in map(CustomStage.of, own)}
 
         def compose_with_stages(parts: Sequence[str]) -> Settings:
             switched_off = {part.removesuffix("=off") for part in parts if part.endswith("=off")} & set(switches)
@@ -426,7 +426,7 @@ def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     return [*overrides, *words(values, catalogue.read())] if values else list(overrides)
 
 
-Part = str | Own | FunctionStage
+Part = str | CustomStage | FunctionStage
 
 
 def _parts_of(name: str, arm: Any, shared: Sequence[str], in_memory: list[object]) -> list[Part]:
@@ -448,7 +448,7 @@ def _part(name: str, part: Any, shared: Sequence[str], in_memory: list[object], 
         if "=" not in text:
             return ["live=trec", word("live.path", text)]
         return [text] if several else list(shlex.split(text))
-    if isinstance(part, (Own, FunctionStage)):
+    if isinstance(part, (CustomStage, FunctionStage)):
         return [part]
     if is_run(part):
         return ["live=trec", word("live.path", str(_file_of(name, part, shared)))]

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 import ragbench
-from ragbench import Benchmark, Experiment, Own, Results, load_benchmark
+from ragbench import Benchmark, CustomStage, Experiment, Results, load_benchmark
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState
 from ragbench.commands import cli
@@ -77,7 +77,7 @@ def test_a_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, ar
 def test_a_cold_start_that_fails_costs_the_cold_start_only(
     benchmark_small: Benchmark, around: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    arms = {"plain": around, "here": [*around, Own("here", OnlyHere(os.getpid()), before="cut")]}
+    arms = {"plain": around, "here": [*around, CustomStage("here", OnlyHere(os.getpid()), before="cut")]}
     results = Experiment.arms(arms, benchmark_small).run()
     assert _cold(results, "plain") == COLD
     assert _cold(results, "here") == set()

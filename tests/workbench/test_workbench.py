@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 import ragbench
-from ragbench import Experiment, Own, Results
+from ragbench import CustomStage, Experiment, Results
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
@@ -41,7 +41,7 @@ class OnlyFolder:
         return f"keep {self.folder}"
 
 
-OWN = Own("guides_only", OnlyFolder(), before="cut")
+CUSTOM = CustomStage("guides_only", OnlyFolder(), before="cut")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def around(workplace: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def measured(benchmark_small: Benchmark, around: list[str]) -> Results:
-    arms = {"plain": ["+exp=baseline", *around], "own": ["+exp=baseline", *around, OWN]}
+    arms = {"plain": ["+exp=baseline", *around], "own": ["+exp=baseline", *around, CUSTOM]}
     return Experiment.arms(arms, benchmark_small).run()
 
 
@@ -117,7 +117,7 @@ def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, aro
         *around,
         "factors=[guides_only,p12]",
         "design=factorial",
-        own=[OWN],
+        own=[CUSTOM],
         benchmark=benchmark_small,
     )
     assert {name: "guides_only" in dict(p.stages) for name, p in experiment.pipelines.items()} == {
@@ -150,19 +150,21 @@ def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: 
 @pytest.mark.parametrize(
     ("own", "sentence"),
     [
-        (Own("p6", OnlyFolder(), before="cut"), "'p6' is taken"),
-        (Own("mine", OnlyFolder(), before="cutt"), "'cutt' is not an entry of order"),
+        (CustomStage("p6", OnlyFolder(), before="cut"), "'p6' is taken"),
+        (CustomStage("mine", OnlyFolder(), before="cutt"), "'cutt' is not an entry of order"),
     ],
 )
-def test_a_misplaced_stage_is_refused_in_one_sentence(own: Own, sentence: str) -> None:
+def test_a_misplaced_stage_is_refused_in_one_sentence(own: CustomStage, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         Experiment.arms({"mine": ["+exp=baseline", own]})
 
 
 def test_a_stage_goes_before_or_after_one_entry() -> None:
     with pytest.raises(ConfigError, match="one of the two"):
-        Own("mine", OnlyFolder(), before="cut", after="fuse")
-    placed = Experiment.arms({"mine": ["+exp=baseline", Own("mine", OnlyFolder(), after="fuse")]}).pipelines["mine"]
+        CustomStage("mine", OnlyFolder(), before="cut", after="fuse")
+    placed = Experiment.arms({"mine": ["+exp=baseline", CustomStage("mine", OnlyFolder(), after="fuse")]}).pipelines[
+        "mine"
+    ]
     names = [name for name, _ in placed]
     assert names.index("mine") == names.index("fuse") + 1
 
