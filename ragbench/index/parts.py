@@ -7,12 +7,16 @@ its own in `extras/NAME/parts`, one module each with `PART`; the module of a sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sized
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ragbench.base.errors import IndexError_
 from ragbench.index.index import Index, Part, StoredPart
+
+_Sized = TypeVar("_Sized", bound=Sized)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +34,15 @@ if TYPE_CHECKING:
     from ragbench.index.trigrams import TrigramIndex
     from ragbench.index.vocabulary import Vocabulary
     from ragbench.models import Encoder
+
+
+def _with_rows(opened: _Sized, rows: int, path: Path) -> _Sized:
+    """Raise IndexError_ for a part of more or fewer rows than the table of chunks."""
+    if len(opened) != rows:
+        raise IndexError_(
+            f"{path} has {len(opened)} rows instead of {rows}: export the bundle again, or delete the index"
+        )
+    return opened
 
 
 def _chunks() -> StoredPart[ChunkTable]:
@@ -174,7 +187,7 @@ def _centroids(suffix: str) -> StoredPart[Centroids]:
 def _dense(suffix: str) -> StoredPart[DenseIndex]:
     """Unit vectors of the chunks, searched by inner product."""
     from ragbench.index import sharded
-    from ragbench.index.dense import VERSION, DenseIndex, build_dense
+    from ragbench.index.dense import VECTORS, VERSION, DenseIndex, build_dense
 
     source = suffix.removeprefix(":")
 
@@ -202,7 +215,9 @@ def _dense(suffix: str) -> StoredPart[DenseIndex]:
         f"dense{suffix}",
         inputs=inputs,
         build=build,
-        open=lambda folder, index: DenseIndex(folder, index.spec.vectors(source).dense),
+        open=lambda folder, index: _with_rows(
+            DenseIndex(folder, index.spec.vectors(source).dense), index.chunks.n_retrievable, folder / VECTORS
+        ),
     )
 
 
@@ -223,9 +238,11 @@ def _lexical(suffix: str) -> StoredPart[LexicalIndex]:
 
     source = suffix.removeprefix(":")
 
+    def rows_of(index: Index) -> int:
+        return index.chunks.n_retrievable if index.spec.words(source).unit == "chunk" else index.chunks.n_documents
+
     def build(building: Building, index: Index) -> None:
-        table, spec = index.chunks, index.spec.words(source)
-        total = table.n_retrievable if spec.unit == "chunk" else table.n_documents
+        table, spec, total = index.chunks, index.spec.words(source), rows_of(index)
         if building.in_shards(table.n_documents):
             tick = building.ticks("indexing terms", total)
             sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
@@ -237,7 +254,9 @@ def _lexical(suffix: str) -> StoredPart[LexicalIndex]:
         f"lexical{suffix}",
         inputs=lambda index: [index.fingerprint("chunks"), VERSION, index.spec.words(source)],
         build=build,
-        open=lambda folder, index: LexicalIndex(folder, index.spec.words(source), memory=index.memory),
+        open=lambda folder, index: _with_rows(
+            LexicalIndex(folder, index.spec.words(source), memory=index.memory), rows_of(index), folder
+        ),
     )
 
 

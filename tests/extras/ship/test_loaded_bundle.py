@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -28,6 +30,8 @@ from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.refresh import Refresher
+from ragbench.index.lexical import build_lexical
+from ragbench.index.texts import lexical_rows
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.stage import StateProperty
@@ -392,6 +396,38 @@ def test_an_array_with_a_damaged_header_is_one_sentence(copied: Path) -> None:
     (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
     rewrite_part(vectors, vectors.read_bytes().replace(b"}", b"{", 1))
     with pytest.raises(BundleError, match=r"cannot be read \(\w+Error\): export the bundle again"):
+        ragbench.load(copied)
+
+
+@pytest.mark.parametrize("more", [-1, 1, 100])
+def test_an_array_of_more_or_fewer_vectors_than_chunks_is_one_sentence(
+    copied: Path, more: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
+    array = np.load(vectors)
+    content = io.BytesIO()
+    np.save(content, np.resize(array, (len(array) + more, array.shape[1])))
+    rewrite_part(vectors, content.getvalue())
+    said = (
+        f"{vectors} has {len(array) + more} rows instead of {len(array)}: export the bundle again, or delete the index"
+    )
+    with pytest.raises(IndexError_) as caught:
+        ragbench.load(copied)
+    assert str(caught.value) == said
+    assert cli.main(["verify", str(copied), "--no-latency"]) == 1
+    assert said in capsys.readouterr().out
+
+
+def test_words_of_more_rows_than_chunks_are_one_sentence(copied: Path, tmp_path: Path) -> None:
+    with ragbench.load(copied) as loaded:
+        table, spec = loaded.index.chunks, loaded.index.spec.words("")
+        rows = list(lexical_rows(table, spec.fields, spec.unit))
+    build_lexical(tmp_path / "more", spec, [*rows, rows[-1]])
+    (folder,) = copied.glob(f"{bundle.INDEX}/lexical/*")
+    for file in (tmp_path / "more").iterdir():
+        if file.name != "write.lock":
+            rewrite_part(folder / file.name, file.read_bytes())
+    with pytest.raises(IndexError_, match=f"lexical/.* has {len(rows) + 1} rows instead of {len(rows)}: export"):
         ragbench.load(copied)
 
 
