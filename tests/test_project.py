@@ -262,6 +262,21 @@ def test_init_asks_at_most_three_questions(
     assert (found["paths.results"], found["budget.p95_ms"], found["topics"]) == ("out", 30, "derived")
 
 
+def test_init_refuses_an_existing_file_before_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.md").write_text("# A\n", encoding="utf-8")
+    (tmp_path / "ragbench.yaml").write_text("data: vault\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or "")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert cli.main(["init"]) == 2
+    assert "ragbench.yaml exists already: edit it, or add --replace" in capsys.readouterr().err
+    assert asked == []
+    assert (tmp_path / "ragbench.yaml").read_text(encoding="utf-8") == "data: vault\n"
+
+
 @pytest.mark.parametrize(("folder", "said"), [("none", "does not exist"), ("empty", "no markdown file below empty")])
 def test_init_refuses_what_holds_nothing(
     folder: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

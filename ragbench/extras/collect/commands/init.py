@@ -60,11 +60,11 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.collect.detect_format import judgments_of, recognise
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
+    asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     keeps_file = file.exists() and not arguments.replace  # which a call that was killed may have written
-    if keeps_file and arguments.log is not None and not _TOPICS.exists():
+    if keeps_file and (asks or (arguments.log is not None and not _TOPICS.exists())):
         raise refused
     recognised = recognise(arguments.folder)
-    asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     queries = _queries(arguments, recognised.data, asks and not recognised.queries)
     has_queries = bool(recognised.queries) or queries is not None
     data = dict(recognised.data)
