@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.files import write_text
+from ragbench.base.files import has_text, write_text
 from ragbench.base.fingerprint import plain
 from ragbench.base.formatting import counted
 from ragbench.config import project
@@ -245,8 +245,11 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
             f"none of {len(issue_threads)} threads links to a document below {arguments.site}: name the address under "
             "which data.corpus is published, and old paths with --redirects"
         )
+    text = threads.review_sheet(topics)
+    if sheet.exists() and not arguments.replace and not has_text(sheet, text):
+        raise BenchmarkError(f"{sheet} exists already: rename it, or add --replace")
+    write_atomically(sheet, text)  # first, so that a call that is killed in between can be repeated
     write(path, topics.topics, topics.document_qrels, {}, replace=arguments.replace)
-    write_atomically(sheet, threads.review_sheet(topics))
     kinds = Counter(topic.type for topic in topics.topics)
     if arguments.json:
         summary = {"file": str(path), "review": str(sheet), "threads": len(issue_threads), "topics": len(topics.topics)}

@@ -178,6 +178,10 @@ def test_the_command_writes_topics_and_a_sheet_that_is_read_back(capsys, vault: 
 
     assert cli.main([*words, *data]) == 2
     assert "exists already" in capsys.readouterr().err
+    (out / "topics.jsonl").unlink()
+    assert cli.main([*words, *data]) == 2
+    assert f"{sheet} exists already: rename it, or add --replace" in capsys.readouterr().err
+    assert sheet.read_text() == text
     assert cli.main(["topics", "threads", str(tmp_path / "issues.json"), "--site", "https://no.example", *data,
                      "--out", str(tmp_path / "none")]) == 2  # fmt: skip
     assert "links to a document below https://no.example" in capsys.readouterr().err
@@ -185,3 +189,27 @@ def test_the_command_writes_topics_and_a_sheet_that_is_read_back(capsys, vault: 
     sheet.write_text(text.replace("no,thread-12", "maybe,thread-12"))
     assert cli.main(["topics", "threads-reviewed", str(sheet)]) == 2
     assert "review.csv:3: keep must be yes or no, got maybe" in capsys.readouterr().err
+
+
+def test_a_call_that_was_killed_between_its_two_files_can_be_repeated(
+    vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "issues.json").write_text(json.dumps(ISSUES))
+    out = tmp_path / "questions"
+    words = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
+    words += ["data=vault", f"data.corpus={vault}"]
+    with monkeypatch.context() as patch:
+        rename, renamed = Path.replace, []
+
+        def killed(draft: Path, target: Path) -> Path:
+            renamed.append(target)
+            if len(renamed) > 1:
+                raise KeyboardInterrupt
+            return rename(draft, target)
+
+        patch.setattr(Path, "replace", killed)
+        assert cli.main(words) == 130
+    assert len(renamed) == 2
+    assert len(list(out.iterdir())) == 1
+    assert cli.main(words) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["review.csv", "topics.jsonl"]
