@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ragbench.benchmark.native import save_benchmark
     from ragbench.config.function_stage import stage
     from ragbench.evaluation.measures import measure
-    from ragbench.extras.fit.bakeoff import bakeoff
     from ragbench.extras.fit.workbench import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.remote.live.objects import retriever
@@ -41,7 +40,7 @@ for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISAB
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
-__all__ = ["Benchmark", "Experiment", "Results", "bakeoff", "encoder", "evaluate", "load", "load_benchmark", "measure"]
+__all__ = ["Benchmark", "Experiment", "Results", "encoder", "evaluate", "load", "load_benchmark", "measure"]
 __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchmark", "stage", "tune"]
 
 HOME = {
@@ -50,7 +49,6 @@ HOME = {
     "CustomStage": "ragbench.workbench",
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.extras.fit.workbench",
-    "bakeoff": "ragbench.extras.fit.bakeoff",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.runs",
     "load": "ragbench.extras.ship.opening",

@@ -91,7 +91,7 @@ def overrides(words: list[str]) -> list[str] | None:
     if "overrides" not in arguments and "words" not in arguments:
         return None
     given = [*arguments.get("overrides", []), *arguments.get("words", [])]
-    return [word for word in given if "=" in word and not word.startswith("encoders=")]  # of `compare encoders`
+    return [word for word in given if "=" in word]
 
 
 def take(words: list[str]) -> None:

@@ -12,7 +12,7 @@ import ragbench
 
 FUNCTIONS = sorted(name for name in ragbench.__all__ if inspect.isfunction(getattr(ragbench, name)))
 CLASSES = sorted(name for name in ragbench.__all__ if inspect.isclass(getattr(ragbench, name)))
-HEAVY = {"bakeoff", "load", "tune"}  # an example would measure; the notebooks have one of each
+HEAVY = {"load", "tune"}  # an example would measure; the notebooks have one of each
 MODULES = sorted({getattr(ragbench, name).__module__ for name in [*FUNCTIONS, *CLASSES] if name not in HEAVY})
 MODULES += ["ragbench.config.overrides", "ragbench.corpus.file_warning"]
 

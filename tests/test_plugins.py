@@ -424,6 +424,7 @@ def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
     monkeypatch.setattr(fusion_methods, "has_ranx", lambda: False)  # compiles for a minute
     assert cli.main(["fusion", "paths.results=results", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arm"] == "recommended"
-    assert cli.main(["bakeoff", "openai:small", "ollama:small", *shared, "--json"]) == 0
-    said = capsys.readouterr().out
-    assert "openai:small" in said and "ollama:small" in said
+    names = "index.encoder.name=openai:small,ollama:small"
+    assert cli.main(["run", "-m", "exp=recommended", names, *shared, "--json"]) == 0
+    arms = [f"recommended index.encoder.name={name}:small" for name in ("openai", "ollama")]
+    assert list(dict.fromkeys(row["arm"] for row in json.loads(capsys.readouterr().out)["summary"])) == arms

@@ -16,7 +16,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "init": "inspect a folder of notes and write ragbench.yaml for later commands",
         "run": "measure one or several configurations on a benchmark",
         "ablate": "measure the effect of each option with an ablation design",
-        "compare": "compare finished runs, run files of other systems, encoders, or fusion methods",
+        "compare": "compare finished runs, run files of other systems, or fusion methods",
         "atlas": "show the effect of each change on other collections, and predict it on yours",
         "report": "write a finished run as one HTML file that opens offline",
         "studio": "open a browser view of runs, queries, judgments, searches and experiments",
@@ -67,7 +67,6 @@ SUMMARY: Mapping[str, str] = {name: line for group in GROUPS.values() for name, 
 
 WORDS: Mapping[str, Mapping[str, str]] = {
     "compare": {
-        "encoders": "several encoders in the same search: quality, indexing time, latency, size",
         "fusions": "fusion methods on the result lists of a finished run",
     },
     "data": {"pool": "write the unjudged results of runs as a table to fill in"},
@@ -86,7 +85,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 """The sub-commands of a command, each with one line."""
 
 OLD: Mapping[str, tuple[str, ...]] = {
-    "bakeoff": ("compare", "encoders"),
     "calibrate": ("fit", "calibration"),
     "config": ("list", "config"),
     "fit order": ("fit", "ranker"),

@@ -352,7 +352,8 @@ def _relative_to_cwd(path: Path) -> str:
 
 def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
     """The configured name (an experiment sets its own), then what varies over the sweep."""
-    extra = [item for item in batch if key_of(item) in varying - {EXPERIMENT, "name"}]
+    swept = varying - {EXPERIMENT, "name"}
+    extra = [item.replace(r"\:", ":") for item in batch if key_of(item) in swept]  # Hydra escapes colons in a sweep
     name = config.get("name")
     if name:
         return " ".join([str(name), *extra])

@@ -125,11 +125,6 @@ def tune(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["tune", *words, "tune=[fuse]", "tune.starts=[]", "tune.trials=4", "tune.folds=2"]) == 0
 
 
-def bakeoff(words: list[str], tmp_path: Path) -> None:
-    encoders = ["bge-small-en-v1.5", "BAAI/bge-small-en-v1.5"]
-    assert cli.main(["bakeoff", *encoders, *words, "exp=baseline"]) == 0
-
-
 def index(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["index", *words[:4], "exp=recommended"]) == 0
 
@@ -157,7 +152,7 @@ def export_and_refresh(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["refresh", str(tmp_path / "bundle"), "--corpus", str(tmp_path / "notes")]) == 0
 
 
-LONG = (run, ablate, tune, bakeoff, index, index_in_shards, fit, export_and_refresh)
+LONG = (run, ablate, tune, index, index_in_shards, fit, export_and_refresh)
 
 
 @pytest.mark.slow

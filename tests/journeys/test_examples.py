@@ -74,7 +74,7 @@ ARMS = {
 }
 ORDER = (
     "list, list config, doctor, completion, index, search, run, data, data pool, judge, compare",
-    "compare fusions, compare encoders, report, diagnose, advise, track, track ui, atlas, export, refresh, rollback",
+    "compare fusions, report, diagnose, advise, track, track ui, atlas, export, refresh, rollback",
     "verify, serve, serve mcp, studio",
 )
 ELSEWHERE = {
@@ -107,8 +107,7 @@ NOT_RUN = {
     "model=rerank:": "needs a server: tests/extras/remote/test_rerank_endpoint.py",
     "source=pyserini:beir": "downloads an index: tests/extras/remote/live/test_anserini.py",
     "--confirm": "takes queries not used before: tests/experiment/test_comparisons.py",
-    "compare encoders$": "includes draft",
-    ", draft,": "makes the encoder in a minute: tests/extras/backends/test_draft.py",
+    ",draft,": "makes the encoder in a minute: tests/extras/backends/test_draft.py",
     "qdrant://": "needs a server: tests/extras/engines/test_aliased.py",
     "opensearch://": "needs a server: tests/extras/engines/test_aliased.py",
     "env:NOTES": "needs a server: tests/extras/engines/test_aliased.py",

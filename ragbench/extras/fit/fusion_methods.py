@@ -1,8 +1,6 @@
 """Compare all ways to fuse the rankings of sources, by documents: those of the stage `fuse`, and those of ranx.
 
-ranx (Bassani and Romelli, CIKM 2022) has the methods of the literature. Those with parameters, and those that learn,
-are fitted on the other folds and measured on the held-out fold; folds keep groups of topics whole. Weighted
-bordafuse and condorcet are not compared: a fit takes many minutes.
+ranx (Bassani and Romelli, CIKM 2022) has the methods of the literature; those that learn are not compared.
 """
 
 from __future__ import annotations
@@ -28,30 +26,13 @@ _RANX = "ranx"
 _NORMS = ("min-max", "max", "sum", "rank", "zmuv", "borda")
 _OF_SCORES = ("min", "max", "med", "sum", "anz", "mnz")
 _OF_RANKS = ("isr", "log_isr", "bordafuse", "condorcet")
-_FITTED = (
-    *("rrf", "rbc", "logn_isr"),
-    *("bayesfuse", "mapfuse", "posfuse", "probfuse", "segfuse", "slidefuse"),
-)
-_FITTED_OF_SCORES = ("wsum", "wmnz", "mixed", "gmnz")
-_METRIC = "ndcg@10"
-_GRIDS: Mapping[str, Mapping[str, float]] = {
-    **{method: {"step": 0.2} for method in ("wsum", "wmnz", "mixed")},
-    "gmnz": {"min_gamma": 0.1, "step": 0.1},
-    "logn_isr": {"min_sigma": 0.1, "step": 0.1},
-    "rbc": {"min_phi": 0.1, "max_phi": 0.9, "step": 0.1},
-    "probfuse": {"max_n_segments": 20},
-    "slidefuse": {"max_w": 10},
-    "rrf": {},
-}
-"""Coarser than ranx's own grids, which take an hour: a hundred topics do not suffice to choose between finer steps."""
-
 Hits = Mapping[str, Mapping[str, float]]
 Tick = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Fused:
-    """A way to fuse: what has it (`home`), its method and norm, whether it is fitted on other folds.
+    """A way to fuse: what has it (`home`), its method and norm.
 
     `words` turn it on on a command line; `values` has nDCG@10 by qid.
     """
@@ -59,7 +40,6 @@ class Fused:
     home: str
     method: str
     norm: str
-    fitted: bool
     words: str
     values: Mapping[str, float]
 
@@ -72,23 +52,19 @@ def has_ranx() -> bool:
 def compare(
     runs: SourceRuns,
     qrels: Qrels,
-    folds: Sequence[Sequence[str]],
+    qids: Sequence[str],
     configured: Fuse,
-    fitted: bool = False,
     tick: Tick | None = None,
 ) -> list[Fused]:
-    """Measure every way on the topics of `folds`, the configured one first.
-
-    With `fitted` also the ways of ranx that have parameters or learn: this takes minutes instead of seconds.
-    """
-    qids = sorted(qid for fold in folds for qid in fold)
+    """Measure every way on the topics `qids`, the configured one first."""
+    qids = sorted(qids)
     scores_by_retriever = {source: {qid: run.get(qid, {}) for qid in qids} for source, run in runs.items()}
-    ways = [*_ways_of_stage(configured), *(_ways_of_ranx(fitted) if has_ranx() else [])]
+    ways = [*_ways_of_stage(configured), *(_ways_of_ranx() if has_ranx() else [])]
     compared = []
     for number, way in enumerate(ways, start=1):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=_RANX)  # numba warns once for each function that it compiles
-            fused = _fuse(scores_by_retriever, way, qrels, folds, configured)
+            fused = _fuse(scores_by_retriever, way, configured)
         frame = evaluate({qid: _ordered(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
         rows = frame[frame["measure"] == PRIMARY]
         compared.append(replace(way, values=dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))
@@ -100,43 +76,25 @@ def compare(
 def _ways_of_stage(configured: Fuse) -> Iterator[Fused]:
     """The configured fusion, then others of its stage with the same weights."""
     norm = configured.norm if configured.method == "convex" else ""
-    yield Fused("configured", configured.method, norm, False, "", {})
+    yield Fused("configured", configured.method, norm, "", {})
     for k in (1.0, 10.0, 60.0):
-        yield Fused("fuse", f"rrf (k {k:g})", "", False, f"fuse.method=rrf fuse.k={k:g}", {})
+        yield Fused("fuse", f"rrf (k {k:g})", "", f"fuse.method=rrf fuse.k={k:g}", {})
     for norm in ("min_max", "theoretical", "z", "three_sigma"):
         for missing in ("lowest", "nothing"):
             overrides = f"fuse.method=convex fuse.norm={norm} fuse.missing={missing}"
-            yield Fused("fuse", f"convex (missing {missing})", norm, False, overrides, {})
+            yield Fused("fuse", f"convex (missing {missing})", norm, overrides, {})
 
 
-def _ways_of_ranx(fitted: bool) -> Iterator[Fused]:
+def _ways_of_ranx() -> Iterator[Fused]:
     for method in _OF_RANKS:
-        yield Fused(_RANX, method, "", False, "", {})
+        yield Fused(_RANX, method, "", "", {})
     for norm in _NORMS:
         for method in _OF_SCORES:
-            yield Fused(_RANX, method, norm, False, "", {})
-    for method in _FITTED if fitted else ():
-        yield Fused(_RANX, method, "", True, "", {})
-    for norm in _NORMS:
-        for method in _FITTED_OF_SCORES if fitted else ():
-            yield Fused(_RANX, method, norm, True, "", {})
+            yield Fused(_RANX, method, norm, "", {})
 
 
-def _fuse(runs: SourceRuns, way: Fused, qrels: Qrels, folds: Sequence[Sequence[str]], configured: Fuse) -> Hits:
-    if way.home != _RANX:
-        return _by_stage(runs, _stage(way, configured))
-    if not way.fitted:
-        return _by_ranx(runs, way, {})
-    fused: dict[str, Mapping[str, float]] = {}
-    for fold in folds:
-        others = [qid for training_fold in folds if training_fold is not fold for qid in training_fold]
-        parameters = _fit(_part(runs, others), way, {qid: qrels[qid] for qid in others})
-        fused |= _by_ranx(_part(runs, fold), way, parameters)
-    return fused
-
-
-def _part(runs: SourceRuns, qids: Sequence[str]) -> SourceRuns:
-    return {source: {qid: run[qid] for qid in qids} for source, run in runs.items()}
+def _fuse(runs: SourceRuns, way: Fused, configured: Fuse) -> Hits:
+    return _by_ranx(runs, way) if way.home == _RANX else _by_stage(runs, _stage(way, configured))
 
 
 def _stage(way: Fused, configured: Fuse) -> Fuse:
@@ -165,27 +123,12 @@ def _by_stage(runs: SourceRuns, stage: Fuse) -> Hits:
     return fused_by_qid
 
 
-def _by_ranx(runs: SourceRuns, way: Fused, parameters: Mapping[str, Any]) -> Hits:
+def _by_ranx(runs: SourceRuns, way: Fused) -> Hits:
     import ranx
 
     ranx_runs = [_ranx_run(hits) for hits in runs.values()]
-    norm = way.norm or None
-    fused = ranx.fuse(ranx_runs, norm=norm, method=way.method, params=dict(parameters))
+    fused = ranx.fuse(ranx_runs, norm=way.norm or None, method=way.method, params={})
     return cast(Hits, fused.to_dict())
-
-
-def _fit(runs: SourceRuns, way: Fused, qrels: Qrels) -> Mapping[str, Any]:
-    import ranx
-
-    relevant = {qid: {docno: max(0, grade) for docno, grade in grades.items()} for qid, grades in qrels.items()}
-    ranx_runs = [_ranx_run(hits) for hits in runs.values()]
-    options: dict[str, Any] = {"norm": way.norm or None, "method": way.method, "metric": _METRIC}
-    fitted = ranx.optimize_fusion(ranx.Qrels(relevant), ranx_runs, **options, **_options(way.method))
-    return cast(Mapping[str, Any], fitted)
-
-
-def _options(method: str) -> dict[str, Any]:
-    return {**_GRIDS[method], "show_progress": False} if method in _GRIDS else {}
 
 
 def _ranx_run(hits: Hits) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TRAIN
 from ragbench.config.arm_builder import Progress
@@ -23,12 +22,12 @@ from ragbench.search.stages.fuse import Fuse
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.benchmark.benchmark import Benchmark, Topic
+    from ragbench.benchmark.benchmark import Benchmark
 
 
 @dataclass(frozen=True)
 class Fusions:
-    """`table` has a row for every way, best first: home, method, norm, fitted, nDCG@10, and the difference to the
+    """`table` has a row for every way, best first: home, method, norm, nDCG@10, and the difference to the
     configured one with its interval and p, corrected over all ways; `use` are the words that turn it on."""
 
     arm: str
@@ -54,13 +53,11 @@ class Fusions:
 def compare(
     results: Measurements,
     arm: str | None = None,
-    folds: int = 5,
-    fitted: bool = False,
     progress: Progress | None = None,
 ) -> Fusions:
-    """Compare, of the last arm unless one is named; with `fitted` also what learns on the other folds.
+    """Compare, of the last arm unless one is named.
 
-    Raises ResultsError for a run without stored sources or training topics, ConfigError for bad folds.
+    Raises ResultsError for a run without stored sources or training topics.
     """
     import pandas as pd
 
@@ -74,12 +71,14 @@ def compare(
         raise ResultsError(f"{results.folder} has stored fewer than two sources of '{name}': run it again")
     measured = {qid for run in runs.values() for qid in run}
     topics = benchmark.with_answer(t for t in benchmark.topics if t.split == TRAIN and t.qid in measured)
-    test_folds = _folds(topics, folds, f"{results.folder} measured {len(topics)} training topics with an answer")
+    if not topics:
+        raise ResultsError(f"{results.folder} measured no training topic with an answer: run it with split=train")
     settings = Settings(name, results.config(name))
     configured = settings.pipeline.first(Fuse)
     if configured is None:
         raise ResultsError(f"'{name}' does not fuse by the stage `fuse`: name another arm with --arm")
-    ways = fusion_methods.compare(runs, benchmark.document_qrels, test_folds, configured, fitted, progress)
+    qids = [topic.qid for topic in topics]
+    ways = fusion_methods.compare(runs, benchmark.document_qrels, qids, configured, progress)
     return Fusions(name, tuple(sorted(runs)), len(topics), _table(ways, settings))
 
 
@@ -92,18 +91,6 @@ def _benchmark(results: Measurements, arm: str) -> Benchmark:
     return benchmark
 
 
-def _folds(topics: Sequence[Topic], folds: int, counted: str) -> list[list[str]]:
-    from sklearn.model_selection import GroupKFold
-
-    groups = [topic.cluster for topic in topics]
-    if folds < 2:
-        raise ConfigError(f"--folds must be at least 2, got {folds}")
-    if len(set(groups)) < folds:
-        raise ResultsError(f"{counted}, too few for {folds} folds: run it with split=train or split=all")
-    qids = [topic.qid for topic in topics]
-    return [[qids[i] for i in test] for _, test in GroupKFold(folds).split(qids, groups=groups)]
-
-
 def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
     """Compare every way with the first, as one family."""
     import numpy as np
@@ -114,7 +101,7 @@ def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
     compared = Policy.of(settings.config).compare(values[1:], np.broadcast_to(values[0], values[1:].shape))
     rows = [
         {
-            **{"home": way.home, "method": way.method, "norm": way.norm, "fitted": way.fitted},
+            **{"home": way.home, "method": way.method, "norm": way.norm},
             "nDCG@10": float(np.mean(values[i])),
             "difference": fold.difference if fold else 0.0,
             "low": fold.ci_low if fold else 0.0,

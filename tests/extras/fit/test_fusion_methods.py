@@ -21,7 +21,7 @@ QRELS = {"q1": {"a": 1}, "q2": {"a": 1, "z": 1}}
 @pytest.fixture
 def ways(monkeypatch: pytest.MonkeyPatch) -> dict[str, fusion_methods.Fused]:
     monkeypatch.setattr(fusion_methods, "has_ranx", lambda: False)
-    found = fusion_methods.compare(RUNS, QRELS, [["q1"], ["q2"]], Fuse())
+    found = fusion_methods.compare(RUNS, QRELS, ["q1", "q2"], Fuse())
     assert found[0].home == "configured"
     return {f"{way.home} {way.method} {way.norm}".strip(): way for way in found}
 

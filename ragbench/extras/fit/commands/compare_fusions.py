@@ -9,7 +9,7 @@ from ragbench.base import console
 DESCRIPTION = """Compare fusion methods on the result lists of a finished run, without searching again.
 
 It uses the training queries of the run. The methods are those of the stage `fuse`, which you can turn on, and those of
-ranx if it is installed (pip install "ragbench[fusion]"). With --fitted, trained methods are included."""
+ranx if it is installed (pip install "ragbench[fusion]")."""
 EXAMPLES = """examples:
   ragbench run exp=recommended split=train && ragbench compare fusions
   ragbench compare fusions @2 --arm recommended                 the previous run
@@ -17,16 +17,8 @@ EXAMPLES = """examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run and arm, how many folds."""
+    """Which run and arm."""
     parser.add_argument("--arm", metavar="ARM", help="arm whose retrievers are fused (default: the last)")
-    parser.add_argument(
-        "--fitted",
-        action="store_true",
-        help="also compare trained methods, by cross-validation (takes minutes instead of seconds)",
-    )
-    parser.add_argument(
-        "--folds", type=int, default=5, metavar="N", help="number of cross-validation folds for --fitted (default 5)"
-    )
     console.add_runs(parser, "?")
     console.add_output(parser)
 
@@ -40,9 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     (folder,), _ = named_runs(arguments.words, limit=1)
     with console.progress(arguments.quiet or arguments.json) as progress:
-        compared = fusions.compare(
-            measurements.load(folder), arguments.arm, arguments.folds, arguments.fitted, progress
-        )
+        compared = fusions.compare(measurements.load(folder), arguments.arm, progress)
     if arguments.json:
         console.print_json(
             {
