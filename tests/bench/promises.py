@@ -2,7 +2,7 @@
 
     python tests/bench/promises.py --null "like runs" --n 20 --n 50 --simulations 400
 
-Without options all rows, two at a time, which takes hours. Its rows are the figures of docs/research/methods.md.
+Without options all rows, two at a time: about half an hour. Its rows are the figures of docs/research/methods.md.
 A family is 13 arms at two levels against one base; the differences of two arms correlate by .5, those of the two levels
 of an arm by .7.
 """
@@ -139,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Simulate what the statistics promise.")
     parser.add_argument("--null", action="append", choices=list(NULLS))
     parser.add_argument("--n", action="append", type=int)
-    parser.add_argument("--simulations", type=int, default=1_000)
+    parser.add_argument("--simulations", type=int, default=2_000)
     options = parser.parse_args()
     rows = list(product(options.null or NULLS, options.n or SIZES))
     print("| null | n | error of a family | of a pair | all covered | covered | power at the claim |")
