@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.config import JsonValue
 
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Hit, QueryClass
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.extras.ship.documents import ListedDocument, StoredDocument
-from ragbench.extras.ship.serving import examples
 from ragbench.extras.ship.serving.limits import Limits
 from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
@@ -61,10 +61,17 @@ class SearchFilters(Message):
         return build(FilterDocuments, values, "filters") if values else None
 
 
+REQUESTS: list[JsonValue] = [
+    {"query": "how do I rotate a key", "top_n": 3},
+    {"query": "--max-lag", "mode": "keyword", "filters": {"tags": ["operations"], "modified_after": "2026-01-31"}},
+]
+"""Examples for the description of the service (`GET /openapi.json`)."""
+
+
 class SearchRequest(Message):
     """A search. `request_type(limits)` gives the class with the limits of a service."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": examples.REQUESTS})
+    model_config = ConfigDict(json_schema_extra={"examples": REQUESTS})
 
     query: str = Field(description="what to search for, in natural language, or a code or name to look up")
     top_n: int = Field(description="how many hits at most")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 
 import pytest
 from pydantic import ValidationError
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.serving import examples
 from ragbench.extras.ship.serving.limits import Limits
-from ragbench.extras.ship.serving.messages import ListRequest, SearchAnswer, SearchFilters, request_type
+from ragbench.extras.ship.serving.messages import REQUESTS, ListRequest, SearchFilters, request_type
 from ragbench.search.stages.filters import FilterDocuments
 
 REQUEST = request_type(Limits(max_top=5, max_query=20))
@@ -73,7 +71,6 @@ def test_what_is_refused(body: dict) -> None:
 
 
 def test_the_examples_of_the_description_are_messages() -> None:
-    for each in examples.REQUESTS:
+    for each in REQUESTS:
         request = request_type(Limits()).model_validate(each)
         request.options()
-    SearchAnswer.model_validate_json(json.dumps(examples.ANSWER))
