@@ -88,7 +88,7 @@ def test_every_option_composes() -> None:
         (["p6=yes"], r"p6 cannot be 'yes'; did you mean on\?"),
         (["p6=null"], r"p6 cannot be null; did you mean off\?"),
         (["p6=on,off"], r"'p6=on,off' has several values: add -m"),
-        (["+foo=1"], r"foo is unknown: `ragbench list config` shows all keys"),
+        (["+foo=1"], r"foo is unknown: `ragbench list parameters` shows all keys"),
         (["++dense=7"], r"dense must be a mapping with depth, document, .*got 7"),
         (["+p6.depht=3"], r"p6\.depht is unknown; did you mean p6\.depth\?"),
         (["depth=3"], r"depth is unknown; did you mean dense\.depth or lexical\.depth or"),

@@ -93,7 +93,7 @@ def test_the_time_of_all_follows_the_pace_so_far(clock: Clock) -> None:
         clock.now = 9.0
         progress("embedding", 50, 100)
     assert progress.all_seconds_left == pytest.approx(5 + 60)
-    assert progress.line == "arm 1 of 2 a  embedding 50/100  5 s left  about 65 s for all"
+    assert progress.line == "arm 1 of 2 a  embedding 50/100  5 s left  about 65 s in total"
 
 
 def test_stages_of_other_arms_do_not_count_as_slow_as_those_of_the_last(clock: Clock) -> None:

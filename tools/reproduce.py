@@ -44,7 +44,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=list(_DATASETS), help="the benchmark")
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="the benchmark in the form of BEIR")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="the benchmark in BEIR format")
     parser.add_argument("--dense", action="store_true", help="also the encoder, the baseline and recommended")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as paths.cache=DIR")
     arguments = parser.parse_args()

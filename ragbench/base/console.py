@@ -36,7 +36,7 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
         "overrides",
         nargs="*",
         metavar="key=value",
-        help="settings, such as exp=recommended rerank=on (all: ragbench list)",
+        help="settings, such as exp=recommended rerank=on (see ragbench list)",
     )
 
 
@@ -48,7 +48,7 @@ def add_arms(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar=usage,
-        help='arm (configuration): a name and its settings, such as mine="rerank=on" (repeatable)',
+        help='add an arm (configuration): its name and settings, such as mine="rerank=on" (repeatable)',
     )
 
 
@@ -65,9 +65,9 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
 
 def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
     """Runs and overrides in one list of words; `many` is "?" for one run, "*" for several, the newest by default."""
-    named = "a run: its folder, a part of its name, @1 (the newest, the default), @1/ARM; settings"
+    named = "a run: folder, part of its name, @1 (newest, the default) or @1/ARM; settings"
     parser.add_argument(
-        "words", nargs="*", metavar="run|key=value", help=named if many == "?" else f"{named}; run files"
+        "words", nargs="*", metavar="run|key=value", help=named if many == "?" else f"{named}; TREC run files"
     )
 
 

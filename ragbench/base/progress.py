@@ -196,7 +196,7 @@ class Progress:
         elif own_left:
             parts.append(f"{in_words(own_left)} left")
         if of_all is not None and of_all > (own_left or 0) + 1:
-            parts.append(f"about {in_words(of_all)} for all")
+            parts.append(f"about {in_words(of_all)} in total")
         return "  ".join(parts)
 
 

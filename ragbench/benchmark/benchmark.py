@@ -23,6 +23,7 @@ Qrels = Mapping[str, Mapping[str, int]]
 """Grades (0-3, or those of the collection) by qid and by docno or section id; absent pairs are unjudged."""
 
 NO_ANSWER = "no_answer"
+_MADE = {"": "human-written", "derived": "synthetic"}
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ class Benchmark:
         chosen = tuple(topic for topic in self.topics if split in ("all", topic.split))
         if not chosen:
             raise BenchmarkError(
-                f"benchmark '{self.name}' has no topics in split '{split}'; it has {', '.join(self.splits) or 'none'}"
-                + (": add data.resplit=13 to make train and test halves" if split in ("train", "test") else "")
+                f"benchmark '{self.name}' has no queries in split '{split}'; it has {', '.join(self.splits) or 'none'}"
+                + (": add data.resplit=13 to split them into train and test" if split in ("train", "test") else "")
             )
         return chosen
 
@@ -191,10 +192,10 @@ class Benchmark:
         counts = Counter(topic.provenance for topic in self.topics)
         if set(counts) <= {""}:
             return ""
-        if len(counts) == 1:
-            return f"{next(iter(counts))} topics"
-        named = sorted((name or "written", count) for name, count in counts.items())
-        return f"{' and '.join(f'{count} {name}' for name, count in named)} topics"
+        named = sorted((_MADE.get(name, name), count) for name, count in counts.items())
+        if len(named) == 1:
+            return f"{named[0][0]} queries"
+        return f"{' and '.join(f'{count} {name}' for name, count in named)} queries"
 
     @cached_property
     def collection(self) -> str:

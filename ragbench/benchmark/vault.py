@@ -41,8 +41,7 @@ def load_vault(
     corpus: Path,  # folder of markdown files
     # CSV, TSV or JSONL: text; optional: qid, relevant (paths, separated by ;), split, type, need, group
     queries: Path | None = None,
-    qrels: Path
-    | None = None,  # folder that `ragbench judge` writes, or a file of judgments in the form of BEIR or TREC
+    qrels: Path | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
@@ -59,7 +58,7 @@ def load_vault(
     several separated by `;`, grade 1 each), split, type, need, hypothesis, group, provenance,
     masked, salient_terms (see `Topic`).
     `qrels` adds judgments: a folder with sections.qrels or documents.qrels, as `ragbench judge` writes it, or a file in
-    the form of BEIR or TREC, or a folder with one (*.tsv); they win over `relevant`. Judgments of unknown documents are
+    BEIR or TREC format, or a folder with one (*.tsv); they win over `relevant`. Judgments of unknown documents are
     omitted with a warning, those of unknown topics too with `unknown_topics="warn"`. Raises BenchmarkError with file
     and line.
     """

@@ -14,9 +14,9 @@ from ragbench.base import plugins
 _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Measure and compare": {
         "init": "inspect a folder of notes and write ragbench.yaml for later commands",
-        "run": "measure one or several configurations on a benchmark",
+        "run": "measure one or more configurations on a benchmark",
         "ablate": "measure the effect of each option with an ablation design",
-        "compare": "compare finished runs, run files of other systems, or fusion methods",
+        "compare": "compare finished runs, TREC run files of other systems, or fusion methods",
         "atlas": "show the effect of each change on other collections, and predict it on yours",
         "report": "write a finished run as one HTML file that opens offline",
         "studio": "open a browser view of runs, queries, judgments, searches and experiments",

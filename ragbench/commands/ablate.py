@@ -8,8 +8,8 @@ from ragbench.base import console
 
 DESCRIPTION = """Run an ablation design and report the effect, CI, latency and verdict of each option.
 
-By default it uses the training queries, or all queries if there are fewer than 100. split=test uses the test queries,
-split=all both."""
+By default it uses the training queries, or all queries if there are fewer than 100. split=test selects the
+test queries, split=all both."""
 EXAMPLES = """examples:
   ragbench ablate exp=all                                     omit each proposal in turn
   ragbench ablate exp=baseline design=add_one                 add each proposal to the baseline

@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(self._sentence(message))
 
     def _sentence(self, message: str) -> str:
-        help_ = f"{self.prog} --help shows what it takes"
+        help_ = f"{self.prog} --help lists its arguments"
         if match := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
             from ragbench.config.overrides import of_hydra
 
@@ -126,7 +126,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         "--verbose", "-v", action="store_true", help="print library logs, and the traceback of an error"
     )
     parser.add_argument(
-        "--trust", action="store_true", help="let ragbench.yaml and the bundle specify servers, programs and classes"
+        "--trust", action="store_true", help="let ragbench.yaml and bundles specify servers, programs and classes"
     )
 
 
@@ -195,7 +195,7 @@ def _overview() -> str:
             "Find out which retrieval ideas improve search over your markdown documentation.",
             *lines,
             "",
-            "ragbench COMMAND --help explains a command with examples. First run: ragbench run",
+            "ragbench COMMAND --help explains a command with examples. To start: ragbench run",
             "Exit codes: 0 done, 1 a check (data check, verify, gate) or an arm failed, 2 bad input or a missing part,",
             "3 gate is inconclusive (too few queries), 130 interrupted.",
         ]

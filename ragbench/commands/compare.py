@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
     from ragbench.results.compare import GatheredArms
 
-DESCRIPTION = "Compare finished runs, or run files of other systems, on the benchmark's judgments."
+DESCRIPTION = "Compare finished runs, or TREC run files of other systems, using the benchmark's judgments."
 EXAMPLES = """examples:
   ragbench compare @1                                    the arms of the newest run
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measure", metavar="NAME", help="measure to compare at document level (default: the first run's)"
     )
     parser.add_argument("--split", choices=("train", "test", "all"), help="query split (default: the first run's)")
-    parser.add_argument("--effects", action="store_true", help="compare the effects of runs on several collections")
+    parser.add_argument(
+        "--effects", action="store_true", help="compare the effects of one ablation on several collections"
+    )
     parser.add_argument("--model-grades", metavar="FILE", help="a pool that a model graded (ragbench judge --model)")
     parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the human-graded sample")
     parser.add_argument(

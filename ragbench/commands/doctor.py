@@ -14,7 +14,7 @@ from ragbench.base import console
 from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.formatting import counted
 
-DESCRIPTION = "Check every part that a run needs by using it, and print the remedy if one fails."
+DESCRIPTION = "Test each component that a run needs, and print how to repair those that fail."
 EXAMPLES = """examples:
   ragbench doctor
   ragbench doctor tracking.uri=sqlite:////data/mlflow.db
@@ -84,7 +84,7 @@ def _settings(overrides: list[str]) -> str:
     from ragbench.config import composition
 
     settings = composition.compose(overrides)
-    return f"composed: {settings.pipeline!r}"
+    return f"{'' if overrides else 'default '}pipeline: {settings.pipeline!r}"
 
 
 def _java() -> str:

@@ -14,8 +14,8 @@ DESCRIPTION = """Write a measured configuration for production: a bundle that ru
 ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch.
 
 The file and the output of this command list settings that the format cannot express. ragbench measures the translated
-configuration on the queries of the run: a loss of more than --max-loss needs --force. So does a configuration that is
-not significantly better than the baseline."""
+configuration on the queries of the run. If it loses more than --max-loss, or is not significantly better than the
+baseline, you need --force."""
 EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
@@ -33,21 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from ragbench.export.file_format import formats
 
     console.add_runs(parser, "?")
-    parser.add_argument("--arm", metavar="ARM", help="the arm (default: the only one)")
+    parser.add_argument("--arm", metavar="ARM", help="arm to export (default: the only one)")
     parser.add_argument(
         "--format", metavar="FORMAT", default="ragbench", help=f"{', '.join(formats())} (default: ragbench, a bundle)"
     )
     parser.add_argument(
         "--load",
         metavar="ADDRESS",
-        help="load the search into this server, or LanceDB folder; use env:NAME or file:PATH if the address contains a "
-        "password and is in an environment variable or a file",
+        help="load the search into this server or LanceDB folder; env:NAME or file:PATH reads an address with a "
+        "password from an environment variable or a file",
     )
     parser.add_argument("--version", metavar="VERSION", help="ragdocs version: 2026-01 or 2026-08")
     parser.add_argument(
         "--out", metavar="PATH", type=Path, help="output file or folder (default: in the folder of the run)"
     )
-    parser.add_argument("--baseline", metavar="ARM", help="arm that it must be better than (default: the first)")
+    parser.add_argument("--baseline", metavar="ARM", help="arm that the exported one must beat (default: the first)")
     parser.add_argument(
         "--force",
         action="store_true",
@@ -126,7 +126,7 @@ def main(arguments: argparse.Namespace) -> int:
     print(
         f"wrote {location}: {written.format} of {written.arm}"
         if written.format != "ragbench"
-        else f"wrote {location}: a bundle of {written.arm}"
+        else f"wrote {location}: bundle of {written.arm}"
     )
     if arguments.load is not None or written.format in ("ragbench", "sqlite"):
         console.next_command(f"verify {shlex.quote(arguments.load or location)}")

@@ -19,7 +19,7 @@ significantly worse. With too few queries for either, it prints how many more ar
 project, because small losses against the previous run would add up."""
 EXAMPLES = """examples:
   ragbench gate --pin @3/recommended                    later runs are compared with this arm
-  ragbench gate                                         the newest run's arm of the same name against it
+  ragbench gate                                         check the arm of that name in the newest run
   ragbench gate @2/phase1 @1/phase1                     two arms
   ragbench gate results/runs/A results/runs/B --margin 0.01 --latency-tolerance 0.5
   ragbench gate --max-pollution 0.3                     fails if over 30% of a context is from the wrong folders
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="run|key=value",
-        help="the run to compare with (default: the pinned one) and the one that must not be worse (default: @1), "
+        help="the reference (default: the pinned run) and the run to check (default: @1), "
         "each a folder, a part of its name, @2 or @2/ARM; settings",
     )
     parser.add_argument(
@@ -120,7 +120,9 @@ def _pinned(settings: Settings) -> str:
     if project_file is None or project_file.gate is None:
         newest = store.latest(settings.results)
         if len(store.finished_runs(settings.results)) == 1:
-            raise ConfigError(f"{newest.name} is the only run: ragbench gate --pin @1, then run again and compare")
+            raise ConfigError(
+                f"{newest.name} is the only run: pin it with ragbench gate --pin @1, then gate a later run"
+            )
         raise ConfigError("no run is pinned to compare with: ragbench gate --pin @2, or name it: ragbench gate @2 @1")
     if not project_file.gate.exists():
         raise ResultsError(

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, overrides and output options."""
     parser.add_argument("--rebuild", action="store_true", help="delete and rebuild the artefacts of this configuration")
     parser.add_argument("--list", action="store_true", help="list the finished artefacts")
-    parser.add_argument("--check", action="store_true", help="compare every byte of them with its digest")
+    parser.add_argument("--check", action="store_true", help="check the artefacts against their digests")
     console.add_overrides(parser)
     console.add_output(parser)
 

@@ -30,7 +30,12 @@ _Rows = list[dict[str, Any]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to show and how."""
-    parser.add_argument("kind", nargs="?", choices=_KINDS, help=f"objects to list (default: {', '.join(_UNASKED)})")
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        choices=_KINDS,
+        help=f"what to list: experiments are presets, switches are options (default: {', '.join(_UNASKED)})",
+    )
     parser.add_argument("prefix", nargs="?", default="", help="show only names with this prefix, such as p6 or index.")
     console.add_output(parser)
 
@@ -51,8 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
         _print(kind, rows[kind])
     if not arguments.kind:
         print(
-            "ragbench list parameters shows every key with its default; ragbench list config the values of a pipeline\n"
-            "sources 000 to 004 are the five design documents whose ideas are measured"
+            "ragbench list parameters shows every key with its default; ragbench list config prints a configuration\n"
+            "sources 000 to 004 are the five design documents that the options come from"
         )
     return 0
 
@@ -160,10 +165,10 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "runs": ("name", "state", "arms", "continue"),
 }
 _TITLES = {
-    "experiments": "experiments, taken by exp=NAME",
-    "switches": "switches, set by NAME=OPTION",
-    "parameters": "parameters, set by KEY=VALUE while their switch is on",
-    "data": "data, taken by data=NAME",
+    "experiments": "experiments (presets), selected with exp=NAME",
+    "switches": "switches (options), set with NAME=VALUE",
+    "parameters": "parameters, set with KEY=VALUE; those of a switch apply while it is on",
+    "data": "data, selected with data=NAME",
     "models": "models that come with the installation; any folder or hub name works as well",
     "plugins": "plug-ins of installed packages and of RAGBENCH_PLUGINS",
     "runs": "runs of this project, the newest first",

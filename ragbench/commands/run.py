@@ -20,15 +20,15 @@ DESCRIPTION = """Measure one configuration on a benchmark, or with -m every comb
 Without a preset or an option it compares the baseline with the recommended search and reports whether the gain is
 significant; inside a project (`ragbench init`) it measures the arms that ragbench.yaml lists.
 
-Without split=, both forms use the test queries; -m uses the training queries, or all if there are fewer than 100. Only
-the first comparison on a set of queries can end in adopt. Later comparisons on them are exploratory: use --confirm to
-test the arm that you choose on unused queries."""
+By default it uses the test queries. With -m it uses the training queries, or all queries if there are fewer than 100.
+Only the first comparison on a set of queries can end in adopt. Later comparisons on them are exploratory: use --confirm
+to test the arm that you choose on unused queries."""
 EXAMPLES = """examples:
   ragbench run                                   is the recommended search better than the baseline?
   ragbench run data=vault data.corpus=notes data.queries=queries.csv   and on your notes?
   ragbench run exp=phase3                       a preset
-  ragbench run exp=phase3 p6=off dense.depth=50  the same with changes
-  ragbench run -m exp=baseline,phase1,all       arms that share work, with verdicts against the first one, the baseline
+  ragbench run exp=phase3 p6=off dense.depth=50  a preset with changes
+  ragbench run -m exp=baseline,phase1,all       several arms, compared with the first one, the baseline
   ragbench run -m p6=on,off fuse.k=20,60         every combination
   ragbench run -m exp=baseline,phase1 split=test   on the test queries
   ragbench run --arm off="" --arm deep="rerank=on rerank.depth=50"     two arms; settings outside --arm apply to both

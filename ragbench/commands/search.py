@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--phrasing", action="append", metavar="TEXT", help="another phrasing of the query (repeatable)"
     )
-    parser.add_argument("--term", action="append", metavar="WORD", help="a salient word or #tag (repeatable)")
+    parser.add_argument("--term", action="append", metavar="WORD", help="important word or #tag (repeatable)")
     parser.add_argument("--after", metavar="DATE", help="return only documents from this date on")
     parser.add_argument("--before", metavar="DATE", help="return only documents before this date")
     parser.add_argument(
         "--mode",
         choices=_MODES,
-        help="lexical, dense or hybrid retrieval, or dense re-ranked by keywords (default: the variable "
-        "SEARCH_MODE, or the pipeline)",
+        help="lexical, dense or hybrid retrieval, or dense results re-ranked by keywords (default: environment "
+        "variable SEARCH_MODE, else the pipeline)",
     )
     parser.add_argument("--all", action="store_true", help="return all results, up to 100")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")

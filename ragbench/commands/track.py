@@ -11,7 +11,7 @@ DESCRIPTION = """Write finished runs and hyperparameter searches to MLflow.
 
 Use it after tracking.enabled=false, or if the MLflow store could not be written or was lost."""
 EXAMPLES = """examples:
-  ragbench track --all                        everything in the results folder that is missing in the store
+  ragbench track --all                        everything in the results folder that is missing from the store
   ragbench track @1                           the newest run
   ragbench track --all tracking.uri=http://mlflow.example:5000
 """
@@ -19,7 +19,11 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which folders, and overrides that say where the store is."""
-    parser.add_argument("--all", action="store_true", help="every finished run and search that is missing in the store")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="write every finished run and hyperparameter search that is missing from the store",
+    )
     parser.add_argument("words", nargs="*", metavar="run|key=value", help="runs, or folders of searches; settings")
     console.add_output(parser)
 

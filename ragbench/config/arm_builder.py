@@ -63,8 +63,8 @@ class ArmBuilder:
         for arm_settings in settings:
             if masked and arm_settings.pipeline.live:
                 raise ConfigError(
-                    f"arm '{arm_settings.name}' is a live search, whose documents cannot be masked for derived topics: "
-                    "measure it on human-written queries or on a search log"
+                    f"arm '{arm_settings.name}' is a live search, whose documents cannot be masked for synthetic "
+                    "queries: measure it on human-written queries or on a search log"
                 )
         return [Arm(arm_settings.name, arm_settings.pipeline, index(arm_settings.index)) for arm_settings in settings]
 

@@ -45,7 +45,7 @@ _OF_HYDRA = {
         "hydra.mode",
     ): "`ragbench run -m` measures every combination, `ragbench tune` searches for values",
     ("hydra.searchpath",): "put your settings into ragbench.yaml, which `ragbench init` writes",
-    ("hydra",): "`ragbench list config` shows all keys of ragbench",
+    ("hydra",): "`ragbench list parameters` shows all keys of ragbench",
 }
 """What replaces options and keys of Hydra; of several that a word begins with, the first counts."""
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}

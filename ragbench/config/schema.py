@@ -102,7 +102,7 @@ def _unknown_key(key: str, path: str, tree: Tree, known: Catalogue) -> str:
     siblings = [f"{path}.{name}".lstrip(".") for name in tree]
     full = f"{path}.{key}".lstrip(".")
     near = nearest(full, [*siblings, *(parameter.key for parameter in known.parameters)])
-    return f"is unknown{did_you_mean(full, near) or ': `ragbench list config` shows all keys'}"
+    return f"is unknown{did_you_mean(full, near) or ': `ragbench list parameters` shows all keys'}"
 
 
 def _own_stages(config: Mapping[str, Any], known: Catalogue) -> list[str]:

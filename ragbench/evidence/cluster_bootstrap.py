@@ -30,11 +30,11 @@ _Floats = NDArray[np.float64]
 COLUMNS = Columns.of(
     Column("factor", "change", text=True),
     Column("level", text=True),
-    Column("effect", "over topics", "topics resampled"),
+    Column("effect", "over queries", "queries resampled"),
     *("low", "high", "areas"),
-    Column("area_low", "over areas", "whole areas resampled with their topics"),
+    Column("area_low", "over folders", "whole folders resampled with their queries"),
     "area_high",
-    Column("weakest", "depends most on", "the effect without the area that it needs most", text=True),
+    Column("weakest", "depends most on", "the effect without the folder that contributes most to it", text=True),
     Column("without", form="+.3f"),
 )
 
@@ -84,14 +84,14 @@ def areas(arms: Arms, judged: Sequence[JudgedContrast], area_of: Mapping[str, st
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """A sentence for every effect that is significant for topics such as these, but not for other areas."""
+    """A sentence for every effect that is significant for topics such as these, but not for other folders."""
     lines = []
     for row in frame.to_dict(orient="records"):
         significant = row["low"] > 0 or row["high"] < 0
         if significant and row["area_low"] <= 0 <= row["area_high"]:
             lines.append(
-                f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is significant for topics "
-                f"like these, but not for other areas {interval(row['area_low'], row['area_high'])}; without "
+                f"{row['factor']}: the effect on {row['level']}s ({row['effect']:+.3f}) is significant for queries "
+                f"like these, but not for other folders {interval(row['area_low'], row['area_high'])}; without "
                 f"{row['weakest']} it is {row['without']:+.3f}"
             )
     return lines

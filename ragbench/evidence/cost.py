@@ -105,11 +105,11 @@ class Cost:
     @property
     def _noise(self) -> str:
         if self.net:
-            return f" ({NET}, {self.noise_ms:.0f} ms for noise: {self.disturbed})"
-        return f" (with {self.noise_ms:.0f} ms for noise: {self.disturbed})" if self.disturbed else ""
+            return f" ({NET}, {self.noise_ms:.0f} ms allowed for noise: {self.disturbed})"
+        return f" (with {self.noise_ms:.0f} ms allowed for noise: {self.disturbed})" if self.disturbed else ""
 
 
-NET = "waiting for a CPU subtracted"
+NET = "time waiting for a CPU subtracted"
 """How a cost says that it is of net times."""
 END_TO_END = "a live search is timed end to end including its network, a pipeline is not"
 """Why the times of a live search and of a pipeline are not compared."""

@@ -41,7 +41,7 @@ def _warning(kind: str, n: int) -> str:
     """A warning for a type with few queries; empty for others."""
     if n >= minimums.PER_TYPE:
         return ""
-    return f"only {counted(n, 'query')} of type '{kind}': at least {minimums.PER_TYPE} make a conclusion stable"
+    return f"only {counted(n, 'query')} of type '{kind}': at least {minimums.PER_TYPE} are needed for a stable mean"
 
 
 def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:

@@ -270,13 +270,13 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     if finished:
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
-    lines.append(f"embeddings and re-ranking scores computed before are found in {shared.cache_folder}")
+    lines.append(f"reusing embeddings and re-ranking scores cached in {shared.cache_folder}")
     lines.append(forecast(remaining, planned.queries, shared.latency).sentence)
     spec = shared.latency
     if spec.enabled:
         sampled = min(spec.queries, queries)
-        lines.append(f"then every arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} to warm up")
-        lines += ["and starts cold in a fresh process"] if spec.cold_start else []
+        lines.append(f"then each arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} warm-up queries")
+        lines += ["and once more from a cold start in a new process"] if spec.cold_start else []
         lines += [f"and is sent {spec.arrivals} queries at {rate:g} a second" for rate in spec.rates]
     return "\n".join(lines)
 

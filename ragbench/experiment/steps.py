@@ -75,9 +75,9 @@ def measure_quality(run: Run) -> None:
     read = {a.folder: a for _, arm in planned.arms.values() for a in artefacts(arm) if a.built}
     if came := sum(index.manifest.get("vectors", {}).get("shipped", 0) for index in read.values()):
         rounding = {kind for index in read.values() for kind in index.manifest.get("numerics", {}).values() if kind}
-        rounding_note = ", with other rounding than this CPU," if len(rounding) > 1 else ""
+        rounding_note = ", rounded differently than on this CPU" if len(rounding) > 1 else ""
         say(
-            f"{came:,} passage vectors bundled with ragbench{rounding_note} are reused: "
+            f"reusing {came:,} passage embeddings bundled with ragbench{rounding_note}: "
             "cache.shipped=off recomputes them"
         )
     run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
@@ -192,7 +192,7 @@ def start_cold(run: Run) -> None:
     if not run.timings or not run.plan.shared.latency.cold_start:
         return
     measured: dict[str, dict[str, float]] = {}
-    for arm_settings in shown.steps("starting cold", settings, run.progress):
+    for arm_settings in shown.steps("timing cold starts", settings, run.progress):
         try:
             measured[arm_settings.name] = dict(
                 coldstart.measure(arm_settings, run.plan.queries[0].text, run.plan.benchmark)
@@ -220,7 +220,7 @@ def _time_arms(
         ) from error.__cause__
     observed = watch.record()
     if observed["busy"]:
-        say(f"warning: {observed['busy']}: latency intervals allow for it")
+        say(f"warning: {observed['busy']}: latency CIs are wider to allow for it")
     return timings, observed
 
 

@@ -175,9 +175,12 @@ def _latency(judged: JudgedContrast) -> Check:
     cost = judged.cost
     outcomes: dict[str, _Outcome] = {"over": "fails", "within": "passes", "open": "not checked"}
     measured = cost.added is not None or cost.queries > 0
-    text = f"{cost.text}; {cost.remedy}" if cost.axis == "open" else cost.text
+    text = f"{cost.text}; {cost.remedy[0].lower()}{cost.remedy[1:]}" if cost.axis == "open" else cost.text
     return Check(
-        "latency", outcomes[cost.axis], f"{LATENCY[cost.axis]}: {text}", undecided=measured and cost.axis == "open"
+        "latency",
+        outcomes[cost.axis],
+        f"{LATENCY[cost.axis]}: {text}" if cost.added else text,
+        undecided=measured and cost.axis == "open",
     )
 
 

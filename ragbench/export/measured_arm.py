@@ -110,10 +110,10 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     if len(arms) == 1:
         return Evidence("uncompared", "It is the only configuration of its run, so no gain is claimed.", None)
     if base == measured.name:
-        return Evidence("uncompared", "It is the baseline of its run.", None)
+        return Evidence("uncompared", "It is the baseline of its run, so no gain is claimed.", None)
     judged = Arms.of(measured.results).against(base)
     verdict = next(row.verdict for row in judged if row.contrast.factors == (measured.name,))
-    sentence = f"Against {base} on {_topics(measured.results)}: {verdict.reason}"
+    sentence = f"Compared with {base} on {_topics(measured.results)}. {verdict.reason}"
     reason = verdict.cost.text if verdict.quality == "better" else f"{_LACKING[verdict.quality]} {base}"
     cost_open = verdict.quality == "better" and verdict.cost.axis == "open"
     return Evidence(verdict.outcome, sentence, base, reason, cost_open)

@@ -384,7 +384,7 @@ def headline(results: Measurements) -> dict[str, str]:
         "name": str(record["name"]),
         "title": _question(results),
         "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
-        f"documents, {record['topics']} topics of the split '{record['split']}'"
+        f"documents, {record['topics']} queries of the split '{record['split']}'"
         f"{f' ({results.topics_origin})' if results.topics_origin else ''}.",
         "started": start_time(results),
     }

@@ -71,16 +71,14 @@ def verdicts(results: Measurements) -> Table:
         ),
         PageColumn(
             f"{recall_within(results.config(results.arms[0])['context_tokens'])}, passages",
-            "secondary: no verdict depends on it; its intervals are simultaneous in a family of their own",
+            "secondary: no verdict depends on it; its CIs are simultaneous among themselves",
             lambda row: _effect(row, "recall_"),
             bool(effects["recall_effect"].notna().any()),
         ),
-        PageColumn(ARMS["p95"].title, "what it adds to the p95 of a query, and the budget", _cost, timed),
-        PageColumn(
-            "p", "adjusted for all comparisons of this table, at both levels; below it that of passages", p_values
-        ),
+        PageColumn(ARMS["p95"].title, "added p95 latency, and the budget", _cost, timed),
+        PageColumn("p", "adjusted p value for documents; below it, for passages", p_values),
         PageColumn("W / T / L", "queries that win, tie and lose, by documents", _counts),
-        PageColumn("MDE", "the true difference of documents that 80% of such comparisons find", _number("mde")),
+        PageColumn("MDE", "minimum detectable effect on documents: power 80%", _number("mde")),
     )
     subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
     return Table.of(f"{subject}, largest gain first", columns, evidence.rows(effects), map(str, effects["reason"]))
@@ -108,11 +106,11 @@ def halves(results: Measurements) -> Table:
     columns = (
         PageColumn(*head["factor"].head, _text("factor")),
         PageColumn(*head["level"].head, _levels),
-        PageColumn(*head["train"].head, lambda row: Cell(signed(row["train"]), f"{row['n_train']} topics")),
-        PageColumn(*head["test"].head, lambda row: Cell(signed(row["test"]), f"{row['n_test']} topics")),
+        PageColumn(*head["train"].head, lambda row: Cell(signed(row["train"]), f"{row['n_train']} queries")),
+        PageColumn(*head["test"].head, lambda row: Cell(signed(row["test"]), f"{row['n_test']} queries")),
         PageColumn(*head["p"].head, lambda row: Cell(p_value(row["p"]))),
     )
-    return Table.of("Effects on train and on test topics", columns, evidence.rows(verdicts_.halves(results)))
+    return Table.of("Effects on train and on test queries", columns, evidence.rows(verdicts_.halves(results)))
 
 
 def areas(results: Measurements) -> Table:
@@ -120,7 +118,7 @@ def areas(results: Measurements) -> Table:
     head = areas_.COLUMNS
 
     def over_areas(row: _Row) -> Cell:
-        return Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} areas")
+        return Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} folders")
 
     columns = (
         PageColumn(*head["factor"].head, _text("factor")),
@@ -129,7 +127,7 @@ def areas(results: Measurements) -> Table:
         PageColumn(*head["area_low"].head, over_areas),
         PageColumn(*head["weakest"].head, lambda row: Cell(signed(row["without"]), f"without {row['weakest']}")),
     )
-    return Table.of("Effects over topics and over areas", columns, evidence.rows(verdicts_.areas(results)))
+    return Table.of("Effects over queries and over folders", columns, evidence.rows(verdicts_.areas(results)))
 
 
 def arms(results: Measurements) -> Table:
@@ -159,7 +157,7 @@ def arms(results: Measurements) -> Table:
         *(
             PageColumn(
                 name,
-                _MEANING.get(name, "share of relevant section grades that fit"),
+                _MEANING.get(name, "share of the grades of relevant sections within this number of tokens"),
                 of(passages, name, 0 if name == TOKENS else 3),
             )
             for name in context
@@ -174,7 +172,7 @@ def arms(results: Measurements) -> Table:
             bool(memory),
         ),
     )
-    return Table.of("Means over all measured topics", columns, results.arms)
+    return Table.of("Means over all measured queries", columns, results.arms)
 
 
 _MEANING = {
@@ -182,12 +180,12 @@ _MEANING = {
     "R@10": "share of the relevant documents among the first 10",
     "R@100": "share of the relevant documents among the first 100",
     "Success@1": "share of queries whose first document is relevant",
-    evidence.JUDGED: "share of the first 10 documents that were judged",
+    evidence.JUDGED: "share of the first 10 documents that have a judgment",
     UNPLACED: "share of the first 10 hits of a live search that are in no document of the collection",
     TOKENS: "tokens of the first ten hits",
-    SILENCE: "share of the topics without an answer that got no result",
-    FALSE_SILENCE: "share of the topics with an answer that got no result",
-    HITS: "documents among the first 10, of all topics",
+    SILENCE: "abstention: share of the unanswerable queries without results",
+    FALSE_SILENCE: "false abstention: share of the answerable queries without results",
+    HITS: "mean number of documents among the first 10, over all queries",
 }
 
 
@@ -233,9 +231,7 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
 
     few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
     warning = (
-        f"By {of}: {join_names(few)}. It takes at least {minimums.PER_TYPE} queries to make a conclusion stable."
-        if few
-        else ""
+        f"By {of}: {join_names(few)}. Means over fewer than {minimums.PER_TYPE} queries are unstable." if few else ""
     )
     caption = f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)"
     columns = (PageColumn("Configuration", "", Cell), *map(column, groups))
@@ -270,35 +266,39 @@ def headroom(results: Measurements) -> Table | None:
         return None
     columns = (
         PageColumn("Configuration", "", _text("arm")),
-        PageColumn(room.VALUE, "as it ranks the documents", _number(room.VALUE)),
+        PageColumn(room.VALUE, "measured ranking", _number(room.VALUE)),
         *(
             PageColumn(
-                f"best order of {depth}",
-                f"{room.VALUE} of the best order of the first {depth}",
+                f"oracle top {depth}",
+                f"{room.VALUE} after a perfect ranking of the first {depth}",
                 _number(f"oracle_{depth}"),
             )
             for depth in room.DEPTHS
         ),
         PageColumn(
-            "ordering",
-            f"what the best order of the first {room.DEPTHS[-1]} would add",
+            "gain by ranking",
+            f"gain from a perfect ranking of the first {room.DEPTHS[-1]}",
             lambda row: Cell(room.signed(row["ordering"])),
         ),
         PageColumn(
-            "retrieval",
-            "what documents would add that no source found",
+            "gain by retrieval",
+            "gain from relevant documents that no retriever returned",
             lambda row: Cell(room.signed(row["retrieval"])),
         ),
         PageColumn(
-            "topics lost", "share of the queries without a relevant document among the first 10", _share("lost")
+            "queries lost", "share of the queries without a relevant document among the first 10", _share("lost")
         ),
         *(
             PageColumn(
-                f"recall of {name}", "relevant documents that this source found", _number(f"{room.RECALL}{name}")
+                f"recall {name}",
+                "share of the relevant documents that this retriever returned",
+                _number(f"{room.RECALL}{name}"),
             )
             for name in room.sources(frame)
         ),
-        PageColumn("recall together", "relevant documents that any source found", _number(room.TOGETHER)),
+        PageColumn(
+            "recall together", "share of the relevant documents that any retriever returned", _number(room.TOGETHER)
+        ),
     )
     rows = room.summary(frame).to_dict(orient="records")
     return Table.of("Headroom of ranking and retrieval", columns, rows)

@@ -165,9 +165,12 @@ def table(results: Measurements) -> Table:
 
 
 def _title(results: Measurements) -> str:
-    record, size = results.record, counted(results.record["topics"], "query")
+    record, origin = results.record, results.topics_origin
+    of_one_kind = record["topics"] > 1 and origin and not origin[0].isdigit()
+    size = f"{record['topics']} {origin}" if of_one_kind else counted(record["topics"], "query")
     of_split = f"all {size}" if record["split"] == "all" else f"{record['split']} split, {size}"
-    return f"{evidence.primary(results)} on {record['benchmark']['name']} ({results.title_with_origin(of_split)})"
+    shown = of_split if of_one_kind else results.title_with_origin(of_split)
+    return f"{evidence.primary(results)} on {record['benchmark']['name']} ({shown})"
 
 
 def _below(results: Measurements) -> list[str]:

@@ -133,7 +133,7 @@ def _print_halves(frame: pd.DataFrame) -> None:
     """Print the effects on both halves of the topics, and where they disagree."""
     if len(frame):
         visible, forms = split_consistency.COLUMNS.shown(frame)
-        print_table(visible, "Effects on train and on test topics", forms)
+        print_table(visible, "Effects on train and on test queries", forms)
         print_text(*(split_consistency.sentences(frame) or ["Train and test queries do not differ significantly."]))
 
 
@@ -145,8 +145,8 @@ def _print_areas(frame: pd.DataFrame) -> None:
             area_low=[interval(row["area_low"], row["area_high"]) for row in evidence.rows(frame)],
         )
         visible, forms = cluster_bootstrap.COLUMNS.shown(with_text.drop(columns=["low", "high", "area_high"]))
-        print_table(visible, "Effects with intervals over topics, and over whole areas", forms)
-        print_text(*(cluster_bootstrap.sentences(frame) or ["No significant effect depends on a few areas."]))
+        print_table(visible, "Effects with CIs over queries, and over whole folders", forms)
+        print_text(*(cluster_bootstrap.sentences(frame) or ["No significant effect depends on a few folders."]))
 
 
 def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:
@@ -165,7 +165,7 @@ def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFr
     return pd.DataFrame(rows.values())
 
 
-_RECALL = "context recall (secondary)"
+_RECALL = "recall within tokens (secondary)"
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:

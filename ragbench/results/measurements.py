@@ -46,11 +46,11 @@ TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
 ARMS = Columns.of(
     Column("arm", "configuration", text=True),
-    Column("documents", note="mean over topics"),
+    Column("documents", note="mean over queries"),
     Column("passages", note="of passages as they are returned"),
     Column("p50", "p50 ms", "median service time of a new query", ".1f"),
-    Column("p95", "p95 ms", "service time of a new query, with its 95% interval", ".1f"),
-    Column("index", "index MB", "bytes of all artefacts it reads", ".1f"),
+    Column("p95", "p95 ms", "service time of a new query, with its 95% CI", ".1f"),
+    Column("index", "index MB", "size of the index artefacts that it reads", ".1f"),
     Column("memory", "peak MB", "memory of a process that answers one query", ".0f"),
     Column("verdict", note="against the base", text=True),
     Column("changes", note="in the pipeline", text=True),
@@ -106,7 +106,7 @@ class Measurements:
 
     @property
     def topics_origin(self) -> str:
-        """The origin of the topics, such as `derived topics`, for titles of tables; empty for human-written topics."""
+        """The origin of the topics, such as `synthetic queries`, for table titles; empty if human-written."""
         return str(self.record["benchmark"].get("topics", ""))
 
     @cached_property

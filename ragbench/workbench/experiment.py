@@ -126,8 +126,8 @@ class Experiment:
         unused = frozenset(topic.qid for topic in benchmark.with_answer(benchmark.topics) if topic.qid not in used)
         if len(unused) < minimums.FOR_MDE:
             raise BenchmarkError(
-                f"{len(unused)} judged queries of '{benchmark.name}' were not used in a comparison before, and a "
-                f"confirmation needs {minimums.FOR_MDE}: add queries with answers, such as data.queries=new.csv"
+                f"a confirmation needs {minimums.FOR_MDE} judged queries that no comparison used, and "
+                f"'{benchmark.name}' has {len(unused)}: add queries with answers, such as data.queries=new.csv"
             )
         return dataclasses.replace(experiment, only=unused)
 
@@ -482,13 +482,13 @@ _NOTES = ("notes", "docs", "content", "wiki")
 
 def first_lines(settings: Settings, has_benchmark: bool = False) -> list[str]:
     """The first lines of a run; `has_benchmark` if a script passes a benchmark."""
-    lines = [f"results go to {_shown(settings.results)}"]
+    lines = [f"writing results to {_shown(settings.results)}"]
     typed = {section_of(override) for override in settings.overrides}
     if not has_benchmark and "data" not in typed and project.find() is None:
         notes = next((name for name in _NOTES if Path(name).is_dir()), "FOLDER")
         lines.append(
-            f"no {project.FILE} here or above: this measures the built-in benchmark, documentation of an invented "
-            f"product; for your own notes, type ragbench init {notes}"
+            f"no {project.FILE} here or above: measuring the built-in benchmark, documentation of a fictional product; "
+            f"to measure your own notes, run ragbench init {notes}"
         )
     return lines
 

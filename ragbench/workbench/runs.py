@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench import tracking
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.formatting import counted
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.frames import read_qrels_table, read_run_table
 from ragbench.benchmark.judgments import read_judgments
@@ -101,7 +102,7 @@ def _before(number: int, settings: Settings, say: Say) -> Path:
     runs = store.finished_runs(settings.results)
     if not 1 <= number <= len(runs):
         raise ResultsError(
-            f"@{number} is not a run: there are {len(runs)} in {settings.results / 'runs'}, @1 is the newest"
+            f"@{number} is not a run: {settings.results / 'runs'} has {counted(len(runs), 'run')}, @1 is the newest"
         )
     return runs[number - 1]
 

@@ -50,7 +50,7 @@ def test_two_commands_give_a_verdict(
     assert cli.main(["run", "--wide", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
     said = capsys.readouterr()
     # How busy the machine is belongs to the weather.
-    assert not [line for line in said.err.splitlines() if "warning" in line and "latency intervals allow" not in line]
+    assert not [line for line in said.err.splitlines() if "warning" in line and "latency CIs are wider" not in line]
     assert "Effect on nDCG@10" in said.out
     verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ", "baseline: equivalent. ")
     assert len([line for line in said.out.splitlines() if line.startswith(verdicts)]) == 1

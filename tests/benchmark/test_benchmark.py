@@ -39,7 +39,7 @@ def test_topics_of_a_split() -> None:
     benchmark = Benchmark("b", (DOCUMENT,), topics, {})
     assert benchmark.splits == ("test", "train")
     assert benchmark.select("train") == topics[:1] and benchmark.select() == topics
-    with pytest.raises(BenchmarkError, match="has no topics in split 'dev'; it has test, train"):
+    with pytest.raises(BenchmarkError, match="has no queries in split 'dev'; it has test, train"):
         benchmark.select("dev")
 
 

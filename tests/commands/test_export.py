@@ -58,7 +58,7 @@ def test_json_and_the_place_beside_the_run(run: Path, capsys) -> None:
 def test_a_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
     words = ["export", str(small_bundle.parent / "run"), "--out", str(tmp_path / "out"), "--quiet"]
     assert cli.main(words) == 0
-    said = f"wrote {tmp_path / 'out'}: a bundle of small\nnext: ragbench verify {tmp_path / 'out'}\n"
+    said = f"wrote {tmp_path / 'out'}: bundle of small\nnext: ragbench verify {tmp_path / 'out'}\n"
     assert capsys.readouterr().out == said
     assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in small_bundle.iterdir()}
     assert cli.main(words) == 2

@@ -78,7 +78,7 @@ def test_calibrate(capsys, place) -> None:
     assert found["queries"] == 12
     assert found["calibration"]["best_of"] == "dense"
     assert [row["calibration"].split(",")[0] for row in found["left out"]] == [
-        "configured: calibrate (half at 0.035)",
+        "configured: calibrate (confidence 0.5 at score 0.035)",
         "isotonic",
         "isotonic",
     ]
@@ -92,7 +92,7 @@ def test_calibrate(capsys, place) -> None:
 
 def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -> None:
     found = answer(capsys, "calibrate", "--max-loss", "0.1", *place)["left out"][-1]
-    assert found["calibration"] == "configured: calibrate (half at 0.035), fitted to lose 0.1"
+    assert found["calibration"] == "configured: calibrate (confidence 0.5 at score 0.035), fitted to lose 0.1"
     out = call(capsys, "calibrate", "--max-loss", "0.1", *place)
     *_, threshold = out.split("use its threshold with the configured calibration: ")[1].split()
     assert threshold == f"p10.threshold={found['threshold']:g}"

@@ -103,7 +103,9 @@ def test_a_pinned_run_is_what_later_runs_are_compared_with(
     monkeypatch.chdir(tmp_path)
     words = [f"paths.results={tmp_path}"]
     folders = []
-    for number, said in enumerate(("no results below", "is the only run: ragbench gate --pin @1", "gate --pin @2")):
+    for number, said in enumerate(
+        ("no results below", "is the only run: pin it with ragbench gate --pin @1", "gate --pin @2")
+    ):
         assert cli.main(["gate", *words]) == 2
         assert said in capsys.readouterr().err
         arm = {"arm": [value - 0.03 * number for value in VALUES]}

@@ -44,7 +44,7 @@ def test_a_stage_with_an_endpoint_declares_its_model() -> None:
 def test_reads_as_a_sentence() -> None:
     assert repr(Pipeline(HYBRID)) == (
         "retrieve 20 by vector similarity, then retrieve 20 by BM25, then fuse by reciprocal rank (k 60), "
-        "then calibrate (half at 0.035), then keep 10."
+        "then calibrate (confidence 0.5 at score 0.035), then keep 10."
     )
 
 

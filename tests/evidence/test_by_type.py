@@ -46,4 +46,4 @@ def test_types_are_masks_in_alphabetical_order() -> None:
 
 def test_the_warning_ends_where_conclusions_are_stable() -> None:
     assert _warning("x", FEW) == ""
-    assert _warning("x", FEW - 1) == "only 24 queries of type 'x': at least 25 make a conclusion stable"
+    assert _warning("x", FEW - 1) == "only 24 queries of type 'x': at least 25 are needed for a stable mean"

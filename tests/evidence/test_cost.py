@@ -108,7 +108,7 @@ def test_on_a_busy_machine_the_wait_for_a_processor_is_subtracted():
     found = cost(PAIR, fast, 50, 1)
     assert found.net and found.axis == "within"
     assert found.added.p95_ms == pytest.approx(5.0) and found.noise_ms == pytest.approx(0.01 * (40 + 45))
-    assert "waiting for a CPU subtracted" in found.text
+    assert "time waiting for a CPU subtracted" in found.text
     slow = {"a": of(40.0, 0.0 * delay), "b": timed(145.0 + delay, **busy)}  # it sleeps, and nothing was counted
     assert not cost(PAIR, slow, 50, 1).net
     slept = {"a": of(40.0, 0.0 * delay), "b": of(145.0, delay)}

@@ -107,7 +107,7 @@ def test_recall_in_a_context_is_compared_and_changes_no_verdict(write_results, t
     page = page_tables.verdicts(results)
     assert "Recall@2000tokens, passages" in [heading for heading, _ in page.columns]
     assert "Recall@2000tokens, passages" not in [h for h, _ in page_tables.verdicts(files.load(tmp_path / "a")).columns]
-    assert tables.compact(found)["context recall (secondary)"][0].startswith("+0.050 [+0.0")
+    assert tables.compact(found)["recall within tokens (secondary)"][0].startswith("+0.050 [+0.0")
 
 
 def test_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_export_and_mlflow(arm: str, run: Measurements) -> None:
     verdict, reason = told(run)[arm]
     found = measured_arm.evidence(measured_arm.find(run.folder, arm))
     assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
-    assert found.sentence == f"Against base on the test queries: {reason}"
+    assert found.sentence == f"Compared with base on the test queries. {reason}"
     assert summarise(run).arms[arm].tags == {"ragbench.verdict": verdict, "ragbench.reason": reason}
     assert summarise(run).arms["base"].tags == {}
 
@@ -243,7 +243,7 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     tags = summarise(five).arms["low"].tags
     said.append((tags["ragbench.verdict"], tags["ragbench.reason"]))
     exported = measured_arm.evidence(measured_arm.find(five.folder, "low"))
-    said.append((exported.gain, exported.sentence.removeprefix("Against base on the test queries: ")))
+    said.append((exported.gain, exported.sentence.removeprefix("Compared with base on the test queries. ")))
     assert set(said) == {(outcome, reason)}
     assert page_tables.verdicts(five).rows[0][1].text.split()[-1] == outcome
     checks = gate.gate(measured_arm.find(five.folder, "base"), measured_arm.find(five.folder, "low"))

@@ -81,7 +81,8 @@ def test_quality_of_two_levels(documents, passages, quality):
             GAIN,
             Cost(_Added(9, 4, 14), 50, disturbed="the host took 3% of its time", noise_ms=5.0),
             "adopt",
-            "p95 +9 ms [+4, +14] (with 5 ms for noise: the host took 3% of its time), within the budget of +50 ms",
+            "p95 +9 ms [+4, +14] (with 5 ms allowed for noise: the host took 3% of its time), within the budget of "
+            "+50 ms",
         ),
         (LOSS, Cost(_Added(-20, -25, -15), 50), "reject", "Quality significantly worse"),
         (

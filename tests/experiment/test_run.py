@@ -52,7 +52,7 @@ def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
 @pytest.mark.slow
 def test_verdicts_come_before_the_cold_start_and_the_record(finished: Measurements, told) -> None:
     tasks = [task for task, *_ in told]
-    assert tasks.index("timing queries") < tasks.index("concluded") < tasks.index("starting cold")
+    assert tasks.index("timing queries") < tasks.index("concluded") < tasks.index("timing cold starts")
     cold = finished.latency["stage"].str.startswith("cold ")
     assert told[tasks.index("concluded")][1] == len(finished.latency) - cold.sum()
     assert cold.sum() == 4  # of two arms: ready, first answer
@@ -122,7 +122,7 @@ def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Pat
     found = run([settings], benchmark_small, say=said.append)
     reason = found.record["machine"]["busy"]
     assert reason.startswith("other programs kept ")
-    assert said == [f"warning: {reason}: latency intervals allow for it"]
+    assert said == [f"warning: {reason}: latency CIs are wider to allow for it"]
 
 
 def test_the_open_loop_is_written_beside_the_closed(finished: Measurements) -> None:
@@ -136,7 +136,7 @@ def test_progress_counts_to_its_total_task_by_task(finished: Measurements, told)
     tasks: dict[str, list[tuple[int, int]]] = {}
     for task, done, total in told:
         tasks.setdefault(task, []).append((done, total))
-    assert set(tasks) >= {"running stages", "timing queries", "starting cold", "serving arrivals"}
+    assert set(tasks) >= {"running stages", "timing queries", "timing cold starts", "serving arrivals"}
     for steps in tasks.values():
         assert [done for done, _ in steps] == sorted(done for done, _ in steps)
         assert steps[-1][0] == steps[-1][1]

@@ -51,21 +51,23 @@ def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path
     monkeypatch.chdir(empty / "notes" / "deep")
     settings = composition.compose([])
     assert settings.results == empty / "results"
-    assert experiment.first_lines(settings) == [f"results go to results next to {empty / 'ragbench.yaml'}"]
+    assert experiment.first_lines(settings) == [f"writing results to results next to {empty / 'ragbench.yaml'}"]
     monkeypatch.chdir(empty)
-    assert experiment.first_lines(composition.compose([])) == ["results go to results next to ragbench.yaml"]
-    assert experiment.first_lines(composition.compose(["paths.results=/else/where"])) == ["results go to /else/where"]
+    assert experiment.first_lines(composition.compose([])) == ["writing results to results next to ragbench.yaml"]
+    assert experiment.first_lines(composition.compose(["paths.results=/else/where"])) == [
+        "writing results to /else/where"
+    ]
 
 
 def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchmark_small) -> None:
     first, said = experiment.first_lines(composition.compose([]))
-    assert first == "results go to results in this folder"
+    assert first == "writing results to results in this folder"
     assert said == (
         "no ragbench.yaml here or above: this measures the built-in benchmark, documentation of an invented product; "
         "for your own notes, type ragbench init FOLDER"
     )
     (empty / "docs").mkdir()
-    assert experiment.first_lines(composition.compose([]))[1].endswith("type ragbench init docs")
+    assert experiment.first_lines(composition.compose([]))[1].endswith("run ragbench init docs")
     assert experiment.first_lines(composition.compose(["data=builtin_v1"])) == [first]
     lines: list[str] = []
     quick = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]

@@ -94,7 +94,7 @@ def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measuremen
     for row in verdicts[verdicts["kind"] == "main"].to_dict(orient="records"):
         assert row["reason"] in parsed.text
     assert "only hints" not in parsed.text
-    assert "It takes at least 25 queries to make a conclusion stable." in parsed.text
+    assert "Means over fewer than 25 queries are unstable." in parsed.text
 
 
 def test_two_arms_without_latency(comparison: Measurements) -> None:
@@ -240,7 +240,7 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         assert "KeyError" in caplog.text and name in caplog.text
         assert {"configurations", "queries", "environment", "methods"} <= headings(page)
         assert "Effect of turning each proposal on" in page.text or name == "verdicts"
-        assert "Means over all measured topics" in page.text or name == "configurations"
+        assert "Means over all measured queries" in page.text or name == "configurations"
         caplog.clear()
 
 

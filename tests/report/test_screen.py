@@ -161,7 +161,7 @@ def test_two_arms_on_a_busy_machine_say_how_latency_was_measured(
     verdicts.against_first(found)
     said = rows(found, capsys)
     assert said["latency"].startswith("p95 20 -> 28 ms: +8 ms [")
-    assert said["latency"].endswith("waiting for a CPU subtracted, because the machine was busy")
+    assert said["latency"].endswith("time waiting for a CPU subtracted, because the machine was busy")
     assert said["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
 
 

@@ -164,7 +164,7 @@ def _losses(run: Run) -> Iterator[Lever]:
             continue
         switch = stage.partition(".")[0]
         yield Lever(
-            f"turn {stage} off, or make it milder",
+            f"turn {stage} off, or reduce its effect",
             f"{stage}: {row['outcome']} {row['sections']} of {len(fates)} relevant {unit}",
             float(row["share"]),
             (run.with_change(f"{switch}=off"),),
@@ -224,8 +224,8 @@ def _depth(run: Run) -> Iterator[Lever]:
             if isinstance(run.config.get(name), Mapping)
         ]
         yield Lever(
-            "keep more hits",
-            f"documents that a retriever returned below the first {headroom.DEPTHS[-1]}",
+            "keep more results",
+            f"for documents that a retriever returned below the first {headroom.DEPTHS[-1]}",
             float(run.room["depth"]),
             (run.with_change(*depths, f"cut.top_n={2 * int(run.config['cut']['top_n'])}"),),
         )
@@ -274,4 +274,8 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
         output += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", SCREEN, subsequent_indent="   ")
         output += [f"     {command}" for command in lever.commands]
-    return [*output, "", "'at most' is the gain of a perfect change. Run the command to measure the real gain."]
+    return [
+        *output,
+        "",
+        "'at most' is the gain if the change worked perfectly. Run the command to measure the real gain.",
+    ]

@@ -77,14 +77,14 @@ def _collection(results: Measurements) -> str:
     counts = join_names(f"{count} {kind}" for kind, count in ordered)
     text = (
         f"The benchmark '{benchmark['name']}' (digest {benchmark['digest'][:_DIGITS]}) has {benchmark['documents']} "
-        f"documents. We ran the {counted(len(topics), 'topic')} of the split '{results.record['split']}' ({counts})."
+        f"documents. We ran the {counted(len(topics), 'query')} of the split '{results.record['split']}' ({counts})."
     )
     if results.topics_origin:
         text += f" Not all of them are human-written queries: they are {results.topics_origin}; {benchmark['version']}."
     if answerable < len(topics):
         text += (
-            f" {answerable} of them have a relevant document; the others take no part in the measures, and for them we "
-            "report how often a system rightly answers with nothing (Silence)."
+            f" {answerable} of them have a relevant document. The others are excluded from these measures; for them we "
+            "report the share without results (Silence)."
         )
     return text
 
@@ -105,7 +105,7 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
         settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
         parameters = join_names([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
         parts.append(
-            f"Words are matched by {formula} with {parameters} in Lucene, as "
+            f"Lexical retrieval uses {formula} with {parameters} in Lucene, as "
             f"packaged by Anserini {cite('anserini')}, analyzer '{index['lexical']['analyzer']}'."
         )
     if "RetrieveDense" in used:
@@ -113,7 +113,7 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
         source = f" {cite('bge')}" if encoder.startswith("bge-") else ""
         exact = _STRUCTURES[kind]
         parts.append(
-            f"Meaning is matched by the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
+            f"Dense retrieval uses the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
             f"{cite('faiss')}."
         )
     for stage, sentence in _SENTENCES.items():
@@ -162,7 +162,7 @@ def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations)
     source = f" with linear gain {cite('ndcg')}" if primary.startswith("nDCG") else ""
     version = results.record["environment"]["packages"].get("ir-measures", "")
     text = (
-        f"The primary measure of documents is {primary}{source}, fixed before the experiment; secondary are "
+        f"The primary measure of documents is {primary}{source}, fixed before the experiment. Secondary measures are "
         f"{join_names(others)}. "
         if others
         else f"The only measure of documents is {primary}{source}. "
@@ -173,10 +173,10 @@ def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations)
         text += "; judged sections are evaluated too, each by the best chunk that overlaps it"
     if PASSAGE in levels:
         text += (
-            f". The second primary measure is {PRIMARY} of passages as they are returned: a hit gains the best grade "
-            "among the judged sections that it covers and no earlier hit covered, and the ideal order is made of the "
-            "same chunks. The tokens of the first ten hits, and the share of the grades within "
-            f"{config['context_tokens']:,} tokens, are counted by the tokenizer of {config['index']['encoder']['name']}"
+            f". The second primary measure is {PRIMARY} of passages as they are returned: the gain of a result is "
+            "the best grade among the judged sections that it covers and no earlier result covered. The ideal ranking "
+            f"uses the same chunks. Tokens, and recall within {config['context_tokens']:,} tokens, are counted by the "
+            f"tokenizer of {config['index']['encoder']['name']}"
         )
     return text + "."
 
@@ -187,34 +187,35 @@ def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citation
     policy = Policy.of(config)
     spec, budget = policy.statistics, policy.budget
     limit = (
-        "no budget of time is set"
+        "no latency budget is set"
         if budget.p95_ms is None
-        else f"the budget is {budget.p95_ms:g} ms on the p95 of a query"
-        + (f", {budget.of_rerank_ms:g} ms for turning re-ranking on" if budget.of_rerank_ms is not None else "")
+        else f"the budget is {budget.p95_ms:g} ms of added p95 latency"
+        + (f", or {budget.of_rerank_ms:g} ms if re-ranking is turned on" if budget.of_rerank_ms is not None else "")
     )
     second = (
-        f"{recall_within(config['context_tokens'])} of passages is a secondary measure: its comparisons are a family "
-        "of their own, and no verdict depends on them. "
+        f"{recall_within(config['context_tokens'])} of passages is a secondary measure: its comparisons are a separate "
+        "family, and no verdict depends on them. "
         if evidence.effects(results)["recall_effect"].notna().any()
         else ""
     )
     return (
-        f"Comparisons are paired over queries. p values of the t of every mean difference are adjusted over all "
-        f"comparisons of a table, at both levels, by the largest of these statistics in {spec.draws:,} sign flips of "
-        f"whole queries (all of them where there are no more) {cite('randomisation')} and in as many samples of "
-        f"queries around a mean of 0, single-step maxT {cite('max-t')}, with p = (b + 1) / (m + 1) "
-        f"{cite('never-zero')}. An interval contains the means that this test does not reject; the intervals are "
-        f"simultaneous at {results.interval}, and allow for {UNSEEN[0]} more queries (from 60: {UNSEEN[1]}) that lose "
-        f"or gain everything. A difference is equivalent to none when two one-sided tests "
-        f"{cite('tost')} place it within +-{spec.smallest_effect:g}. The minimum detectable effect is the true "
-        f"difference that {100 * POWER:.0f}% of such comparisons find, by simulation from the observed differences. "
-        f"Quality is better when documents or passages are and the other one is shown, by its own one-sided bound at "
-        f"{100 * spec.confidence:g}%, to lose less than {spec.smallest_effect:g} {cite('not-worse')}. Where "
-        f"unjudged hits could turn the sign of an effect, if they were as useful as judged ones at their rank, it is "
-        f"left open; where nothing was judged useless, as with known items, unjudged hits count as useless. A change "
-        f"is adopted when quality is better and its cost within budget ({limit}), rejected when quality is worse or "
-        f"its cost over budget. Results for query types with fewer than {minimums.PER_TYPE} topics are marked as "
-        f"unstable {cite('few-topics')}. {second}The seed is {policy.seed}."
+        "Comparisons are paired by query; the test statistic is t of the mean difference. p values are adjusted for "
+        f"all comparisons of a table, at both levels, by single-step max-T {cite('max-t')}. The null distribution is "
+        f"computed twice: by {spec.draws:,} sign flips of whole queries (all, if there are fewer) "
+        f"{cite('randomisation')} and by as many bootstrap samples centred at 0; p = (b + 1) / (m + 1) "
+        f"{cite('never-zero')}, and the larger p counts. A confidence interval contains the means that this test does "
+        f"not reject. The intervals are simultaneous at {results.interval}, and allow for {UNSEEN[0]} (from 60 "
+        f"queries: {UNSEEN[1]}) unseen queries that lose or gain everything. A configuration is equivalent to the "
+        f"baseline if two one-sided tests {cite('tost')} place the difference within ±{spec.smallest_effect:g}. The "
+        "minimum detectable effect is the true difference that a comparison detects with a power of "
+        f"{100 * POWER:.0f}%, simulated from the observed differences. Quality is better if documents or passages are "
+        f"significantly better and the other level is non-inferior: its one-sided {100 * spec.confidence:g}% bound "
+        f"excludes a loss of {spec.smallest_effect:g} {cite('not-worse')}. Unjudged results count as not relevant. If "
+        "the sign of an effect changes when they get the average relevance of judged results at their rank, the "
+        "effect is inconclusive; this is not checked for known-item queries. A configuration is adopted if quality "
+        f"is better and latency is within the budget ({limit}), and rejected if quality is worse or latency is over "
+        f"the budget. Means for query types with fewer than {minimums.PER_TYPE} queries are marked as unstable "
+        f"{cite('few-topics')}. {second}The seed is {policy.seed}."
     )
 
 
@@ -225,16 +226,16 @@ def _latency(results: Measurements) -> str:
     queries = min(int(spec["queries"]), int(results.record["topics"]))
     warmup = min(int(spec["warmup"]), queries)
     text = (
-        f"Service time in a closed loop: after {warmup} warm-up queries every system answers {queries} sampled "
-        f"queries {_times(int(spec['rounds']))}, one at a time, systems in a new random order for every query (seed "
-        f"{spec['seed']}), on {_count(int(spec['threads']), 'thread')}, with no memory of earlier queries. "
-        f"Percentiles are interpolated linearly, with 95% intervals: of p50 a smoothed bootstrap over queries, of p95 "
-        f"order statistics."
+        f"Service time in a closed loop: after {warmup} warm-up queries, every configuration answers {queries} "
+        f"sampled queries {_times(int(spec['rounds']))}, one at a time, on {_count(int(spec['threads']), 'thread')} "
+        "and without caches of earlier queries. The order of configurations is random for every query (seed "
+        f"{spec['seed']}). Percentiles are interpolated linearly. Their 95% confidence intervals come from a smoothed "
+        "bootstrap over queries (p50) and from order statistics (p95)."
     )
     if reason := arms.disturbed(results.record):
-        text += f" The machine was disturbed ({reason}): intervals of added times are widened by the noise."
+        text += f" The machine was busy ({reason}), so the intervals of added latency are wider."
     if results.latency["stage"].str.startswith("cold ").any():
-        text += " The cold start is the time of the first query in a fresh process."
+        text += " Cold start is the latency of the first query in a new process."
     return text
 
 
@@ -248,7 +249,7 @@ def _environment(results: Measurements) -> str:
         f"ragbench {described['ragbench']}{commit} on Python {described['python']} with "
         f"{join_names(f'{name} {version}' for name, version in sorted(packages.items()))}{weights}; "
         f"{described['processor']}, "
-        f"{_count(int(described['cpus']), 'processor')}, {described['memory_bytes'] / 2**30:.0f} GiB of memory, "
+        f"{_count(int(described['cpus']), 'CPU')}, {described['memory_bytes'] / 2**30:.0f} GiB of memory, "
         f"{described['platform']}. The run of {start_time(results)} took {results.record['seconds']:.0f} s and at most "
         f"{results.record['peak_memory_bytes'] / 2**20:.0f} MiB."
     )

@@ -66,9 +66,11 @@ class Completeness:
             share = (
                 f"at most {row.share:.1%} [{row.low:.1%}, {row.high:.1%}] of them are judged"
                 if row.low < 1
-                else "more are already judged, so none are known to be missing"
+                else "more are already judged, so none seem to be missing"
             )
-            lines.append(f"{row.method}{of}: such systems would return about {row.relevant:.0f} relevant ones; {share}")
+            lines.append(
+                f"{row.method}{of}: systems like these would return about {row.relevant:.0f} relevant ones; {share}"
+            )
         return lines
 
 

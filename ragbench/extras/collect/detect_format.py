@@ -31,7 +31,7 @@ def recognise(folder: Path) -> Recognised:
         problem = "is not a folder" if folder.exists() else "does not exist"
         raise ConfigError(f"{folder} {problem}: name the folder of your notes")
     if _has(folder, "corpus.jsonl") and _has(folder, "queries.jsonl"):
-        return Recognised("a collection in the form of BEIR", {"data": "beir", "data.folder": str(folder)}, True)
+        return Recognised("a collection in BEIR format", {"data": "beir", "data.folder": str(folder)}, True)
     if (folder / "qrels" / "topics.jsonl").is_file() and (folder / "corpus").is_dir():
         places = {"data.corpus": str(folder / "corpus"), "data.qrels": str(folder / "qrels")}
         return Recognised("a collection in ragbench's own form", {"data": "native", **places}, True)

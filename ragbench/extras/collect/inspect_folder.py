@@ -66,7 +66,7 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequ
     if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
         others = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
-        lines.append(f"not read: {others}; to read them, write data.include: [{globs}] into ragbench.yaml")
+        lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
     answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
     if queries is not None:
         without = f", {len(vault.topics) - answered} without" if answered < len(vault.topics) else ""

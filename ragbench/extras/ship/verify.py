@@ -268,7 +268,7 @@ def _drift(loaded: LoadedBundle) -> Check:
     """How far the served documents have moved from the measured ones; it never fails, since documents may change."""
     serves = loaded.serves
     if not serves.number:
-        return Check("drift", "passes", "none: the index is the measured one")
+        return Check("drift", "passes", "none: the index has not changed since it was measured")
     drift = serves.drift
     return Check(
         "drift",
@@ -292,8 +292,8 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
         measured = summary(samples)
         # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.
         low = p95_at_least(Samples(samples.qids, samples.ms - timing.waited_ms))
-        bound = f"lower bound {low:.1f}"
-        text = f"p95 {measured['p95']:.1f} ms ({bound}), {recorded['p95']:.1f} ms at the export, limit {limit:.1f} ms"
+        bound = f"at least {low:.1f}"
+        text = f"p95 {measured['p95']:.1f} ms ({bound}), {recorded['p95']:.1f} ms at export; limit {limit:.1f} ms"
         if low <= limit:
             return Check("latency", "passes", text)
     busy = watch.record()["busy"]
@@ -312,7 +312,7 @@ def _environment(record: Mapping[str, Any]) -> Check:
     return Check(
         "environment",
         "passes",
-        f"differs ({', '.join(changed)})" if changed else "same packages and CPU as at the export",
+        f"differs ({', '.join(changed)})" if changed else "same packages and CPU as at export",
     )
 
 

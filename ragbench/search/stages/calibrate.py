@@ -60,7 +60,7 @@ class Calibrate(Validated):
         return Ranking.ordered(ranking.chunks, 1.0 / (1.0 + np.exp(exponent)))
 
     def describe(self) -> str:
-        return f"calibrate (half at {self.threshold:g})"
+        return f"calibrate (confidence 0.5 at score {self.threshold:g})"
 
 
 @dataclass(frozen=True)
@@ -158,4 +158,4 @@ class FilterByConfidence(Filter):
         return fused(state).scores >= self.threshold
 
     def describe(self) -> str:
-        return f"drop confidences below {self.threshold:g}"
+        return f"drop results with confidence below {self.threshold:g}"

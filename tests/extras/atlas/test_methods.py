@@ -23,13 +23,13 @@ def test_numbers_are_those_of_the_record(ablation: Measurements) -> None:
     for said in (
         f"'{record['benchmark']['name']}' (digest {record['benchmark']['digest'][:12]}) has "
         f"{record['benchmark']['documents']} documents",
-        "We ran the 6 topics of the split 'all'",
+        "We ran the 6 queries of the split 'all'",
         "5 of them have a relevant document",
         "We compare 7 configurations. Design: All 3 factors off",
-        "after 1 warm-up queries every system answers 2 sampled queries twice",
+        "after 1 warm-up queries, every configuration answers 2 sampled queries twice",
         "k1 = 0.9 and b = 0.4",
-        "in 10,000 sign flips of whole queries",
-        "the budget is 50 ms on the p95 of a query, 150 ms for turning re-ranking on",
+        "by 10,000 sign flips of whole queries",
+        "the budget is 50 ms of added p95 latency, or 150 ms if re-ranking is turned on",
         "within 2,000 tokens, are counted by the tokenizer of bge-small-en-v1.5",
         f"numpy {record['environment']['packages']['numpy']}",
     ):

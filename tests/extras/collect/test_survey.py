@@ -98,7 +98,7 @@ def test_texts_and_word_files_are_found_and_read_where_they_are_all_there_is(ini
     (notes / "more.txt").write_text("Lamps are lit at dusk.", encoding="utf-8")
     _, out, _ = init()
     globs = '["**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"]'
-    assert f"not read: 1 .txt; to read them, write data.include: {globs} into ragbench.yaml" in out
+    assert f"files not read: 1 .txt; to read them, add data.include: {globs} to ragbench.yaml" in out
     for path in notes.rglob("*.md"):
         path.unlink()
     code, out, _ = init()
@@ -119,7 +119,7 @@ def test_a_collection_in_the_form_of_beir_is_opened_too(init, notes: Path) -> No
     (notes / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "when are lamps lit"}) + "\n")
     (notes / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     code, out, _ = init()
-    assert code == 0 and "notes: a collection in the form of BEIR, 1 document, 1 topic" in out
+    assert code == 0 and "notes: a collection in BEIR format, 1 document, 1 topic" in out
 
 
 def test_languages() -> None:

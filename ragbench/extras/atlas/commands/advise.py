@@ -16,7 +16,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which run and arm."""
-    parser.add_argument("--arm", metavar="ARM", help="arm of the run (default: the best arm)")
+    parser.add_argument("--arm", metavar="ARM", help="arm to improve (default: the best arm)")
     console.add_runs(parser, "?")
     console.add_output(parser)
 

@@ -9,12 +9,12 @@ from ragbench.base import console
 
 DESCRIPTION = """Show the measured effect of each change on other collections, and predict its effect on yours.
 
-Without an action it prints one screen. A prediction is not a verdict: measure on your own queries to decide."""
+Without an action it lists all changes. A prediction is not a verdict: measure on your own queries to decide."""
 EXAMPLES = """examples:
   ragbench atlas                             every change: its effects, and the prediction for a new collection
   ragbench atlas --questions people          by real user questions only
   ragbench atlas --base baseline             presets against the baseline
-  ragbench atlas show recommended            effects of one change by collection, and their moderators
+  ragbench atlas show recommended            effects of one change on each collection
   ragbench atlas add @1                      add your run: later predictions use it
 """
 
@@ -25,8 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The action, what it takes, and options."""
     parser.add_argument("action", nargs="?", default="screen", metavar="ACTION", help=f"{', '.join(_ACTIONS)}")
     parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, or runs")
-    parser.add_argument("--questions", choices=("people", "authors", "derived"), help="only queries of this kind")
-    parser.add_argument("--base", metavar="PRESET", help="plain_hybrid (default), baseline or recommended")
+    parser.add_argument(
+        "--questions",
+        choices=("people", "authors", "derived"),
+        help="kind of queries: user, written by authors, or synthetic (default: all)",
+    )
+    parser.add_argument(
+        "--base", metavar="PRESET", help="preset that is changed: plain_hybrid (default), baseline or recommended"
+    )
     parser.add_argument(
         "--kind", metavar="KIND", default="documentation", help="add: kind of the documents (default: documentation)"
     )

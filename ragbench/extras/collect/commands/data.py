@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--second", metavar="FILE", help="agreement: the second annotator's qrels")
     parser.add_argument("--run", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
-        "--systems", metavar="ARM,ARM", help="judged: arms to estimate completeness from (default: all)"
+        "--systems",
+        metavar="ARM,ARM",
+        help="judged: arms used to estimate how complete the judgments are (default: all)",
     )
     parser.add_argument(
         "--depth", metavar="N", type=int, default=10, help="judged: number of results of each arm (default 10)"
@@ -118,7 +120,7 @@ def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.N
         print(f"no arms were compared on queries of '{benchmark.name}' yet")
     used = comparisons.used(settings.ledger, benchmark.name)
     unused = sum(topic.qid not in used for topic in benchmark.with_answer(benchmark.topics))
-    print(f"{unused} judged queries are unused: ragbench run --confirm RUN/ARM compares on them")
+    print(f"judged queries not used yet: {unused} (for ragbench run --confirm RUN/ARM)")
     return 0
 
 
@@ -285,5 +287,5 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
         table = table.rename(
             columns={"other": "compared with", "n": "queries", "sd of differences": "SD of differences"}
         )
-        console.print_table(table, "Minimum detectable difference at 80% power, alpha 5%, two-sided")
+        console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
     return 0

@@ -105,7 +105,7 @@ def main(arguments: argparse.Namespace) -> int:
     if can_run:
         console.next_command("run" if arguments.live is None else "run --trust")
     else:
-        print("a live search cannot be asked derived topics: take queries from its log, or add data.queries")
+        print("synthetic queries cannot be used with a live search: take queries from its log, or add data.queries")
         console.next_command("topics from-log FILE")
     return 0
 
@@ -130,7 +130,7 @@ def _expected(arguments: argparse.Namespace) -> str:
             experiment = Experiment.standard()
             return experiment.expected().sentence if experiment else ""
     except RagbenchError as error:
-        console.say(f"warning: how long a run takes is not known: {error}")
+        console.say(f"warning: the run time cannot be estimated: {error}")
         return ""
 
 

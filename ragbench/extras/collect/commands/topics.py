@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HUMAN, DERIVED = "human", "derived"
 _VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
 """The arms of `validate` where none are named."""
-DESCRIPTION = "Show which query types of a collection have too few queries (topics), or generate queries."
+DESCRIPTION = "Show which query types of a collection have too few queries, or generate queries."
 EXAMPLES = """examples:
   ragbench topics                                      number of queries of each type, and how many are missing
   ragbench topics derive data=vault data.corpus=notes  synthetic queries from the documents, into topics.jsonl
@@ -41,7 +41,7 @@ EXAMPLES = """examples:
   ragbench topics validate @1 --against @2             the same of two finished runs over the same arms
   ragbench topics perturb --kinds typos,keywords      loss of each arm on variants of the same queries
 then: ragbench run -m exp=baseline,phase1 data=vault data.corpus=notes topics=derived
-or, with the topics of the file after you have read and corrected them: ... data.queries=topics.jsonl
+or, after you have corrected the generated queries: ... data.queries=topics.jsonl
 """
 
 
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         default=HUMAN,
         metavar="human|RUN",
-        help="validate: the topics that the data comes with (default), or a run on human-written queries",
+        help="validate: human: the queries of the data (default), or a run on human-written queries",
     )
     parser.add_argument(
         "--depth", type=int, default=5, metavar="N", help="find-evidence: number of sections for each query (default 5)"
@@ -362,7 +362,7 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     quiet = arguments.quiet or arguments.json
     human = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if human.topics_origin:
-        console.say(f"warning: {human.folder.name} measured {human.topics_origin}, which is not human-written")
+        console.say(f"warning: {human.folder.name} measured {human.topics_origin}, which are not human-written")
     kind = next((override.partition("=")[2] for override in overrides if key_of(override) == "topics"), DERIVED)
     second = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, kind, quiet)
     validity = validate(Arms.of(human), Arms.of(second))

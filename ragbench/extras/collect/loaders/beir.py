@@ -1,4 +1,4 @@
-"""Load a folder in the form of BEIR (Thakur et al., NeurIPS 2021): corpus.jsonl, queries.jsonl, qrels/<split>.tsv."""
+"""Load a folder in BEIR format (Thakur et al., NeurIPS 2021): corpus.jsonl, queries.jsonl, qrels/<split>.tsv."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ def load_git(
     cache: Path | None = None,  # what is fetched goes into its folder `fetched`
     corpus: Path | None = None,  # a folder that already holds these documents; nothing is downloaded then
     queries: Path | None = None,  # CSV, TSV or JSONL as for data=vault; or topics=derived
-    qrels: Path
-    | None = None,  # folder that `ragbench judge` writes, or a file of judgments in the form of BEIR or TREC
+    qrels: Path | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,

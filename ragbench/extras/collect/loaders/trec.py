@@ -1,4 +1,4 @@
-"""Load a collection in the forms of TREC: topics (`<top>` or TSV), qrels, documents as JSONL or `<DOC>` text."""
+"""Load a collection in TREC formats: topics (`<top>` or TSV), qrels, documents as JSONL or `<DOC>` text."""
 
 from __future__ import annotations
 

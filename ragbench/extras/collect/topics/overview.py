@@ -39,4 +39,4 @@ def overview(source: HasTopics) -> pd.DataFrame:
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
     """`overview` with a title for the screen; JSON keeps the key."""
-    return table.rename(columns={"short by": f"missing to {minimums.PER_TYPE}"})
+    return table.rename(columns={"short by": f"needed for {minimums.PER_TYPE}"})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Train a query-embedding adapter (a low-rank map) on judged queries, and report its gain.
 
-It is saved only if it significantly improves the held-out queries, and also those of them that are questions: an
+It is saved only if it significantly improves the results of the held-out queries, and of the questions among them: an
 adapter trained on text copied from pages helps such queries, but may hurt real questions. Passages are not embedded
 again."""
 EXAMPLES = """examples:

@@ -36,7 +36,7 @@ With --collections, the ranker is for collections without judgments. It is train
 its gain on each site is measured with that site held out."""
 EXAMPLES = """examples:
   ragbench fit ranker exp=recommended --write mine    train on your queries, for ranker=mine
-  ragbench fit ranker --from-fusion --write mine      train for a pipeline that fuses, and report the gain
+  ragbench fit ranker --from-fusion --write mine      start from the fused ranking, not from `ranker`
   ragbench run -m ranker=off,mine split=test           its verdict on the test queries, with latency
   ragbench fit ranker --no-test                       do not use the test queries
   ragbench fit ranker --collections sites.yaml exp=recommended ranker=off

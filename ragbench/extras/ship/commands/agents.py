@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """Simulate agents with fixed policies: tokens and calls until they have read a relevant section.
 
 A section counts once at least half of it was returned. Queries without success count with all tokens they used. The
-policies: grep and read; search and read; search and follow links. 95% confidence intervals over queries."""
+policies: grep and read; search and read; search and follow links. Brackets: 95% CI."""
 EXAMPLES = """examples:
   ragbench agents exp=recommended
   ragbench agents --arm plain="" --arm best="exp=recommended" --max-tokens 1000

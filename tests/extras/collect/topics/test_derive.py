@@ -57,7 +57,7 @@ def test_a_question_is_answered_by_a_section_and_the_others_by_a_document(derive
 def test_the_collection_says_that_it_is_masked(plain, derived) -> None:
     assert derived.collection != plain.collection
     assert derived.version.startswith("the sources of 80 topics are masked in ")
-    assert derived.provenance == "derived topics"
+    assert derived.provenance == "synthetic queries"
     assert [finding for finding in check(derived) if finding.severity == "error"] == []
 
 

@@ -36,15 +36,15 @@ def test_two_commands_lead_from_notes_to_a_verdict(
     assert cli.main(["run", *arms, "data=vault", "data.corpus=notes", "topics=derived", *quick]) == 0
     said = capsys.readouterr().out
     titles = [line for line in said.splitlines() if line.strip().startswith(("Documents", "Effect on", "nDCG@10 by"))]
-    assert len(titles) >= 3 and all("derived topics" in title for title in titles)
+    assert len(titles) >= 3 and all("synthetic queries" in title for title in titles)
     verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ", "baseline: equivalent. ")
     assert len([line for line in said.splitlines() if line.startswith(verdicts)]) == 1
 
     found = measurements.load(store.latest(Path("results")))
-    assert found.topics_origin == "derived topics"
+    assert found.topics_origin == "synthetic queries"
     page = (found.folder / "report.html").read_text(encoding="utf-8")
-    assert "topics of the split &#39;train&#39; (derived topics)" in page
-    assert "Means over all measured topics; derived topics" in page
+    assert "queries of the split &#39;train&#39; (synthetic queries)" in page
+    assert "Means over all measured queries; synthetic queries" in page
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path, write_vault, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,10 +33,10 @@ def test_both_kinds_of_topics_are_measured_and_compared(
     persons, derived = found["runs"]
     assert cli.main(["topics", "validate", derived, "--against", persons, *around]) == 0
     said = capsys.readouterr().out
-    assert "20 human-written queries" in said and "derived topics" in said
+    assert "20 human-written queries" in said and "synthetic queries" in said
     assert "Order of 3 arms: Kendall's tau" in said
     assert cli.main(["topics", "validate", persons, "--against", derived, *around]) == 0
-    assert "measured derived topics, which is not human-written" in capsys.readouterr().err
+    assert "measured synthetic queries, which are not human-written" in capsys.readouterr().err
 
 
 def test_one_run_too_many_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -225,7 +225,7 @@ def test_what_cannot_be_searched(settings_of, opposed, tmp_path, overrides, erro
 def test_a_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="split=all cannot be tuned"):
         confirm.check(settings_of(tmp_path, "split=all"), opposed)
-    with pytest.raises(BenchmarkError, match="no topics in split 'test'"):
+    with pytest.raises(BenchmarkError, match="no queries in split 'test'"):
         confirm.check(settings_of(tmp_path), train_only(opposed))
 
 
