@@ -276,7 +276,7 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     if spec.enabled:
         sampled = min(spec.queries, queries)
         lines.append(f"then each arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} warm-up queries")
-        lines += ["and once more from a cold start in a new process"] if spec.cold_start else []
+        lines += ["and then from a cold start in a new process"] if spec.cold_start else []
         lines += [f"and is sent {spec.arrivals} queries at {rate:g} a second" for rate in spec.rates]
     return "\n".join(lines)
 

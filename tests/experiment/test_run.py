@@ -198,7 +198,7 @@ def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of
     assert "lexical: retrieve 100 by BM25 in content, headers x2.5, tags x2, title x3" in said
     assert "5 artefacts, 4 to build" in said
     assert "trigrams" in said and ": to build, for p12" in said
-    assert "then every arm is timed" in said
+    assert "then each arm is timed" in said
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["chunks"]
     assert not (tmp_path / "runs").exists()
     here = [settings_of(tmp_path, "name=plain")]

@@ -63,8 +63,8 @@ def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchma
     first, said = experiment.first_lines(composition.compose([]))
     assert first == "writing results to results in this folder"
     assert said == (
-        "no ragbench.yaml here or above: this measures the built-in benchmark, documentation of an invented product; "
-        "for your own notes, type ragbench init FOLDER"
+        "no ragbench.yaml here or above: measuring the built-in benchmark, documentation of a fictional product; "
+        "to measure your own notes, run ragbench init FOLDER"
     )
     (empty / "docs").mkdir()
     assert experiment.first_lines(composition.compose([]))[1].endswith("run ragbench init docs")
