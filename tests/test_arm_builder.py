@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ragbench.base import console
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 
@@ -33,10 +34,11 @@ def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: P
 def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     settings = composition.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
-    builder = ArmBuilder.of(settings, benchmark_small, lambda *step: said.append(step), lambda sentence: None)
+    builder = ArmBuilder.of(settings, benchmark_small, lambda sentence: None)
     (arm,) = builder.arms([settings])
     assert list(tmp_path.iterdir()) == []
-    arm.index.prepare(arm.pipeline.needs)
+    with console.progress_to(lambda *step: said.append(step)):
+        arm.index.prepare(arm.pipeline.needs)
     assert {path.name for path in tmp_path.iterdir()} == {"chunks", "lexical"}
     assert {task for task, _, _ in said} == {"chunking", "indexing terms"}
     assert builder.models.cache == settings.cache_folder

@@ -12,7 +12,7 @@ import IPython.display
 import pandas as pd
 import pytest
 
-from ragbench.base import console
+from ragbench.base import console, progress
 from ragbench.commands import cli
 
 
@@ -48,6 +48,18 @@ def test_nothing_to_show_is_nothing_shown(shown: list[dict[str, Any]]) -> None:
     with console.progress(quiet=True) as progress:
         progress("embedding", 1, 4)
     assert shown == []
+
+
+def test_progress_goes_to_the_function_of_a_caller_or_to_what_is_shown(shown: list[dict[str, Any]]) -> None:
+    told: list[tuple[str, int, int]] = []
+    with console.progress_to(lambda *step: told.append(step)), console.progress_to(None):
+        assert list(progress.steps("reading", "ab")) == ["a", "b"]
+        assert list(progress.track("hits", "cd")) == ["c", "d"]  # rows of a part are not rows of a task
+    assert told == [("reading", 0, 2), ("reading", 1, 2), ("reading", 2, 2)]
+    assert shown == []
+    with console.progress_to(None):
+        progress.report("embedding", 1, 4)
+    assert "embedding 1/4" in str(shown)
 
 
 def test_progress_is_said_in_lines_for_a_program(monkeypatch, capsys) -> None:

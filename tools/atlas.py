@@ -45,8 +45,8 @@ def _measure(arguments: argparse.Namespace) -> None:
     if not paths:
         raise ConfigError("measure takes a file that lists collections: fetch writes one")
     listed = [each for path in paths for each in atlas_measure.collections(path)]
-    with console.progress(False) as progress:
-        found = atlas_measure.measure(listed, words, arguments.groups, progress)
+    with console.progress(False):
+        found = atlas_measure.measure(listed, words, arguments.groups)
     out = arguments.out or Path("atlas")
     found.write(out)
     print(f"{len(found.effects)} effects on {len(found.collections)} collections in {console.short_path(out)}")

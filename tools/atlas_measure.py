@@ -12,7 +12,7 @@ from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import composition
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.extras.atlas import changes, ingest
@@ -66,7 +66,6 @@ def measure(
     listed: Sequence[Collection],
     overrides: Sequence[str] = (),
     groups: Sequence[str] = (),
-    progress: Progress | None = None,
     say: Say = console.say,
 ) -> Atlas:
     """Measure every group of changes on every collection where it is missing; return the tables of what is finished.
@@ -83,14 +82,14 @@ def measure(
             if collection.name in failed:
                 continue
             try:
-                _measure(collection, group, overrides, progress, say)
+                _measure(collection, group, overrides, say)
             except RagbenchError as error:
                 failed.add(collection.name)
                 say(f"warning: collection '{collection.name}' is excluded: {error}")
     return _tabulate([collection for collection in listed if collection.name not in failed], overrides)
 
 
-def _measure(collection: Collection, group: str, overrides: Sequence[str], progress: Progress | None, say: Say) -> None:
+def _measure(collection: Collection, group: str, overrides: Sequence[str], say: Say) -> None:
     from ragbench.experiment.run import run
 
     settings = tuple(_settings(collection, changes.groups()[group], overrides))
@@ -107,7 +106,7 @@ def _measure(collection: Collection, group: str, overrides: Sequence[str], progr
     base = settings[0]
     arms = missing if base in missing else (base, *missing)
     say(f"{collection.name}: {group}, {len(missing)} changes on {len(benchmark.topics)} topics")
-    run(arms, benchmark, command="atlas", conclude=_no_verdicts, progress=progress, say=say)
+    run(arms, benchmark, command="atlas", conclude=_no_verdicts, say=say)
 
 
 def _no_verdicts(measurements: Measurements) -> None:

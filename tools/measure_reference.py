@@ -425,8 +425,8 @@ def every_preset() -> list[str]:
 
 
 def _run(experiment: Experiment, quiet: bool) -> Results:
-    with console.progress(quiet) as progress:
-        return experiment.run(progress)
+    with console.progress(quiet):
+        return experiment.run()
 
 
 if __name__ == "__main__":

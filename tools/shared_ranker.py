@@ -54,8 +54,8 @@ def main(given: list[str] | None = None) -> int:
 def _train(arguments: argparse.Namespace) -> None:
     collections = ltr_multi.read(arguments.collections)
     spec = replace(SPEC, rounds=arguments.rounds)
-    with console.progress(False) as progress:
-        order, table = ltr_multi.learn_from(collections, arguments.overrides, spec, progress)
+    with console.progress(False):
+        order, table = ltr_multi.learn_from(collections, arguments.overrides, spec)
     save_option.write_order(arguments.write, order.stage, order.comment)
     for site, model in order.without.items():
         name = arguments.write + WITHOUT + re.sub(r"[^\w-]", "-", site)

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-from ragbench.base.progress import Progress, shown
+from ragbench.base.progress import Progress, Report, is_shown, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,6 +151,25 @@ def progress(quiet: bool = False) -> Iterator[Progress]:
     """
     with _viewed(quiet) as view, shown(view):
         yield view
+
+
+def progress_to(report: Report | None) -> AbstractContextManager[object]:
+    """Progress goes to `report`; by default to what is shown already, or else to a new display."""
+    if report is not None:
+        return shown(report if isinstance(report, Progress) else _Reported(report))
+    return nullcontext() if is_shown() else progress()
+
+
+class _Reported(Progress):
+    """Calls a function with the rows of every task; shows nothing."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(Nothing())
+        self._report = report
+
+    def __call__(self, task: str, done: int, total: int) -> None:
+        super().__call__(task, done, total)
+        self._report(task, done, total)
 
 
 @contextmanager

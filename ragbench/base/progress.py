@@ -10,13 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 _T = TypeVar("_T")
+
+Report = Callable[[str, int, int], None]
+
+"""Called with the name of a task, the rows done, and all rows."""
 
 _WINDOW = 60.0
 """Seconds over which a rate is measured."""
@@ -212,7 +216,7 @@ _shown: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def shown(progress: Progress) -> Iterator[Progress]:
-    """What `ticks`, `track`, `arm` and `_note` report to meanwhile."""
+    """What the functions below report to meanwhile."""
     token = _shown.set(progress)
     try:
         yield progress
@@ -221,18 +225,28 @@ def shown(progress: Progress) -> Iterator[Progress]:
 
 
 def ticks(name: str, total: int) -> Callable[[int], None]:
-    """A function to call, from any thread, with the number of rows just finished; one row alone is not reported."""
-    progress, done, lock = _shown.get(), 0, threading.Lock()
-    if progress is None or total < 2:
+    """A function to call, from any thread, with the number of rows of a part just finished; one row is not reported."""
+    progress = _shown.get()
+    return _counter(progress.report_part if progress and total > 1 else None, name, total)
+
+
+def task_ticks(task: str, total: int) -> Callable[[int], None]:
+    """A function to call, from any thread, with the number of rows of a task just finished."""
+    return _counter(_shown.get(), task, total)
+
+
+def _counter(report: Report | None, name: str, total: int) -> Callable[[int], None]:
+    if report is None:
         return lambda n: None
 
-    progress.report_part(name, 0, total)
+    done, lock = 0, threading.Lock()
+    report(name, 0, total)
 
     def tick(n: int) -> None:
         nonlocal done
         with lock:
             done += n
-            progress.report_part(name, done, total)
+            report(name, done, total)
 
     return tick
 
@@ -245,21 +259,23 @@ def track(name: str, items: Sequence[_T]) -> Iterator[_T]:
         tick(1)
 
 
-def steps(task: str, items: Sequence[_T], progress: Callable[[str, int, int], None] | None = None) -> Iterator[_T]:
-    """The items, the rows of a task: each is reported, to the progress that is shown unless another is given."""
-    progress = progress or _shown.get()
-    for done, item in enumerate(items):
-        if progress is not None:
-            progress(task, done, len(items))
+def steps(task: str, items: Sequence[_T]) -> Iterator[_T]:
+    """The items, the rows of a task: each is reported when the next one is requested."""
+    return counted(task, items, len(items)) if items else iter(())
+
+
+def counted(task: str, items: Iterable[_T], total: int) -> Iterator[_T]:
+    """The items, the `total` rows of a task: each is reported when the next one is requested."""
+    tick = task_ticks(task, total)
+    for item in items:
         yield item
-    if progress is not None and items:
-        progress(task, len(items), len(items))
+        tick(1)
 
 
-def report(task: str) -> None:
-    """Report that a task without rows begins."""
+def report(task: str, done: int = 0, total: int = 0) -> None:
+    """Report the rows of a task; a task without rows begins."""
     if (progress := _shown.get()) is not None:
-        progress(task, 0, 0)
+        progress(task, done, total)
 
 
 def part(name: str) -> None:
@@ -283,6 +299,11 @@ def _note(text: str) -> None:
     """Show a note next to the progress."""
     if (progress := _shown.get()) is not None:
         progress.say(text)
+
+
+def is_shown() -> bool:
+    """Return True if progress is reported anywhere."""
+    return _shown.get() is not None
 
 
 def watched() -> bool:

@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, limit=1)
-    with console.progress(arguments.quiet or arguments.json) as progress:
+    with console.progress(arguments.quiet or arguments.json):
         written = write(
             folder,
             arguments.out.expanduser() if arguments.out else None,
@@ -102,7 +102,6 @@ def main(arguments: argparse.Namespace) -> int:
             cost_open=arguments.allow_unknown_latency,
             include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
-            progress=progress,
             say=console.say,
         )
     evidence = written.evidence

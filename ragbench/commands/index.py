@@ -52,8 +52,8 @@ def main(arguments: argparse.Namespace) -> int:
 
         sharding = sharding_of(settings)
         benchmark = load(settings.config["data"], topics=False)
-        with console.progress(arguments.quiet or arguments.json) as progress:
-            builder = replace(ArmBuilder.of(settings, benchmark, progress, console.say), sharding=sharding)
+        with console.progress(arguments.quiet or arguments.json):
+            builder = replace(ArmBuilder.of(settings, benchmark, console.say), sharding=sharding)
             (arm,) = builder.arms([settings])
             arm.index.prepare(arm.pipeline.needs)
             if arguments.rebuild:

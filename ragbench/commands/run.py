@@ -129,8 +129,8 @@ def shown(arguments: argparse.Namespace, experiment: Experiment, measure: Callab
                     tables.show_verdicts(results, results.verdicts)
             sys.stdout.flush()  # a pipe shows the results now, too
 
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        return experiment.keep(measure(progress=progress, show=None if arguments.json else show))
+    with console.progress(arguments.quiet or arguments.json):
+        return experiment.keep(measure(show=None if arguments.json else show))
 
 
 def print_places(results: Results, dashboard: bool) -> None:

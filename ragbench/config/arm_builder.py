@@ -19,7 +19,6 @@ from ragbench.search.engine.executor import Arm
 if TYPE_CHECKING:
     from ragbench.index.shards import Sharding
 
-Progress = Callable[[str, int, int], None]
 Say = Callable[[str], None]
 
 
@@ -30,14 +29,13 @@ class ArmBuilder:
     benchmark: Benchmark
     store: ArtefactStore
     models: Models
-    progress: Progress | None = None
     sharding: Sharding | None = None
     """Of large indexes; that of the settings when None."""
 
     @staticmethod
-    def of(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> ArmBuilder:
+    def of(settings: Settings, benchmark: Benchmark, say: Say = print) -> ArmBuilder:
         """A builder that works in the folders that the settings name."""
-        return ArmBuilder(benchmark, store_of(settings, say), settings.models(), progress)
+        return ArmBuilder(benchmark, store_of(settings, say), settings.models())
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""
@@ -53,7 +51,6 @@ class ArmBuilder:
                     lambda: self.benchmark.documents,
                     self.store,
                     self.models,
-                    self.progress,
                     self.sharding or settings[0].sharding,
                     opened,
                 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from ragbench.base import query_cache
 from ragbench.base.bounds import Count, Natural, Positive, Seed, Validated
-from ragbench.base.progress import track
+from ragbench.base.progress import task_ticks, track
 from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.machine import WAITED, waited_ms
@@ -130,7 +130,6 @@ def measure(
     arms: Sequence[Arm],
     queries: Sequence[Query],
     spec: LatencySpec,
-    progress: Callable[[str, int, int], None] | None = None,
     again: bool = True,
 ) -> dict[str, Timing]:
     """Time every arm over a seeded sample of the queries; `again`: also ask up to `_MOST_AGAIN` of them again."""
@@ -138,8 +137,7 @@ def measure(
     sample = list(queries) if len(queries) <= spec.queries else chance.sample(list(queries), spec.queries)
     from threadpoolctl import threadpool_limits
 
-    if progress is not None:
-        progress("timing queries", 0, spec.rounds * len(sample) * len(arms))
+    tick = task_ticks("timing queries", spec.rounds * len(sample) * len(arms))
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
         first, new, repeat, second = (_by_arm(fresh) for _ in range(4))
@@ -148,7 +146,7 @@ def measure(
         repeated = range(len(searches) - len(sample), len(searches) - len(sample) + _MOST_AGAIN) if again else range(0)
         mutator = QueryMutator(sample, (query.text for query in queries))
         for completed, (_, query) in enumerate(searches, start=1):
-            for turn, arm in enumerate(chance.sample(fresh, len(fresh)), start=1):
+            for arm in chance.sample(fresh, len(fresh)):
                 variant = mutator.of(query)
                 waited_before = waited_ms()
                 first[arm.name].append(time_new(arm, variant))
@@ -157,8 +155,7 @@ def measure(
                     new[arm.name].append(first[arm.name][-1])
                     repeat[arm.name].append(time_new(arm, variant))
                     second[arm.name].append(time_query(arm, variant))
-                if progress is not None:
-                    progress("timing queries", (completed - 1) * len(fresh) + turn, len(searches) * len(fresh))
+                tick(1)
     qids = tuple(query.qid for _, query in searches)
     timings = {}
     for arm in fresh:

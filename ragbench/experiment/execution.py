@@ -20,6 +20,7 @@ from ragbench.base.errors import ArmsFailed
 from ragbench.base.extensions import FAILURES
 from ragbench.base.fingerprint import digest
 from ragbench.base.pools import Failure, LocalPool
+from ragbench.base.progress import task_ticks
 from ragbench.config.execution_backends import Execution, execution_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ragbench.base.pools import Pool
     from ragbench.base.types import Query
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.arm_builder import Progress, Say
+    from ragbench.config.arm_builder import Say
     from ragbench.search.engine.executor import Arm, Outcome
 
 EXECUTION = Execution(lambda count, begin, spec: LocalPool(count, begin))
@@ -42,7 +43,6 @@ def outcomes(
     pairs: Sequence[tuple[Settings, Arm]],
     benchmark: Benchmark,
     queries: Sequence[Query],
-    progress: Progress | None = None,
     say: Say = print,
 ) -> Iterator[Outcome]:
     """Run arms, each with the settings it was made from, and yield each as it finishes.
@@ -55,9 +55,9 @@ def outcomes(
     spec = settings[0].execution
     failed: list[Failure] = []
     answers = (
-        _in_this_process(arms, queries, spec, progress)
+        _in_this_process(arms, queries, spec)
         if spec.kind == LOCAL
-        else _in_workers(settings, benchmark, queries, spec, progress, say)
+        else _in_workers(settings, benchmark, queries, spec, say)
     )
     for answer in answers:
         if isinstance(answer, Failure):
@@ -74,12 +74,10 @@ def outcomes(
         ) from failed[0].error
 
 
-def _in_this_process(
-    arms: Sequence[Arm], queries: Sequence[Query], spec: ExecutionSpec, progress: Progress | None
-) -> Iterator[Outcome | Failure]:
+def _in_this_process(arms: Sequence[Arm], queries: Sequence[Query], spec: ExecutionSpec) -> Iterator[Outcome | Failure]:
     finished = set()
     try:
-        for outcome in executor.execute(arms, queries, progress):
+        for outcome in executor.execute(arms, queries):
             finished.add(outcome.arm)
             yield outcome
         return
@@ -101,20 +99,17 @@ def _in_workers(
     benchmark: Benchmark,
     queries: Sequence[Query],
     spec: ExecutionSpec,
-    progress: Progress | None,
     say: Say,
 ) -> Iterator[Outcome | Failure]:
     workers = min(spec.workers or threads_for(None), len(settings))
     threads = max(1, threads_for(None) // workers)
     job = Job.of(settings[0], benchmark, queries, threads, spec.memory_mb << 20)
-    completed = 0
     with execution_of(spec).pool(workers, (worker.begin, job), spec) as ready:
         # New settings, without the objects built from them: a worker builds its own.
         shares = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
+        tick = task_ticks("running arms", len(settings))
         for answer in dispatch(shares, ready, spec.retries, say):
-            completed += 1
-            if progress is not None:
-                progress("running arms", completed, len(settings))
+            tick(1)
             yield answer
 
 

@@ -14,7 +14,7 @@ from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import differences
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
 from ragbench.results.measurements import Measurements
@@ -98,9 +98,7 @@ class Run:
 
     plan: Plan
     place: RunFolder
-    builder: ArmBuilder
     conclude: Callable[[Measurements], None]
-    progress: Progress | None
     say: Say
     quality: pd.DataFrame | None = None
     timings: Mapping[str, Timing] = field(default_factory=dict)

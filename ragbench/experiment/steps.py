@@ -19,7 +19,7 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts, diagnosis, headroom, latency, levels, passages
 from ragbench.evaluation.machine import Watch
@@ -51,7 +51,7 @@ def measure_quality(run: Run) -> None:
     """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
     import pandas as pd
 
-    planned, folder, builder, say = run.plan, run.place, run.builder, run.say
+    planned, folder, say = run.plan, run.place, run.say
 
     folder.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
     write_judgments(planned, folder)
@@ -65,7 +65,7 @@ def measure_quality(run: Run) -> None:
     remaining = [pair for name, pair in planned.arms.items() if name not in frames]
     if shown.watched():
         _look_ahead(planned, remaining, say)
-    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, builder.progress, say):
+    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, say):
         settings, arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
         files = folder.arm(outcome.arm)
@@ -178,8 +178,8 @@ def time_arms(run: Run) -> None:
         return
     local_arms = [arm for arm in arms if not arm.pipeline.live]
     open_loop = plugins.required("open_loop", "latency.arrival_qps") if spec.rates and local_arms else None
-    run.timings, run.machine = _time_arms(arms, run.plan, run.progress, run.say)
-    under_load = open_loop.measure(local_arms, run.plan.queries, spec, run.progress) if open_loop else []
+    run.timings, run.machine = _time_arms(arms, run.plan, run.say)
+    under_load = open_loop.measure(local_arms, run.plan.queries, spec) if open_loop else []
     for name, timing in run.timings.items():
         run.place.arm(name).table("latency.parquet", timing.frame())
     if open_loop:
@@ -192,7 +192,7 @@ def start_cold(run: Run) -> None:
     if not run.timings or not run.plan.shared.latency.cold_start:
         return
     measured: dict[str, dict[str, float]] = {}
-    for arm_settings in shown.steps("timing cold starts", settings, run.progress):
+    for arm_settings in shown.steps("timing cold starts", settings):
         try:
             measured[arm_settings.name] = dict(
                 coldstart.measure(arm_settings, run.plan.queries[0].text, run.plan.benchmark)
@@ -205,13 +205,11 @@ def start_cold(run: Run) -> None:
     run.cold = measured
 
 
-def _time_arms(
-    arms: Sequence[Arm], planned: Plan, progress: Progress | None, say: Say
-) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
+def _time_arms(arms: Sequence[Arm], planned: Plan, say: Say) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
     """The times of every arm, and how busy the machine was while they were taken."""
     try:
         with Watch() as watch:
-            timings = latency.measure(arms, _timed_queries(planned), planned.shared.latency, progress)
+            timings = latency.measure(arms, _timed_queries(planned), planned.shared.latency)
     except LiveError as error:
         if not any(arm.pipeline.in_process for arm in arms):
             raise

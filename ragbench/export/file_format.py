@@ -19,7 +19,7 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
-    from ragbench.config.arm_builder import Progress, Say
+    from ragbench.config.arm_builder import Say
     from ragbench.export.replay import Replay
 
 BUNDLE = "ragbench"
@@ -72,11 +72,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Context:
-    """What an arm is written with: what is known of its gain, a sentence about an unproven one, where progress goes."""
+    """What an arm is written with: what is known of its gain, a sentence about an unproven one."""
 
     evidence: Evidence
     caution: str | None
-    progress: Progress | None
     say: Say
 
 
@@ -139,7 +138,7 @@ class FileFormat:
             raise ConfigError(f"--out {path} is a folder: name a file such as {path / f'config{self.ending}'}")
         replay, unreplayed = None, []
         try:
-            bench = Bench.of(arm, context.progress, context.say)
+            bench = Bench.of(arm, context.say)
             if self.replayed is None:
                 raise ConfigError(f"the format {name} does not state what its system runs: add --force")
             replay = bench.replay(self.replayed(arm.settings, request.version))

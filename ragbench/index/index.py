@@ -21,7 +21,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_cache import QueryCache
 from ragbench.index.artefacts import Artefact, ArtefactStore, fingerprint_of
-from ragbench.index.shards import Building, Progress, Sharding, Shards
+from ragbench.index.shards import Building, Sharding, Shards
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec
@@ -124,7 +124,6 @@ class Index:
         documents: Callable[[], Sequence[Document]],
         store: ArtefactStore,
         models: Models,
-        progress: Progress | None = None,
         sharding: Sharding | None = None,
         opened: MutableMapping[Hashable, Any] | None = None,
         times: Callable[[], Mapping[str, float]] | None = None,
@@ -140,7 +139,6 @@ class Index:
         self.store = store
         self.models = models
         self._documents = documents
-        self._progress = progress
         self._sharding = sharding or Sharding()
         self._opened = {} if opened is None else opened
         self._times = times
@@ -186,7 +184,7 @@ class Index:
         """The same open parts with other models, to measure latency without caches."""
         twin = Index(
             *(self.spec, self.collection, self._documents, self.store, models),
-            *(self._progress, self._sharding, self._opened, self._times),
+            *(self._sharding, self._opened, self._times),
         )
         twin._artefacts = self._artefacts
         twin._parts = {name: part for name, part in self._parts.items() if name.partition(":")[0] != "encoder"}
@@ -227,7 +225,7 @@ class Index:
             if self._build_words is not None and _kind(name) == "lexical":
                 build = partial(self._build_words, name)
             self._artefacts[name] = self.store.get(
-                _kind(name), inputs, lambda folder: build(Building(folder, shards, self._progress), self)
+                _kind(name), inputs, lambda folder: build(Building(folder, shards), self)
             )
             shards.discard()
         return self._artefacts[name]

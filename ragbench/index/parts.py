@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ragbench.base import progress
 from ragbench.base.errors import IndexError_
 from ragbench.index.index import Index, Part, StoredPart
 
@@ -53,11 +54,11 @@ def _chunks() -> StoredPart[ChunkTable]:
     def build(building: Building, index: Index) -> None:
         documents, chunker = index.documents, index.spec.chunker
         if building.in_shards(len(documents)):
-            tick = building.ticks("chunking", len(documents))
+            tick = progress.task_ticks("chunking", len(documents))
             sharded.build_chunks(building.folder, documents, chunker, building.shards, tick)
         else:
             chunked = (chunker.chunk(document) for document in documents)
-            build_chunks(building.folder, documents, building.with_progress("chunking", chunked, len(documents)))
+            build_chunks(building.folder, documents, progress.counted("chunking", chunked, len(documents)))
 
     return StoredPart(
         "chunks",
@@ -198,7 +199,7 @@ def _dense(suffix: str) -> StoredPart[DenseIndex]:
 
     def build(building: Building, index: Index) -> dict[str, Any]:
         table, spec = index.chunks, index.spec.vectors(source)
-        tick = building.ticks("embedding", table.n_retrievable)
+        tick = progress.task_ticks("embedding", table.n_retrievable)
         if building.in_shards(table.n_documents):
             folder, models = index.artefact("chunks").folder, index.models
             sharded.build_dense(building.folder, spec, folder, models, building.shards, tick)
@@ -244,11 +245,11 @@ def _lexical(suffix: str) -> StoredPart[LexicalIndex]:
     def build(building: Building, index: Index) -> None:
         table, spec, total = index.chunks, index.spec.words(source), rows_of(index)
         if building.in_shards(table.n_documents):
-            tick = building.ticks("indexing terms", total)
+            tick = progress.task_ticks("indexing terms", total)
             sharded.build_lexical(building.folder, spec, index.artefact("chunks").folder, building.shards, tick)
         else:
             rows = lexical_rows(table, spec.fields, spec.unit)
-            build_lexical(building.folder, spec, building.with_progress("indexing terms", rows, total))
+            build_lexical(building.folder, spec, progress.counted("indexing terms", rows, total))
 
     return StoredPart(
         f"lexical{suffix}",

@@ -16,12 +16,13 @@ from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
+from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition, project
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.config.benchmark import load, recorder
 from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, named_arms, section_of, word, words
@@ -273,11 +274,11 @@ class Experiment:
 
         return forecast.expected(self.settings_to_measure, self.benchmark, self.command)
 
-    def run(self, progress: Progress | None = None, say: Say = console.say) -> Results:
+    def run(self, progress: Report | None = None, say: Say = console.say) -> Results:
         """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.
 
         Args:
-            progress: Reports progress; by default a bar in notebooks, terminals and pipes.
+            progress: Called with the name of a task, the rows done and all rows; by default a bar is shown.
             say: Prints sentences.
 
         Returns:
@@ -287,14 +288,10 @@ class Experiment:
             BenchmarkError: The benchmark has no query to measure.
             ConfigError: A configuration does not fit the benchmark.
         """
-        if progress is None:
-            with console.progress() as bars:
-                return self.run(bars, say)
-        return self.keep(self.measure(progress, say), say)
+        with console.progress_to(progress):
+            return self.keep(self.measure(say), say)
 
-    def measure(
-        self, progress: Progress | None = None, say: Say = console.say, show: Callable[[Results], None] | None = None
-    ) -> Results:
+    def measure(self, say: Say = console.say, show: Callable[[Results], None] | None = None) -> Results:
         """Measure and judge, and write that; `keep` does what may come after the results are shown.
 
         `show` is called as soon as there are verdicts, before fresh processes are started to time a cold start.
@@ -322,7 +319,6 @@ class Experiment:
             command=self.command,
             only=self.only,
             conclude=lambda measurements: self._conclude(measurements, show),
-            progress=progress,
             say=say,
         )
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
@@ -330,16 +326,13 @@ class Experiment:
     def time_again(
         self,
         folder: Path,
-        progress: Progress,
         say: Say = console.say,
         show: Callable[[Results], None] | None = None,
     ) -> Results:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
         from ragbench.experiment.run import time_again
 
-        return Results.of(
-            time_again(files.load(folder), lambda measurements: self._conclude(measurements, show), progress, say)
-        )
+        return Results.of(time_again(files.load(folder), lambda measurements: self._conclude(measurements, show), say))
 
     def keep(self, results: Results, say: Say = console.say) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
@@ -379,8 +372,8 @@ class Experiment:
         selected = [arm_settings for arm_settings in self.settings if arm in (None, arm_settings.name)]
         if not selected:
             raise ConfigError(f"unknown arm '{arm}'; the arms are {', '.join(self.pipelines)}")
-        with console.progress() as progress:
-            (built,) = ArmBuilder.of(selected[0], self.benchmark, progress, console.say).arms(selected[:1])
+        with console.progress():
+            (built,) = ArmBuilder.of(selected[0], self.benchmark, console.say).arms(selected[:1])
             built.index.prepare(built.pipeline.needs | {"facets"})
         return answer(query, built.pipeline, built.index, top, options=search_options, explain=True)
 

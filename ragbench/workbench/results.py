@@ -268,7 +268,7 @@ class Results(files.Measurements):
         from ragbench.export.write import write
 
         path = Path(out).expanduser() if out is not None else None
-        with console.progress() as progress:
+        with console.progress():
             return write(
                 self.folder,
                 path,
@@ -279,7 +279,6 @@ class Results(files.Measurements):
                 force=force,
                 cost_open=allow_unknown_latency,
                 include_index=include_index,
-                progress=progress,
                 say=console.say,
             )
 
@@ -294,8 +293,8 @@ class Results(files.Measurements):
         """
         from ragbench.experiment.run import time_again
 
-        with console.progress() as progress:
-            timed = time_again(self, verdicts.against_first, progress, console.say, self.benchmark)
+        with console.progress():
+            timed = time_again(self, verdicts.against_first, console.say, self.benchmark)
         return dataclasses.replace(Results.of(timed, self.benchmark), held=self.held)
 
     def to_mlflow(self, uri: str | None = None) -> str | None:

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from ragbench.base import console
 from ragbench.experiment.forecast import _count_stages, _explain_tree, _prefix_tree
 from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
@@ -47,7 +48,8 @@ def test_each_distinct_prefix_runs_once(arms: list[Arm]) -> None:
 def test_arms_with_a_common_prefix_follow_each_other(arms: list[Arm], benchmark_small) -> None:
     told: list[tuple[str, int, int]] = []
     order = [arms[number] for number in (4, 0, 2, 1, 3)]
-    found = [each.arm for each in execute(order, [benchmark_small.topics[0].query()], lambda *say: told.append(say))]
+    with console.progress_to(lambda *say: told.append(say)):
+        found = [each.arm for each in execute(order, [benchmark_small.topics[0].query()])]
     assert found == ["words", "uncut", "rrf60", "calibrated", "rrf20"]
     assert told == [("running stages", done, 10) for done in range(1, 11)]
 

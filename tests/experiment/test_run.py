@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from ragbench.base import console
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.benchmark.runs import read_run
@@ -44,9 +45,8 @@ def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
         assert not (found.folder / store.RECORD).exists()
         told.append(("concluded", len(found.latency), len(found.latency)))
 
-    return run(
-        arms, benchmark_small, conclude=conclude, progress=lambda *step: told.append(step), say=lambda sentence: None
-    )
+    with console.progress_to(lambda *step: told.append(step)):
+        return run(arms, benchmark_small, conclude=conclude, say=lambda sentence: None)
 
 
 @pytest.mark.slow

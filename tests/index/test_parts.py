@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ragbench.base import progress
 from ragbench.base.errors import ConfigError
 from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
@@ -34,7 +35,7 @@ built: list[Path] = []
 
 def _build(building: Building, index) -> None:
     built.append(building.folder)
-    counted = building.with_progress("counting", index.documents, len(index.documents))
+    counted = progress.counted("counting", index.documents, len(index.documents))
     (building.folder / "lengths.json").write_text(json.dumps([len(each.text) for each in counted]), encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key
+from ragbench.base.progress import steps
 from ragbench.benchmark.lines import write_atomically
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.collect.pool import PoolFile, read_pool, to_csv
@@ -55,7 +56,6 @@ def grade_pool(
     model: str,
     n_topics: int,
     seed: int,
-    progress: Callable[[str, int, int], None],
     *,
     replace: bool = False,
 ) -> ModelGraded:
@@ -74,10 +74,9 @@ def grade_pool(
         raise BenchmarkError(f"{path} holds no pairs: write a pool with ragbench data pool")
     sampled = tuple(sorted(qids[:n_topics]))
     rows = []
-    for number, row in enumerate(pool.rows, start=1):
+    for row in steps("grading", pool.rows):
         match = _GRADE.search(ask(_prompt(row)))
         rows.append({**row, "grade": match[0] if match else "", _JUDGE: model})
-        progress("grading", number, len(pool.rows))
     _write(grades, pool, rows, (_JUDGE,))
     _write(sample, pool, [{**row, "grade": "", "note": ""} for row in pool.rows if row["qid"] in sampled], ())
     return ModelGraded(sum(bool(row["grade"]) for row in rows), len(rows), grades, sample, sampled)

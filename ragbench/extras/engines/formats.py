@@ -41,7 +41,6 @@ class EngineFormat:
             context.caution,
             request.max_loss,
             request.self_contained,
-            context.progress,
             context.say,
         )
         location = target if request.load is None else name

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256
 from ragbench.base.formatting import interval
+from ragbench.base.progress import counted
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run
 from ragbench.export import file_format
@@ -95,7 +96,6 @@ def load_job(
     evidence: Evidence,
     caution: str | None,
     self_contained: bool,
-    progress: Progress | None,
     say: Say,
 ) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
@@ -113,7 +113,6 @@ def load_job(
             evidence=evidence,
             caution=caution,
             self_contained=self_contained,
-            progress=progress,
             say=say,
         )
         sentences = file_format.sentences(measured, evidence, caution)
@@ -201,33 +200,30 @@ def load_search(
     caution: str | None,
     max_loss: float | None,
     self_contained: bool,
-    progress: Progress | None,
     say: Say,
 ) -> tuple[str, list[str], Replay]:
     """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
     `max_loss`. Returns what it is called, sentences, and what it scores.
     """
     create = engine_factory(format, target)
-    bench = Bench.of(measured, progress, say)
-    with load_job(measured, bench, format, evidence, caution, self_contained, progress, say) as job:
+    bench = Bench.of(measured, say)
+    with load_job(measured, bench, format, evidence, caution, self_contained, say) as job:
         dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
         with create(job.plan, dimension, job.facts()) as engine:
-            write_all(engine, job, progress)
+            write_all(engine, job)
             priced, sentences = finalize_load(engine, job, bench, max_loss, format)
             name = engine.name
     if isinstance(target, str):
-        require_golden(target, bench.builder.models, progress)
+        require_golden(target, bench.builder.models)
     return name, sentences, priced
 
 
-def write_all(engine: Engine, job: LoadJob, progress: Progress | None) -> None:
+def write_all(engine: Engine, job: LoadJob) -> None:
     """Load everything, in one transaction."""
     terms, vectors, total = Terms(job.plan.analyzer), job.vectors, job.index.chunks.n_documents
     with engine.transaction():
-        for count, row in enumerate(content.rows(job.index, job.plan), start=1):
+        for row in counted("loading documents", content.rows(job.index, job.plan), total):
             engine.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
-            if progress is not None:
-                progress("loading documents", count, total)
         engine.finish(terms.forms(), opened.pack(job.bundle.folder), {})
 
 
@@ -247,9 +243,9 @@ def finalize_load(
     return priced, sentences
 
 
-def require_golden(address: str, models: Models, progress: Progress | None) -> None:
+def require_golden(address: str, models: Models) -> None:
     """Replay the golden queries as others see the engine. Raises BundleError when it gives other hits."""
     with opened.load(address, models=models) as loaded:
-        check = rankings(loaded, loaded.golden(), progress)
+        check = rankings(loaded, loaded.golden())
     if check.outcome == "fails":
         raise BundleError(f"{address} is loaded, but {check.message}: export it again")

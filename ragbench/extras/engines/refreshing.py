@@ -6,7 +6,7 @@ import shutil
 import weakref
 from pathlib import Path
 
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.extras.engines import content, opened
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.words import Terms
@@ -23,7 +23,6 @@ class EngineRefresher(Refresher):
         corpus: Path | None = None,
         *,
         threads: int | None = None,
-        progress: Progress | None = None,
         say: Say = print,
     ) -> None:
         self._engine = opened.connect(location, writable=True)
@@ -31,7 +30,7 @@ class EngineRefresher(Refresher):
         self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._unpacked = self._engine.version()
         opened.unpack(self._engine.files(), folder)
-        super().__init__(folder, corpus, threads=threads, progress=progress, say=say)
+        super().__init__(folder, corpus, threads=threads, say=say)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
         """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left."""

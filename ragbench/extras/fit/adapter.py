@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ragbench.base import minimums
 from ragbench.base.bounds import Count, Factor, Natural, Positive, Validated
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.adapted_encoder import KEY, Adapter
@@ -157,9 +157,7 @@ class Learned:
         return np.array([is_question(topic) for topic in self.topics], dtype=np.bool_)
 
 
-def learn(
-    settings: Settings, benchmark: Benchmark, spec: AdapterSpec, progress: Progress | None = None, say: Say = print
-) -> Learned:
+def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say = print) -> Learned:
     """Learn an adapter from the training topics, and measure the whole search with adapters of other groups of topics.
 
     Raises BenchmarkError for too few topics, ConfigError for a search that embeds nothing.
@@ -169,8 +167,8 @@ def learn(
         raise ConfigError("this pipeline has no dense retrieval, so it has no query vectors to adapt")
     topics = judged(benchmark, "train")
     parts = folds(topics, spec)
-    (plain,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
-    values_before = values(training.answers(plain, topics, progress), plain.index, benchmark)
+    (plain,) = ArmBuilder.of(settings, benchmark, say).arms([settings])
+    values_before = values(training.answers(plain, topics), plain.index, benchmark)
     pairs = Pairs.of(topics, benchmark, plain.index)
     everything = np.arange(len(topics))
     curve: dict[int, Values] = {}
@@ -180,7 +178,7 @@ def learn(
         for fold in parts:
             chosen = ranker.part_of(_groups(topics), np.setdiff1d(everything, fold), share, spec.seed)
             adapter, sizes = grow(pairs, chosen, spec), [*sizes, len(chosen)]
-            states = _answers(settings, benchmark, settings.pipeline, adapter, [topics[n] for n in fold], progress, say)
+            states = _answers(settings, benchmark, settings.pipeline, adapter, [topics[n] for n in fold], say)
             held_out[fold] = values(states, plain.index, benchmark)
         curve[round(float(np.mean(sizes)))] = held_out
     points = {0: float(values_before.mean())} | {
@@ -197,18 +195,15 @@ def with_adapter(
     benchmark: Benchmark,
     adapter: Adapter | None,
     topics: Sequence[Topic],
-    progress: Progress | None = None,
     say: Say = print,
 ) -> Values:
     """nDCG@10 of topics in the search of settings with an adapter, or without one."""
     text = "" if adapter is None else adapter.text
-    (arm,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings.with_values({KEY: text})])
-    return values(training.answers(arm, topics, progress), arm.index, benchmark)
+    (arm,) = ArmBuilder.of(settings, benchmark, say).arms([settings.with_values({KEY: text})])
+    return values(training.answers(arm, topics), arm.index, benchmark)
 
 
-def cross_fitted(
-    settings: Settings, benchmark: Benchmark, arm: Arm, spec: AdapterSpec, progress: Progress | None = None
-) -> list[QueryState]:
+def cross_fitted(settings: Settings, benchmark: Benchmark, arm: Arm, spec: AdapterSpec) -> list[QueryState]:
     """The answers of an arm's stages to the training topics, each with an adapter of other groups of topics.
 
     So what is learned from the answers never sees vectors that were adapted on the same topics. Topics without a
@@ -219,7 +214,7 @@ def cross_fitted(
     states_by_qid: dict[str, QueryState] = {}
     for fold in folds(topics, spec):
         adapter = grow(pairs, np.setdiff1d(np.arange(len(topics)), fold), spec)
-        states = _answers(settings, benchmark, arm.pipeline, adapter, [topics[n] for n in fold], progress)
+        states = _answers(settings, benchmark, arm.pipeline, adapter, [topics[n] for n in fold])
         states_by_qid |= {state.query.qid: state for state in states}
     return [states_by_qid[topic.qid] for topic in topics]
 
@@ -260,8 +255,7 @@ def _answers(
     pipeline: Pipeline,
     adapter: Adapter,
     topics: Sequence[Topic],
-    progress: Progress | None = None,
     say: Callable[[str], None] = print,
 ) -> Sequence[QueryState]:
-    (arm,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings.with_values({KEY: adapter.text})])
-    return training.answers(Arm(arm.name, pipeline, arm.index), topics, progress)
+    (arm,) = ArmBuilder.of(settings, benchmark, say).arms([settings.with_values({KEY: adapter.text})])
+    return training.answers(Arm(arm.name, pipeline, arm.index), topics)

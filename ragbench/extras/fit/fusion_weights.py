@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.progress import report
 from ragbench.base.types import QueryState, Ranking
 from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
 
@@ -52,7 +53,6 @@ def learn(
     draws: int = 100,
     folds: int = 5,
     seed: int = 13,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> Learned:
     """Choose among the configured weights and `draws` mixtures, drawn evenly from all (Dirichlet), by the mean gain.
 
@@ -77,8 +77,7 @@ def learn(
         values[number] = gain([weighted.fuse(state, index) for state in states])
         if not ((values[number] >= 0) & (values[number] <= 1)).all():
             raise BenchmarkError(f"the measure to raise must be between 0 and 1, got {values[number].max():g}")
-        if progress is not None:
-            progress("trying weights", number + 1, len(mixtures))
+        report("trying weights", number + 1, len(mixtures))
     held_out = np.empty(len(states))
     for others, test in GroupKFold(count).split(np.zeros(len(states)), groups=groups):
         held_out[test] = values[_best(values[:, others]), test]

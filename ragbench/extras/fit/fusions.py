@@ -10,7 +10,6 @@ import pandas as pd
 from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TRAIN
-from ragbench.config.arm_builder import Progress
 from ragbench.config.settings import Settings
 from ragbench.evaluation.headroom import SourceRuns
 from ragbench.evidence.policy import Policy
@@ -53,7 +52,6 @@ class Fusions:
 def compare(
     results: Measurements,
     arm: str | None = None,
-    progress: Progress | None = None,
 ) -> Fusions:
     """Compare, of the last arm unless one is named.
 
@@ -78,7 +76,7 @@ def compare(
     if configured is None:
         raise ResultsError(f"'{name}' does not fuse by the stage `fuse`: name another arm with --arm")
     qids = [topic.qid for topic in topics]
-    ways = fusion_methods.compare(runs, benchmark.document_qrels, qids, configured, progress)
+    ways = fusion_methods.compare(runs, benchmark.document_qrels, qids, configured)
     return Fusions(name, tuple(sorted(runs)), len(topics), _table(ways, settings))
 
 

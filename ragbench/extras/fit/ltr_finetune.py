@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.config.settings import Settings
 from ragbench.extras.fit import adapter, pre_ranking, ranker
-from ragbench.extras.fit.ranker import Learned, Progress, Sample, Spec, Values
+from ragbench.extras.fit.ranker import Learned, Sample, Spec, Values
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 
@@ -43,7 +43,6 @@ def sample(
     split: str,
     start: Rank | None,
     spec: Spec,
-    progress: Progress | None = None,
 ) -> Sample:
     """What can be learned from the topics of a split, with all features that the order to start from reads.
 
@@ -56,18 +55,18 @@ def sample(
 
     depth = start.depth if start is not None else spec.depth
     if split == "train" and settings.index.encoder.adapter:
-        states = adapter.cross_fitted(settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed), progress)
+        states = adapter.cross_fitted(settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed))
         return ranker.sample(states, arm.index, benchmark, depth, select_features)
-    return pre_ranking.sample(arm, benchmark, split, depth, select_features, progress)
+    return pre_ranking.sample(arm, benchmark, split, depth, select_features)
 
 
-def learn(judged: Sample, start: Rank | None, spec: Spec, progress: Progress | None = None) -> OwnOrder:
+def learn(judged: Sample, start: Rank | None, spec: Spec) -> OwnOrder:
     """Add trees to an order, and estimate by cross-validation over groups of topics the gain."""
     if start is None:
-        learned = ranker.learn(judged, spec, progress)
+        learned = ranker.learn(judged, spec)
         return OwnOrder(learned.rank(spec), "the fused order", learned)
     spec = replace(spec, prior=start.prior, depth=start.depth)
-    learned = ranker.learn(judged.from_order(start), spec, progress)
+    learned = ranker.learn(judged.from_order(start), spec)
     stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
     described = f"the order '{start.name}'" if start.name else "the configured order"
     return OwnOrder(stage, described, learned)

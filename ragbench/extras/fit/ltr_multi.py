@@ -20,12 +20,13 @@ from ragbench.base.build import build
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import BenchmarkError, BoundaryError, ConfigError
 from ragbench.base.files import why_unreadable
+from ragbench.base.progress import task_ticks
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
 from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import pre_ranking, ranker
-from ragbench.extras.fit.ranker import Progress, Sample, Spec
+from ragbench.extras.fit.ranker import Sample, Spec
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank
 
@@ -120,11 +121,11 @@ class Part:
     digest: str = ""
 
 
-def part(collection: Collection, settings: Settings, spec: Spec = SPEC, progress: Progress | None = None) -> Part:
+def part(collection: Collection, settings: Settings, spec: Spec = SPEC) -> Part:
     """What can be learned from a collection in the pipeline of `settings`, which name its data."""
     benchmark = load(settings.config)
-    arm = pre_ranking.arm(settings, benchmark, progress)
-    judged = pre_ranking.sample(arm, benchmark, collection.split, spec.depth, features.comparable, progress)
+    arm = pre_ranking.arm(settings, benchmark)
+    judged = pre_ranking.sample(arm, benchmark, collection.split, spec.depth, features.comparable)
     arm.index.close()
     return Part(collection, judged, len(benchmark.documents), benchmark.digest)
 
@@ -158,7 +159,7 @@ class Order:
         return f"Learned by `ragbench fit ranker` from {topics} topics of {len(self.parts)} collections."
 
 
-def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = None) -> Order:
+def learn(parts: Sequence[Part], spec: Spec = SPEC) -> Order:
     """Learn one order from the queries of all parts, and measure it with each site held out in turn.
 
     A query counts as its collection's weight says. Raises BenchmarkError for fewer than `minimums.SITES` sites with
@@ -174,36 +175,34 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC, progress: Progress | None = 
     held_out, unlinked = np.zeros((2, len(everything)))
     blind = without_links(everything)
 
-    def fit(chosen: NDArray[np.int64], done: int) -> tuple[str, Values]:
+    tick = task_ticks("learning an order", len(names) + 1)
+
+    def fit(chosen: NDArray[np.int64]) -> tuple[str, Values]:
         grown = [ranker.grow(everything, chosen, replace(spec, seed=spec.seed + n), weights) for n in range(MODELS)]
-        if progress is not None:
-            progress("learning an order", done, len(names) + 1)
+        tick(1)
         model = trees.joined([(text, 1 / MODELS) for text, _ in grown])
         return model, np.sum([gains for _, gains in grown], axis=0)
 
     without = {}
-    for number, name in enumerate(names, start=1):
+    for name in names:
         in_site = (sites == name).nonzero()[0]
-        without[name] = model = fit((sites != name).nonzero()[0], number)[0]
+        without[name] = model = fit((sites != name).nonzero()[0])[0]
         held_out[in_site] = ranker.values_of(everything, in_site, model, spec.prior)
         unlinked[in_site] = ranker.values_of(blind, in_site, model, spec.prior)
-    model, gains = fit(np.arange(len(everything)), len(names) + 1)
+    model, gains = fit(np.arange(len(everything)))
     ends = np.cumsum(sizes)[:-1]
     importance = ranker.shares_of_gain(everything.features, gains)
     by_part = [tuple(np.split(values, ends)) for values in (held_out, unlinked)]
     return Order(model, spec, tuple(used), by_part[0], by_part[1], importance, without)
 
 
-def learn_from(
-    collections: Sequence[Collection], overrides: Sequence[str], spec: Spec, progress: Progress | None
-) -> tuple[Order, pd.DataFrame]:
+def learn_from(collections: Sequence[Collection], overrides: Sequence[str], spec: Spec) -> tuple[Order, pd.DataFrame]:
     """The order that is learned from collections, configured by overrides, and the table of its gains."""
     settings = [compose([*overrides, *collection.words]) for collection in collections]
     parts = [
-        part(collection, its_settings, spec, progress)
-        for collection, its_settings in zip(collections, settings, strict=True)
+        part(collection, its_settings, spec) for collection, its_settings in zip(collections, settings, strict=True)
     ]
-    order = learn(parts, spec, progress)
+    order = learn(parts, spec)
     statistics = Policy.of(settings[0].config).statistics
     return order, gains(order, spec.seed, statistics.draws, statistics.confidence)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.build import SOURCES
 from ragbench.base.errors import ConfigError
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample
 from ragbench.search.engine.executor import Arm
@@ -22,7 +22,7 @@ STAGE = "ranker"
 """The entry of `order` where a learned order has its place."""
 
 
-def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = None, say: Say = print) -> Arm:
+def arm(settings: Settings, benchmark: Benchmark, say: Say = print) -> Arm:
     """The arm with the stages before the place of `ranker`. ConfigError where that has no place or nothing is fused."""
     order = [str(entry) for entry in settings.config["order"]]
     if STAGE not in order:
@@ -35,7 +35,7 @@ def arm(settings: Settings, benchmark: Benchmark, progress: Progress | None = No
     )
     if not any(StateProperty.FUSED in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'ranker', so it has no ranking to start from")
-    truncated = training.cut(settings, benchmark, stages, progress, say)
+    truncated = training.cut(settings, benchmark, stages, say)
     truncated.index.prepare({"terms"})
     return truncated
 
@@ -46,8 +46,7 @@ def sample(
     split: str,
     depth: int,
     select_features: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
-    progress: Progress | None = None,
 ) -> Sample:
     """What can be learned from the topics of a split, as `ranker.sample` says."""
-    states = training.answers(arm, benchmark.select(split), progress)
+    states = training.answers(arm, benchmark.select(split))
     return ranker.sample(states, arm.index, benchmark, depth, select_features)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ragbench.base import minimums
 from ragbench.base.bounds import Count, Factor, Natural, Positive, Share, Validated, Weight
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.progress import task_ticks
 from ragbench.benchmark.benchmark import topic_area
 from ragbench.evaluation.measures import ndcg
 from ragbench.search.ranking import features, trees
@@ -199,7 +200,7 @@ class Learned:
         return max(0.0, slope * math.log(1 + topics / self.curve[-1].topics))
 
 
-def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learned:
+def learn(judged: Sample, spec: Spec) -> Learned:
     """Learn from all queries of a sample, and estimate by cross-validation over groups and over folders.
 
     Raises BenchmarkError for fewer than minimums.FOR_RANKER queries or fewer groups than folds.
@@ -214,14 +215,11 @@ def learn(judged: Sample, spec: Spec, progress: Progress | None = None) -> Learn
     outer = folds(judged.groups, everything, int(spec.folds), spec.seed)
     several = len(set(judged.areas)) > 1
     areas = folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
-    total, done = len(outer) * len(_SHARES) + len(areas) + 1, 0
+    tick = task_ticks("learning to rank", len(outer) * len(_SHARES) + len(areas) + 1)
 
     def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
-        nonlocal done
         model = _fit(judged, chosen, spec)
-        done += 1
-        if progress is not None:
-            progress("learning to rank", done, total)
+        tick(1)
         return model
 
     curve: dict[float, list[tuple[int, Numbers, Values]]] = {}

@@ -16,7 +16,7 @@ from ragbench.base import minimums
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import TRAIN
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.evidence.policy import Policy
 from ragbench.results import comparisons
 from ragbench.search.engine import executor
@@ -36,17 +36,15 @@ Stages = Sequence[tuple[str, "Stage"]]
 Values = NDArray[np.float64]
 
 
-def cut(
-    settings: Settings, benchmark: Benchmark, stages: Stages, progress: Progress | None = None, say: Say = print
-) -> Arm:
+def cut(settings: Settings, benchmark: Benchmark, stages: Stages, say: Say = print) -> Arm:
     """The arm of the settings with these of its stages; indexes that are missing are built."""
-    (arm,) = ArmBuilder.of(settings, benchmark, progress, say).arms([settings])
+    (arm,) = ArmBuilder.of(settings, benchmark, say).arms([settings])
     return Arm(arm.name, Pipeline(tuple(stages)), arm.index)
 
 
-def answers(arm: Arm, topics: Iterable[Topic], progress: Progress | None = None) -> Sequence[QueryState]:
+def answers(arm: Arm, topics: Iterable[Topic]) -> Sequence[QueryState]:
     """The states of the topics after the last stage of the arm."""
-    (outcome,) = executor.execute([arm], [topic.query() for topic in topics], progress)
+    (outcome,) = executor.execute([arm], [topic.query() for topic in topics])
     return outcome.final
 
 

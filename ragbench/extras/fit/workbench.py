@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.errors import ResultsError
+from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import confirm, report, search
@@ -101,7 +102,7 @@ def tune(
     *overrides: str,
     starts: Sequence[str] = (),
     benchmark: Benchmark | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
     say: Say = console.say,
 ) -> Tuning:
     """Search for better parameters on the train split and measure the winner once on the test split.
@@ -112,7 +113,7 @@ def tune(
         *overrides: As for `ragbench tune`.
         starts: Starting points in addition to `tune.starts`, each some overrides separated by spaces.
         benchmark: A benchmark instead of the one that `data` names.
-        progress: Reports progress; by default a bar in notebooks and terminals.
+        progress: Called with the name of a task, the rows done and all rows; by default a bar is shown.
         say: Prints sentences.
 
     Returns:
@@ -121,9 +122,11 @@ def tune(
     Raises:
         ConfigError: The settings cannot be searched.
     """
-    if progress is None:
-        with console.progress() as bars:
-            return tune(*overrides, starts=starts, benchmark=benchmark, progress=bars, say=say)
+    with console.progress_to(progress):
+        return _tune(overrides, starts, benchmark, say)
+
+
+def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark | None, say: Say) -> Tuning:
     from ragbench import tracking
     from ragbench.config.benchmark import load, recorder
     from ragbench.extras.fit.tuning.objective import searchable
@@ -148,11 +151,11 @@ def tune(
         confirm.check(base, whole)
     else:
         say(f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge")
-    tuned = search.tune(base, train, compose, held_out_topics=held_out, progress=progress, say=say)
+    tuned = search.tune(base, train, compose, held_out_topics=held_out, say=say)
     confirmation = None
     if held_out and not tuned.unchanged:
         plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
-        confirmation = confirm.confirm(tuned, whole, plain=plain, progress=progress, say=say)
+        confirmation = confirm.confirm(tuned, whole, plain=plain, say=say)
     report.write(tuned, confirmation)
     if confirmation is not None:
         html.write(confirmation.results.folder, say=say)

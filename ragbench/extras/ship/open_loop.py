@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from ragbench.base import query_cache
 from ragbench.base.columns import Column, Columns
-from ragbench.base.progress import ticks
+from ragbench.base.progress import task_ticks, ticks
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.latency import LatencySpec, QueryMutator, Timing, without_caches
 
@@ -76,25 +76,21 @@ def measure(
     arms: Sequence[Arm],
     queries: Sequence[Query],
     spec: LatencySpec,
-    progress: Callable[[str, int, int], None] | None = None,
 ) -> list[Served]:
     """Send `spec.arrivals` queries at every rate of `spec.rates` to every arm in turn; arms in a new order per rate."""
     from threadpoolctl import threadpool_limits
 
     chance, unasked = random.Random(spec.seed), QueryMutator(queries)
     served: list[Served] = []
-    total = len(spec.rates) * len(arms)
+    tick = task_ticks("serving arrivals", len(spec.rates) * len(arms))
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, queries[: spec.warmup], spec.threads)
         for qps in spec.rates:
             arrivals = poisson_ms(qps, spec.arrivals, spec.seed)
             sampled = chance.choices(queries, k=spec.arrivals)
             for arm in chance.sample(fresh, len(fresh)):
-                if progress is not None:
-                    progress("serving arrivals", len(served), total)
                 served.append(_serve(arm, qps, [unasked.of(query) for query in sampled], arrivals))
-                if progress is not None:
-                    progress("serving arrivals", len(served), total)
+                tick(1)
     return served
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base.errors import IndexError_
 from ragbench.base.fingerprint import short_digest, text_digest
+from ragbench.base.progress import task_ticks
 from ragbench.index import lexical
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.shards import fill_shard
@@ -27,7 +28,7 @@ _PIECE_DOCUMENTS = 256
 def build_words(kept: Path, name: str, building: Building, index: Index) -> None:
     """Build the part of an index with this name (`lexical`), with pieces in a folder of its own below `kept`."""
     table, spec = index.chunks, index.spec.words(name.partition(":")[2])
-    tick = building.ticks("indexing terms", table.n_retrievable if spec.unit == "chunk" else table.n_documents)
+    tick = task_ticks("indexing terms", table.n_retrievable if spec.unit == "chunk" else table.n_documents)
     source = index.artefact("chunks").folder
     build_from_pieces(building.folder, spec, source, kept / short_digest([name, index.spec]), tick)
 

@@ -22,7 +22,7 @@ from ragbench.base.errors import BundleError, CorpusError
 from ragbench.base.formatting import counted
 from ragbench.base.progress import steps
 from ragbench.base.types import Document
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
@@ -89,11 +89,10 @@ class Refresher:
         corpus: Path | None = None,
         *,
         threads: int | None = None,
-        progress: Progress | None = None,
         say: Say = print,
     ) -> None:
         self.folder = folder.expanduser()
-        self._threads, self._progress, self._say = threads, progress, say
+        self._threads, self._say = threads, say
         self._read: dict[tuple[str, str], ReadFile] = {}
         self._open()
         self.corpus = _corpus(corpus, self._data)
@@ -253,7 +252,6 @@ class Refresher:
             lambda: documents,
             store,
             self._models,
-            self._progress,
             self._settings.sharding,
             times=lambda: serves.modified,
             build_words=partial(build_words, self.folder / CACHE / "words"),

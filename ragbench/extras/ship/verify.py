@@ -13,7 +13,6 @@ import numpy as np
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.base.progress import steps
-from ragbench.config.arm_builder import Progress
 from ragbench.evaluation.intervals import Samples, _lowest, summary
 from ragbench.evaluation.latency import measure
 from ragbench.evaluation.machine import Watch
@@ -51,7 +50,6 @@ def verify(
     corpus: Path | None = None,
     latency_tolerance: float = LATENCY_TOLERANCE,
     latency: bool = True,
-    progress: Progress | None = None,
 ) -> Iterator[Check]:
     """Check a bundle, or an engine by its file or address, part by part and yield each outcome.
 
@@ -63,15 +61,13 @@ def verify(
     if latency_tolerance < 0:
         raise ConfigError(f"--latency-tolerance must be at least 0, got {latency_tolerance:g}")
     if (opened := engines(folder)) is not None:
-        yield from _engine(opened.load(folder), progress)
+        yield from _engine(opened.load(folder))
         return
     with bundle.reading(folder):
-        yield from _bundle(Path(folder), corpus, latency_tolerance, latency, progress)
+        yield from _bundle(Path(folder), corpus, latency_tolerance, latency)
 
 
-def _bundle(
-    folder: Path, corpus: Path | None, latency_tolerance: float, latency: bool, progress: Progress | None
-) -> Iterator[Check]:
+def _bundle(folder: Path, corpus: Path | None, latency_tolerance: float, latency: bool) -> Iterator[Check]:
     """The checks of the folder of a bundle."""
     record = bundle.read_record(folder)
     yield _record(folder, record)
@@ -88,9 +84,9 @@ def _bundle(
     with loaded:
         yield _index(loaded)
         golden = loaded.golden()
-        yield rankings(loaded, golden, progress)
+        yield rankings(loaded, golden)
         yield (
-            _latency(loaded, golden, latency_tolerance, progress)
+            _latency(loaded, golden, latency_tolerance)
             if latency
             else Check("latency", "not checked", "skipped with --no-latency")
         )
@@ -98,14 +94,14 @@ def _bundle(
     yield _environment(record)
 
 
-def _engine(loaded: Any, progress: Progress | None) -> Iterator[Check]:
+def _engine(loaded: Any) -> Iterator[Check]:
     """The checks of an engine: its content, its model, the golden queries."""
     with loaded:
         damage = loaded.engine.damage()
         content = Check("content", "passes", "documents, vectors and terms are unchanged")
         yield Check("content", "fails", f"{damage}: export it again") if damage else content
         yield from (_model(entry) for entry in loaded.record["models"])
-        yield rankings(loaded, loaded.golden(), progress)
+        yield rankings(loaded, loaded.golden())
         yield Check("latency", "not checked", "an engine is timed as an arm: live=engine live.engine=ADDRESS")
         yield _drift(loaded)
         yield _environment(loaded.record)
@@ -224,13 +220,13 @@ def _index(loaded: LoadedBundle) -> Check:
     return Check("index", "passes", f"{len(artefacts)} artefacts match their digests")
 
 
-def rankings(loaded: LoadedBundle, golden: Sequence[Golden], progress: Progress | None) -> Check:
+def rankings(loaded: LoadedBundle, golden: Sequence[Golden]) -> Check:
     """Whether golden queries have the hits and scores that they had.
 
     A query whose ranking differs is answered again with the recorded outputs of the models: if it has the same ranking
     then, only numerics differ, within `NUMERICS`.
     """
-    queries = steps("replaying queries", [Golden(query.query) for query in golden], progress)
+    queries = steps("replaying queries", [Golden(query.query) for query in golden])
     replayed = list(bundle.replay(loaded.pipeline, loaded.index, queries))
     failed = [
         query for query, answer in zip(golden, replayed, strict=True) if same_ranking(query, answer.ids, answer.scores)
@@ -278,7 +274,7 @@ def _drift(loaded: LoadedBundle) -> Check:
     )
 
 
-def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, progress: Progress | None) -> Check:
+def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float) -> Check:
     recorded = loaded.record["latency_ms"]
     if recorded is None:
         return Check("latency", "not checked", "the run did not measure time")
@@ -287,7 +283,7 @@ def _latency(loaded: LoadedBundle, golden: Sequence[Golden], tolerance: float, p
     limit = recorded["p95"] * (1 + tolerance)
     for _ in range(_TIMINGS):
         with Watch() as watch:
-            timing = measure([arm], [query.query for query in golden], spec, progress, again=False)[loaded.name]
+            timing = measure([arm], [query.query for query in golden], spec, again=False)[loaded.name]
         samples = timing.samples()
         measured = summary(samples)
         # The lower bound without waiting counts, so that a machine that is busy for a moment does not fail the check.

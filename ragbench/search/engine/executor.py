@@ -107,9 +107,7 @@ class Session:
             del self._prefixes[key]
 
 
-def execute(
-    arms: Sequence[Arm], queries: Sequence[Query], progress: Callable[[str, int, int], None] | None = None
-) -> Iterator[Outcome]:
+def execute(arms: Sequence[Arm], queries: Sequence[Query]) -> Iterator[Outcome]:
     """Run every arm over the queries, sorted so that arms with a common prefix follow each other.
 
     Each distinct prefix runs once, and its states are dropped as soon as no later arm begins with it.
@@ -120,8 +118,7 @@ def execute(
         rank.setdefault(key, len(rank))
 
     def tick() -> None:
-        if progress is not None:
-            progress("running stages", session.computed, len(rank))
+        shown.report("running stages", session.computed, len(rank))
 
     session = Session(queries, math.inf, tick)
     ordered = sorted(arms, key=lambda arm: [rank[key] for key in keys[arm.name]])

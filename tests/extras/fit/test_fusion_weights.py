@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ragbench.base import console
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.extras.fit.fusion_weights import document_gain, learn
@@ -87,18 +88,8 @@ def test_chance_does_not_pass_for_a_gain_on_queries_left_out() -> None:
 def test_is_repeatable_and_tells_of_its_progress() -> None:
     told: list[tuple[str, int, int]] = []
     fuse = Fuse(weights={"good": 0.2, "bad": 1.8})
-    runs = [
-        learn(
-            states("good", "bad"),
-            groups(),
-            fuse,
-            INDEX,
-            reciprocal_rank,
-            draws=9,
-            progress=lambda *step: told.append(step),
-        )
-        for _ in range(2)
-    ]
+    with console.progress_to(lambda *step: told.append(step)):
+        runs = [learn(states("good", "bad"), groups(), fuse, INDEX, reciprocal_rank, draws=9) for _ in range(2)]
     assert runs[0].weights == runs[1].weights
     assert told[:10] == [("trying weights", n, 10) for n in range(1, 11)]
 

@@ -101,9 +101,9 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
         )
     settings = composition.compose(arguments.overrides)
     model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
-    with console.progress() as progress:
+    with console.progress():
         graded = grade_pool(
-            pool, model.complete, arguments.model, arguments.sample, arguments.seed, progress, replace=arguments.replace
+            pool, model.complete, arguments.model, arguments.sample, arguments.seed, replace=arguments.replace
         )
     print(f"{arguments.model} graded {graded.graded} of {counted(graded.pairs, 'pair')}, into {graded.grades}")
     print(f"grade the {counted(len(graded.sampled), 'topic')} in {graded.sample} without looking at these")

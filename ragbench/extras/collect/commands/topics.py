@@ -296,8 +296,8 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     path = Path(arguments.out)
     require_new(path, replace=arguments.replace)
     benchmark = documents(settings.config["data"])
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        topics = draft(benchmark.documents, model.complete, spec, progress)
+    with console.progress(arguments.quiet or arguments.json):
+        topics = draft(benchmark.documents, model.complete, spec)
     write(path, topics.topics, topics.document_qrels, topics.section_qrels, replace=arguments.replace)
     if arguments.json:
         return _as_json(path, topics)
@@ -394,8 +394,8 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
             raise ConfigError(f"--kinds must be some of {', '.join(KINDS)}, got '{kind}'")
     experiment = _sweep(overrides, ("baseline", "recommended"))
     varied = replace(experiment, given=with_variants(experiment.benchmark, [*dict.fromkeys(kinds)], arguments.seed))
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        results = varied.run(progress)
+    with console.progress(arguments.quiet or arguments.json):
+        results = varied.run()
     variants: dict[str, dict[str, str]] = {kind: {} for kind in kinds}
     for topic in varied.benchmark.topics:
         base, _, kind = topic.qid.rpartition(SEPARATOR)
@@ -416,8 +416,8 @@ def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements
     # Keys such as topics.limit exist for derived topics only.
     kept_overrides = [override for override in overrides if key_of(override) != "topics"]
     kept_overrides = [override for override in kept_overrides if topics != "given" or section_of(override) != "topics"]
-    with console.progress(quiet) as progress:
-        return _sweep([*kept_overrides, f"topics={topics}"], _VALIDATED).run(progress)
+    with console.progress(quiet):
+        return _sweep([*kept_overrides, f"topics={topics}"], _VALIDATED).run()
 
 
 def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:

@@ -17,6 +17,7 @@ from annotated_types import Interval
 from ragbench.base.bounds import Count, Natural, Validated
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key, text_digest
+from ragbench.base.progress import report
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, area
 from ragbench.benchmark.native import best_sections
@@ -78,9 +79,7 @@ class DraftSpec(Validated):
     seed: Natural = 13
 
 
-def draft(
-    documents: Sequence[Document], ask: Ask, spec: DraftSpec, progress: Callable[[str, int, int], None]
-) -> MadeTopics:
+def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> MadeTopics:
     """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
     evidence = Evidence(documents)
     dropped: Counter[str] = Counter()
@@ -96,7 +95,7 @@ def draft(
             dropped[reason] += 1
         else:
             kept_by_id[question] = passage, answers
-            progress("drafting topics", len(kept_by_id), spec.limit)
+            report("drafting topics", len(kept_by_id), spec.limit)
     if not kept_by_id:
         reasons = (
             ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "no section has enough text"

@@ -31,8 +31,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs
 
     (folder,), _ = named_runs(arguments.words, limit=1)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        compared = fusions.compare(measurements.load(folder), arguments.arm, progress)
+    with console.progress(arguments.quiet or arguments.json):
+        compared = fusions.compare(measurements.load(folder), arguments.arm)
     if arguments.json:
         console.print_json(
             {

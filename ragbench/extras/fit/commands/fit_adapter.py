@@ -11,7 +11,6 @@ from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.arm_builder import Progress
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
     from ragbench.extras.fit.adapter import AdapterSpec, Learned
@@ -59,18 +58,14 @@ def main(arguments: argparse.Namespace) -> int:
         chosen = {name: value for name, value in options.items() if value is not None}
         spec = adapter.AdapterSpec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        learned = adapter.learn(settings, benchmark, spec, progress, console.say)
+    with console.progress(arguments.quiet or arguments.json):
+        learned = adapter.learn(settings, benchmark, spec, console.say)
         asks = learned.asks
         measured = {"held-out queries": training.compare(learned.held_out, learned.before, settings)}
         if enough := asks.sum() >= minimums.PER_TYPE:
             measured["of them, questions"] = training.compare(learned.held_out[asks], learned.before[asks], settings)
         significant = enough and all(comparison.ci_low > 0 for comparison in measured.values())
-        if (
-            significant
-            and arguments.test
-            and (test := _confirmation(settings, benchmark, learned, spec, progress)) is not None
-        ):
+        if significant and arguments.test and (test := _confirmation(settings, benchmark, learned, spec)) is not None:
             measured["test topics, once"] = test
     override, written = None, None
     if significant and arguments.write:
@@ -105,7 +100,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _confirmation(
-    settings: Settings, benchmark: Benchmark, learned_adapter: Learned, spec: AdapterSpec, progress: Progress
+    settings: Settings, benchmark: Benchmark, learned_adapter: Learned, spec: AdapterSpec
 ) -> Comparison | None:
     """The adapter on the test topics; None where there are none with a relevant document."""
     from ragbench.extras.fit import adapter, training
@@ -117,7 +112,7 @@ def _confirmation(
     if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, settings.name):
         console.say(f"the test on held-out queries is {label}")
     learned, old = (
-        adapter.with_adapter(settings, benchmark, settings_of_arm, topics, progress, console.say)
+        adapter.with_adapter(settings, benchmark, settings_of_arm, topics, console.say)
         for settings_of_arm in (learned_adapter.adapter, None)
     )
     return training.compare(learned, old, settings)

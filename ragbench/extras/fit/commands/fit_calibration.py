@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.arm_builder import Progress
     from ragbench.config.settings import Settings
     from ragbench.extras.fit.calibrate import Sample
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
@@ -86,11 +85,11 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.best_of is not None and arguments.best_of not in sources:
         raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
     benchmark = load(settings.config)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        arm, stage = _before_calibration(settings, benchmark, progress)
+    with console.progress(arguments.quiet or arguments.json):
+        arm, stage = _before_calibration(settings, benchmark)
         if isinstance(stage, CalibrateByEvidence):
             return _fit_evidence(arguments, arm, stage, benchmark)
-        sample = _sample(arm, benchmark, arguments.depth, progress)
+        sample = _sample(arm, benchmark, arguments.depth)
     fitted = calibrate.fit(sample, arguments.best_of)
     rows = _comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
     if arguments.max_loss is not None:
@@ -149,7 +148,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     return 0
 
 
-def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Progress) -> tuple[Arm, Stage]:
+def _before_calibration(settings: Settings, benchmark: Benchmark) -> tuple[Arm, Stage]:
     """The pipeline up to calibration, and the stage that calibrates now."""
     from ragbench.extras.fit import training
 
@@ -157,13 +156,13 @@ def _before_calibration(settings: Settings, benchmark: Benchmark, progress: Prog
     position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
     if position is None:
         raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
-    return training.cut(settings, benchmark, stages[:position], progress, console.say), stages[position][1]
+    return training.cut(settings, benchmark, stages[:position], console.say), stages[position][1]
 
 
-def _sample(arm: Arm, benchmark: Benchmark, depth: int, progress: Progress) -> Sample:
+def _sample(arm: Arm, benchmark: Benchmark, depth: int) -> Sample:
     from ragbench.extras.fit import calibrate, training
 
-    states = training.answers(arm, training.fitted_on(benchmark), progress)
+    states = training.answers(arm, training.fitted_on(benchmark))
     return calibrate.sample(states, arm.index.chunks, benchmark, depth)
 
 

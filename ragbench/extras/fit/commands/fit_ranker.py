@@ -17,7 +17,6 @@ from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.arm_builder import Progress
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
     from ragbench.extras.fit.ltr_finetune import OwnOrder
@@ -92,8 +91,8 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     with as_options():
         rounds = ltr_multi.SPEC.rounds if arguments.rounds is None else arguments.rounds
         spec = replace(ltr_multi.SPEC, depth=arguments.depth, rounds=rounds)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        learned, table = ltr_multi.learn_from(collections, arguments.overrides, spec, progress)
+    with console.progress(arguments.quiet or arguments.json):
+        learned, table = ltr_multi.learn_from(collections, arguments.overrides, spec)
     written = save_option.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
     if arguments.json:
         rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
@@ -127,10 +126,10 @@ def _own_order(arguments: argparse.Namespace) -> int:
         spec = ranker.Spec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        arm = pre_ranking.arm(settings, benchmark, progress, console.say)
-        judged = ltr_finetune.sample(settings, arm, benchmark, "train", start, spec, progress)
-        fitted = ltr_finetune.learn(judged, start, spec, progress)
+    with console.progress(arguments.quiet or arguments.json):
+        arm = pre_ranking.arm(settings, benchmark, console.say)
+        judged = ltr_finetune.sample(settings, arm, benchmark, "train", start, spec)
+        fitted = ltr_finetune.learn(judged, start, spec)
         gain = training.compare(fitted.held_out, fitted.before, settings)
         if arguments.from_fusion and not fitted.learned.pays:
             raise BenchmarkError(
@@ -139,11 +138,7 @@ def _own_order(arguments: argparse.Namespace) -> int:
             )
         significant = gain.ci_low > 0
         adopted = significant or arguments.from_fusion
-        test = (
-            _confirmation(arm, benchmark, fitted, start, spec, settings, progress)
-            if adopted and arguments.test
-            else None
-        )
+        test = _confirmation(arm, benchmark, fitted, start, spec, settings) if adopted and arguments.test else None
     by_folder = fitted.learned.by_folder
     others = None if by_folder is None else training.compare(by_folder, fitted.before, settings)
     written = []
@@ -203,14 +198,13 @@ def _confirmation(
     start: Rank | None,
     spec: Spec,
     settings: Settings,
-    progress: Progress,
 ) -> Comparison | None:
     """The order against its start on the test topics; None where there are none with a relevant document."""
     from ragbench.extras.fit import ltr_finetune, training
 
     if TEST not in benchmark.splits:
         return None
-    judged = ltr_finetune.sample(settings, arm, benchmark, TEST, start, spec, progress)
+    judged = ltr_finetune.sample(settings, arm, benchmark, TEST, start, spec)
     key = [arm.pipeline.fingerprint, benchmark.collection, result.stage, spec]
     if not len(judged):
         return None

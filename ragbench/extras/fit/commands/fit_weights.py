@@ -43,15 +43,13 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError("this pipeline does not fuse by weighted ranks, so it has no such weights to learn")
     benchmark = load(settings.config)
     topics = benchmark.with_answer(training.fitted_on(benchmark))
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        arm = training.cut(settings, benchmark, stages[: position + 1], progress, console.say)
-        states = training.answers(arm, topics, progress)
+    with console.progress(arguments.quiet or arguments.json):
+        arm = training.cut(settings, benchmark, stages[: position + 1], console.say)
+        states = training.answers(arm, topics)
         gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
         groups = [topic.cluster for topic in topics]
         seed = int(settings.config["seed"])
-        learned = fusion_weights.learn(
-            states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed, progress=progress
-        )
+        learned = fusion_weights.learn(states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed)
     held_out = compare(learned.held_out, learned.before, seed=seed)
     overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
     if arguments.json:

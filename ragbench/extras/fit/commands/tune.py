@@ -35,8 +35,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.fit.workbench import tune
 
     starts = [shlex.join(overrides) for overrides in named_arms(arguments.arm).values()]
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        tuning = tune(*arguments.overrides, starts=starts, progress=progress)
+    with console.progress(arguments.quiet or arguments.json):
+        tuning = tune(*arguments.overrides, starts=starts)
     if arguments.json:
         console.print_json({**tuning.summary(), "mlflow_run": tuning.tracking_run})
         return 0

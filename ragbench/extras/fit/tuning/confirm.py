@@ -20,7 +20,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.config.arm_builder import Progress, Say
+from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.levels import DOCUMENT, PASSAGE
 from ragbench.evaluation.measures import SILENCE
@@ -94,7 +94,6 @@ def confirm(
     benchmark: Benchmark,
     *,
     plain: Settings | None = None,
-    progress: Progress | None = None,
     say: Say = print,
 ) -> Confirmation:
     """Judge preset, winner and a plain hybrid on the test topics; a winner measured before is not measured again."""
@@ -109,7 +108,7 @@ def confirm(
         measured = measurements.load(Path(earlier["folder"]))
         say(f"this winner was measured on the test topics before: {measured.folder}")
     else:
-        measured = run(settings, benchmark, command="tune", progress=progress, say=say)
+        measured = run(settings, benchmark, command="tune", say=say)
         evaluations = [
             *(evaluation for evaluation in evaluations if evaluation["key"] != key),
             {"key": key, "folder": str(measured.folder)},

@@ -17,7 +17,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import TEST, TRAIN
-from ragbench.config.arm_builder import ArmBuilder, Progress
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evaluation import latency, passages
 from ragbench.evaluation.intervals import summary
@@ -234,12 +234,12 @@ class Cost:
         return float(np.interp(float(value), [v for v, _ in numbers], [ms for _, ms in numbers]))
 
 
-def time_cost(values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
+def time_cost(values: TrainingValues, preset: Values) -> Cost:
     """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
     costly = [p for p in values.parameters if p.costly and p.key in preset]
     marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
     variants = {f"{key}={mark}": {**preset, key: mark} for key, marks in marks.items() for mark in marks[1:]}
-    timed = time_p95(values, {"preset": preset, **variants}, progress, rounds=1)
+    timed = time_p95(values, {"preset": preset, **variants}, rounds=1)
     preset_ms = timed["preset"]["p95"]
     points = {
         key: [(marks[0], preset_ms), *((mark, timed[f"{key}={mark}"]["p95"]) for mark in marks[1:])]
@@ -255,26 +255,22 @@ def _extremes(parameter: Parameter) -> tuple[Value, ...]:
 
 
 def time_p95(
-    values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None, rounds: int | None = None
+    values: TrainingValues, variants: Mapping[str, Values], rounds: int | None = None
 ) -> dict[str, Mapping[str, float]]:
     """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
     spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
-    return {name: summary(timing.samples()) for name, timing in _time(values, variants, spec, progress).items()}
+    return {name: summary(timing.samples()) for name, timing in _time(values, variants, spec).items()}
 
 
-def time_samples(
-    values: TrainingValues, variants: Mapping[str, Values], progress: Progress | None
-) -> dict[str, pd.DataFrame]:
+def time_samples(values: TrainingValues, variants: Mapping[str, Values]) -> dict[str, pd.DataFrame]:
     """The samples of every variant as tables, timed in turns over the training queries."""
-    return {name: timing.frame() for name, timing in _time(values, variants, values.base.latency, progress).items()}
+    return {name: timing.frame() for name, timing in _time(values, variants, values.base.latency).items()}
 
 
-def _time(
-    values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec, progress: Progress | None
-) -> dict[str, latency.Timing]:
+def _time(values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec) -> dict[str, latency.Timing]:
     arms = [values.arm(variant, name) for name, variant in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
-    return latency.measure(arms, queries, spec, progress, again=False)
+    return latency.measure(arms, queries, spec, again=False)
 
 
 def cost_from_plain(node: Mapping[str, object]) -> Cost:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.config.execution_backends import execution_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
@@ -26,7 +26,6 @@ def search_all(
     values: TrainingValues,
     journal: Path,
     processes: int,
-    progress: Progress | None,
     say: Say,
 ) -> dict[str, Any]:
     """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
@@ -44,10 +43,7 @@ def search_all(
     with _pool(len(jobs), execution) as pool:
         others = [pool.submit(n % pool.count, run_captured, "", _beside, *job) for n, job in enumerate(jobs)]
         for search in searches:
-            report = _reporter(progress, search) if progress is not None else None
-            if report is not None:
-                report(0)
-            study.optimise(studies[search.name], search, rules, values, report=report, begun=begun[search.name])
+            study.optimise(studies[search.name], search, rules, values, begun=begun[search.name])
         ended = [future.exception() or future.result() for future in others]
         failed = [
             result if isinstance(result, Failure) else Failure.of("", result) for result in ended if result is not None
@@ -96,7 +92,3 @@ def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Sea
     """The searches in another order for every process, so that two work on the same one as late as possible."""
     begin = number * len(searches) // processes
     return [*searches[begin:], *searches[:begin]]
-
-
-def _reporter(progress: Progress, search: Search) -> Callable[[int], None]:
-    return lambda finished: progress(f"search over {search.name}", finished, search.trials)

@@ -24,7 +24,7 @@ from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.config.arm_builder import ArmBuilder, Progress, Say
+from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
@@ -61,7 +61,6 @@ def tune(
     compose: Callable[[Sequence[str]], Settings],
     *,
     held_out_topics: bool = True,
-    progress: Progress | None = None,
     say: Say = print,
 ) -> Tuned:
     """Search. `train` is the benchmark that the search may see; `compose` turns overrides into settings.
@@ -72,7 +71,7 @@ def tune(
     repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
     rules = _rules(base, compose, held_out_topics, say)
     names = [objective.measure for objective in rules.objectives if objective.measure is not None]
-    builder = ArmBuilder.of(base, train, progress, say)
+    builder = ArmBuilder.of(base, train, say)
     values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name, parts=len(values.parts))
@@ -81,13 +80,13 @@ def tune(
         if not values(preset).get(name):
             raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
     if len(names) < len(rules.objectives) or spec.p95_ms is not None:
-        rules = replace(rules, cost=_cost(folder, values, preset, progress))
+        rules = replace(rules, cost=_cost(folder, values, preset))
     test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, test_folds)
     journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
-    studies = search_all(rules, train, searches, values, journal, spec.processes, progress, say)
+    studies = search_all(rules, train, searches, values, journal, spec.processes, say)
     trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
-    chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates, progress)
+    chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates)
     folds = [
         _fold(n, search, test, trials[search.name], rules, values, preset, names[0])
         for n, (search, test) in enumerate(zip(searches[1:], test_folds, strict=True), start=1)
@@ -110,7 +109,7 @@ def tune(
         study.importances(studies[ALL], rules),
         held_out_topics,
         repeats,
-        time_samples(values, compared, progress) if timing else {},
+        time_samples(values, compared) if timing else {},
     )
 
 
@@ -156,7 +155,6 @@ def _choose(
     preset: Values,
     folder: Path,
     limit: int,
-    progress: Progress | None,
 ) -> _Choice:
     """The best of the `limit` best trials and the preset, by timed latency where latency counts."""
     everything = _with_preset(trials, rules, values, preset, None)
@@ -164,7 +162,7 @@ def _choose(
     candidates = _candidates(everything, rules, limit, values)
     timed: dict[int, Mapping[str, float]] = {}
     if rules.cost is not None:
-        timed = _time_candidates(folder, values, [original, *candidates], rules, progress)
+        timed = _time_candidates(folder, values, [original, *candidates], rules)
         candidates = [_with_timed_p95(trial, timed, rules) for trial in candidates]
         original = _with_timed_p95(original, timed, rules)
     pool = candidates if any(trial.number == original.number for trial in candidates) else [*candidates, original]
@@ -201,10 +199,10 @@ def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[
     return [frozenset(qids[i] for i in test) for _, test in splitter.split(qids, groups=groups)]
 
 
-def _cost(folder: Path, values: TrainingValues, preset: Values, progress: Progress | None) -> Cost:
+def _cost(folder: Path, values: TrainingValues, preset: Values) -> Cost:
     """The estimate of latency, timed once for a search."""
     file = folder / "cost.json"
-    cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset, progress)))
+    cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))
     return cost_from_plain(cost)
 
 
@@ -233,14 +231,14 @@ def _candidates(trials: Sequence[Trial], rules: Rules, limit: int, values: Train
 
 
 def _time_candidates(
-    folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules, progress: Progress | None
+    folder: Path, values: TrainingValues, trials: Sequence[Trial], rules: Rules
 ) -> dict[int, Mapping[str, float]]:
     """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
     file, key = folder / "timed.json", digest([by_number, values.base.latency])
     record = _read_saved(file)
     if record is None or record["key"] != key:
-        record = write_checksummed(file, {"key": key, "timed": time_p95(values, by_number, progress)})
+        record = write_checksummed(file, {"key": key, "timed": time_p95(values, by_number)})
     return {int(number): timing for number, timing in record["timed"].items()}
 
 

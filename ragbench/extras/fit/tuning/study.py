@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import ResultsError
+from ragbench.base.progress import report
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning.objective import P95, THIRD, Cost, Objective, TrainingValues, mean
 from ragbench.extras.fit.tuning.space import START, Parameter, Values, configured_values, suggest
@@ -182,7 +183,6 @@ def optimise(
     rules: Rules,
     values: TrainingValues,
     process: int = 0,
-    report: Callable[[int], None] | None = None,
     begun: Sequence[optuna.trial.FrozenTrial] = (),
 ) -> None:
     """Run trials until the study has enough; first the trials in `begun`, which a stopped search had begun.
@@ -194,8 +194,8 @@ def optimise(
     remaining = list(begun)
     study.pruner = _make_pruner()
     while (completed := len(trials_in(study, "COMPLETE", "PRUNED"))) < search.trials:
-        if report is not None:
-            report(completed)
+        if process == 0:
+            report(f"search over {search.name}", completed, search.trials)
         with quiet():
             seed = rules.seed + _PROCESS_STRIDE * process + completed
             study.sampler = _make_sampler(rules.sampler, seed)
@@ -213,8 +213,8 @@ def optimise(
                 trial.set_constraint(P95, guess - rules.p95_ms)
         with quiet():
             study.tell(trial, list(outcome))
-    if report is not None:
-        report(search.trials)
+    if process == 0:
+        report(f"search over {search.name}", search.trials, search.trials)
 
 
 def _drawn(study: optuna.Study, begun: optuna.trial.FrozenTrial, rules: Rules, seed: int) -> optuna.Trial:

@@ -81,9 +81,9 @@ def main(arguments: argparse.Namespace) -> int:
         return [cost(call, part, arguments.max_calls) for call, part in zip(calls, parts, strict=True)]
 
     costs_by_policy = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        arms = ArmBuilder.of(settings[0], benchmark, progress, console.say).arms(settings)
-        final = {outcome.arm: outcome.final for outcome in execute(arms, queries, progress)}
+    with console.progress(arguments.quiet or arguments.json):
+        arms = ArmBuilder.of(settings[0], benchmark, console.say).arms(settings)
+        final = {outcome.arm: outcome.final for outcome in execute(arms, queries)}
         for arm in arms:
             arm.index.prepare({"facets"})
             hits_by_query = [hits(state, arm.index, DEPTH) for state in final[arm.name]]

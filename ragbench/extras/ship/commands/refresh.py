@@ -42,11 +42,10 @@ def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
     from ragbench.extras.ship.refresh import Refresher
 
-    with console.progress(arguments.quiet or arguments.json) as progress:
-        more = {"threads": arguments.threads, "progress": progress, "say": console.say}
+    with console.progress(arguments.quiet or arguments.json):
         opened = engines(arguments.bundle)
         kind: type[Refresher] = Refresher if opened is None else opened.refresher()
-        refresher = kind(arguments.bundle, arguments.corpus, **more)
+        refresher = kind(arguments.bundle, arguments.corpus, threads=arguments.threads, say=console.say)
         refreshed = refresher.refresh(arguments.allow_shrink)
         tell(refreshed, arguments.json)
     if refreshed.anything and not arguments.json and not arguments.watch:

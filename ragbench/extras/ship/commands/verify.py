@@ -43,13 +43,12 @@ def main(arguments: argparse.Namespace) -> int:
     """Check and print; 1 when a check fails."""
     from ragbench.extras.ship.verify import verify
 
-    with console.progress(arguments.quiet or arguments.json) as progress:
+    with console.progress(arguments.quiet or arguments.json):
         checks = verify(
             arguments.bundle,
             corpus=arguments.corpus,
             latency_tolerance=arguments.latency_tolerance,
             latency=not arguments.no_latency,
-            progress=progress,
         )
         code = show(checks, arguments.json)
     if code == 0 and not arguments.json:

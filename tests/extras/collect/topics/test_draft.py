@@ -23,10 +23,6 @@ def notes(folder: Path, **texts: str) -> Path:
     return folder
 
 
-def quiet(task: str, done: int, total: int) -> None:
-    pass
-
-
 def drafted(folder: Path, question: str, yes: tuple[str, ...], **options):
     """Drafts where the model always asks `question`, and finds it answered by texts that hold one of `yes`."""
 
@@ -35,7 +31,7 @@ def drafted(folder: Path, question: str, yes: tuple[str, ...], **options):
             return f' "{question}" \nBecause.'
         return "Yes." if any(each in prompt for each in yes) else "no"
 
-    return draft(read_vault(folder).documents, ask, DraftSpec(**options), quiet)
+    return draft(read_vault(folder).documents, ask, DraftSpec(**options))
 
 
 def test_a_question_that_its_section_alone_answers_is_kept(tmp_path: Path) -> None:

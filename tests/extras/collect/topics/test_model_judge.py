@@ -18,10 +18,6 @@ from ragbench.extras.collect.model_judge import grade_pool
 HEAD = "qid,query,need,section,heading,text,grade,note\n"
 
 
-def quiet(task: str, done: int, total: int) -> None:
-    pass
-
-
 def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
@@ -35,7 +31,7 @@ def pool_of(path: Path, topics: int) -> Path:
 def test_grades_and_sample_are_two_files_and_the_sample_is_blind(tmp_path: Path) -> None:
     pool = pool_of(tmp_path / "pool.csv", 5)
     answers = iter(["3", "Grade: 2.", "no idea", "4", "10", "0", "1", "1", "1", "1"])
-    found = grade_pool(pool, lambda prompt: next(answers), "small", 2, 13, quiet)
+    found = grade_pool(pool, lambda prompt: next(answers), "small", 2, 13)
     assert [row["grade"] for row in rows(found.grades)] == ["3", "2", "", "", "", "0", "1", "1", "1", "1"]
     assert {row["judge"] for row in rows(found.grades)} == {"small"}
     assert (found.graded, found.pairs, len(found.sampled)) == (7, 10, 2)
@@ -43,13 +39,13 @@ def test_grades_and_sample_are_two_files_and_the_sample_is_blind(tmp_path: Path)
     assert len(sample) == 4 and {row["qid"] for row in sample} == set(found.sampled)
     assert {row["grade"] for row in sample} == {""} and "judge" not in sample[0]
     with pytest.raises(BenchmarkError, match=r"pool.model.csv exists already: move it away, or add --replace"):
-        grade_pool(pool, str, "small", 2, 13, quiet)
+        grade_pool(pool, str, "small", 2, 13)
 
 
 def test_grades_of_a_model_are_not_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from ragbench.extras.collect.judge import merge_into_folder
 
-    found = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1, 13, quiet)
+    found = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1, 13)
     with pytest.raises(BenchmarkError, match="holds grades of a model, which are not judgments"):
         merge_into_folder(found.grades, tmp_path / "qrels")
 

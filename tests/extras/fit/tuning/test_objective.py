@@ -107,7 +107,7 @@ def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, 
 
 def test_the_cost_is_timed_at_the_ends(searched) -> None:
     values, _ = searched
-    cost = time_cost(values, {"fuse.weights.lexical": 1.0, "dense.depth": 50}, None)
+    cost = time_cost(values, {"fuse.weights.lexical": 1.0, "dense.depth": 50})
     assert [value for value, _ in cost.points["dense.depth"]] == [50, 5]
     assert cost({"dense.depth": 50}) == pytest.approx(cost.preset_ms, abs=1e-3)
 
