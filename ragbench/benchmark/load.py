@@ -30,7 +30,7 @@ _VALUES = {"id": "ID", "url": "URL", "commit": "COMMIT"}
 class DataSpec(Validated):
     """What every kind of data has next to the parameters of its loader."""
 
-    resplit: Natural | None = None  # a seed: new train and test halves, stratified by type and area
+    resplit: Natural | None = None  # random seed of a new train-test split, stratified by type and area
 
 
 def load(spec: Mapping[str, Any], topics: bool = True) -> Benchmark:
@@ -91,8 +91,8 @@ def load_builtin(
     corpus: Path | None = None,  # another folder of documents instead
     qrels: Path | None = None,  # another folder of topics and judgments instead
     name: str = "builtin",
-    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn skips them
+    on_error: OnError = "warn",  # if a file cannot be read: warn skips it, fail stops the run
+    # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     # 1: 86 documents, 180 topics; 2: 521, 541 (qrels/v2/DATASHEET.md); 2.1: 497, 821 (qrels/v21/DATASHEET.md)
     version: int | float = VERSION,

@@ -32,8 +32,8 @@ def load_native(
     corpus: Path,  # folder of markdown files
     qrels: Path,  # folder with topics.jsonl, sections.qrels and documents.qrels
     name: str = "benchmark",
-    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn skips them
+    on_error: OnError = "warn",  # if a file cannot be read: warn skips it, fail stops the run
+    # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,

@@ -46,14 +46,14 @@ class Basics(Validated):
     seed: Seed = 13
     # the document measure of the verdicts; nDCG@10, or the first of `measures` when null
     primary: Name | None = None
-    # run although no query has a relevance judgment: it measures times, and collects hits for `ragbench data pool`
+    # run without relevance judgments: measures latency and collects results for `ragbench data pool`
     allow_unjudged: bool = False
     context_tokens: Count = 2_000  # recall of passages is measured within this many tokens
     # leave_one_out, add_one, pairwise, factorial, fractional or shapley
     design: Annotated[str, one_of(*_DESIGNS)] = "leave_one_out"
     factors: tuple[Name, ...] | None = None  # switches to vary; those that are on (add_one: off) when null
     design_options: Mapping[str, Any] = field(default_factory=dict)  # such as {orders: 20} for shapley
-    # further retrievers by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
+    # additional retrievers by name, such as {minilm: {kind: dense, index: {encoder: {name: all-MiniLM-L6-v2}}}}
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -97,7 +97,7 @@ class ExecutionSpec(Validated):
     """
 
     workers: Count | None = None  # the number of CPUs when null
-    retries: Natural = 2  # how often an arm that failed, or whose process died, is tried again
+    retries: Natural = 2  # number of retries if an arm or its process fails
     memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
     kind: Annotated[str, Constraint(_is_execution, "must be local, joblib, or that of an installed package")] = LOCAL
 
@@ -116,7 +116,7 @@ class TrackingSpec(Validated):
 class PathsSpec(Validated):
     """The folders for results, index artefacts and caches."""
 
-    # everything a run writes; `results` of the project, else of the working directory, when null
+    # everything that a run writes; null: `results` in the project, else in the working directory
     results: _Place | None = None
     index: _Place | None = None  # index artefacts; <results>/index when null
     cache: _Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
@@ -126,5 +126,5 @@ class PathsSpec(Validated):
 class CacheSpec(Validated):
     """Caches: those of `paths.cache`, and the embeddings bundled with ragbench."""
 
-    # take the vectors of the built-in benchmark that come with ragbench; times are measured without them
+    # use the bundled embeddings of the built-in benchmark; latency is measured without them
     shipped: bool = True

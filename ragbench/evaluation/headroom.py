@@ -102,8 +102,8 @@ def sentences(frame: pd.DataFrame) -> list[str]:
     """A sentence for every arm: the headroom of ranking, depth and retrieval."""
     return [
         f"{row['arm']}: nDCG@10 is {row[VALUE]:.3f}; a perfect ranking of the top {DEPTHS[-1]} would gain "
-        f"{signed(row['ordering'])}, documents that a retriever returned below them {signed(row['depth'])}, documents "
-        f"that no retriever returned {signed(row['retrieval'])}"
+        f"{signed(row['ordering'])}, lower results of the retrievers {signed(row['depth'])}, documents that no "
+        f"retriever returned {signed(row['retrieval'])}"
         for row in summary(frame).to_dict(orient="records")
     ]
 

@@ -60,12 +60,12 @@ class LatencySpec(Validated):
 
     enabled: bool = True
     queries: Count = 80  # sampled queries; a CI of p95 needs 72
-    rounds: Count = 2  # how often a variant of each is asked
+    rounds: Count = 2  # how often each query is timed, each time in another variant
     warmup: Natural = 10
     threads: Count = 1
     seed: Seed = 13
-    cold_start: bool = True  # start a fresh process, time its first query and measure its memory
-    # open loop: queries arrive at these rates a second, such as [5, 10, 20], and wait for each other
+    cold_start: bool = True  # start a new process, time its first query and measure its memory
+    # open loop: arrival rates in queries per second, such as [5, 10, 20]
     arrival_qps: Positive | tuple[Positive, ...] | None = None
     arrivals: Count = 100  # queries sent at each of these rates
 

@@ -22,7 +22,7 @@ class StatisticsSpec(Validated):
     `smallest_effect`: smaller differences do not matter, in the unit of the primary measure.
     """
 
-    draws: Count = 10_000  # sign patterns, and bootstrap samples
+    draws: Count = 10_000  # number of sign flips, and of bootstrap samples
     confidence: Annotated[float, Interval(gt=0.5, lt=1)] = 0.95
     smallest_effect: Weight = 0.02  # minimum effect of interest: an effect shown to be smaller is equivalent
 
@@ -34,7 +34,7 @@ class BudgetSpec(Validated):
     A change that turns re-ranking on may add the larger of the two.
     """
 
-    p95_ms: Weight | None = 50.0  # milliseconds that a change may add to p95 (seed 000); null sets no limit
+    p95_ms: Weight | None = 50.0  # milliseconds that a change may add to p95 (source 000); null: no limit
     rerank_p95_ms: Weight | None = 150.0  # the same for a change that turns re-ranking on
 
     @property

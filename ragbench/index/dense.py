@@ -185,7 +185,7 @@ class DenseSpec(Validated):
     ef_construction: Annotated[int, Interval(ge=1, le=4096)] = 200
     ef_search: Annotated[int, Interval(ge=1, le=4096)] = 128
     lists: Count | None = None  # cells of ivf_sq8; 4 sqrt(chunks) when null
-    probes: Count | None = None  # of them that a search looks into; a tenth, at least 256, when null
+    probes: Count | None = None  # cells of ivf_sq8 that a search reads; null: a tenth, at least 256
 
     def with_kind_for(self, n_vectors: int) -> DenseSpec:
         """The same settings with `auto` replaced by the kind for a number of vectors."""

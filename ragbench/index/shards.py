@@ -37,7 +37,7 @@ class Sharding(Validated):
     Neither changes results.
     """
 
-    shard_documents: Count = 2000  # larger collections are built in shards of so many, and a killed build goes on
+    shard_documents: Count = 2000  # documents per shard; an interrupted build continues after its last shard
     workers: Count = 1  # processes that build shards; 1: only this process
 
     @property

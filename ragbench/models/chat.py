@@ -65,13 +65,13 @@ def spec_from_options(endpoint: str | None, model: str | None, key_variable: str
 class ChatFields(Validated):
     """The fields of `ChatSpec` for a stage that may ask a model; without an `endpoint` none of them is used."""
 
-    # an OpenAI-compatible server, such as http://localhost:11434/v1; none is asked when null
+    # an OpenAI-compatible server, such as http://localhost:11434/v1; null: none
     endpoint: Endpoint | None = None
     model: str = ""
-    timeout_s: Positive = 10.0  # after this time the query goes on without an answer
+    timeout_s: Positive = 10.0  # after this time the query continues without a hypothesis
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: Secret | None = None  # environment variable that holds the endpoint's key
+    key_variable: Secret | None = None  # environment variable with the endpoint's key
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -60,9 +60,9 @@ class EncoderSpec(Validated):
     """
 
     name: ModelName = "bge-small-en-v1.5"
-    query_prefix: str | None = None  # before every query; what the model's family needs when null
+    query_prefix: str | None = None  # prefix of every query; null: the one that the model needs
     passage_prefix: str | None = None  # before every passage
-    instruction: bool = False  # also an instruction that the family can do without
+    instruction: bool = False  # also use the model's optional instruction
     max_tokens: Annotated[int, Ge(3)] = 512
     numerics: Numerics = "fast"  # exact: an int8 model returns the same on every CPU type, for 2.3 times the CPU time
     adapter: str = ""  # moves the vectors of queries: NAME@DIGEST, as `ragbench fit adapter --write NAME` prints it

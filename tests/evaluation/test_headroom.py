@@ -42,8 +42,8 @@ def test_the_parts_add_up_to_a_perfect_order() -> None:
     assert means["lost"] == 0
     assert sources(frame) == ["dense", "lexical"]
     assert sentences(frame) == [
-        "arm: nDCG@10 is 0.195; a perfect ranking of the top 50 would gain +.44, documents that a retriever returned "
-        "below them +.20, documents that no retriever returned +.17"
+        "arm: nDCG@10 is 0.195; a perfect ranking of the top 50 would gain +.44, lower results of the retrievers "
+        "+.20, documents that no retriever returned +.17"
     ]
 
 

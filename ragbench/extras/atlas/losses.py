@@ -23,14 +23,13 @@ _HEADROOM_TITLES = {
 
 
 def sentences(fates: pd.DataFrame) -> list[str]:
-    """The losses in words: `p10 drops 31 of 74 relevant sections`."""
+    """The losses in words: `dropped (p10): 31 of 74 relevant sections`."""
     relevant = fates.groupby("arm").size().to_dict()
     lines, relevant_units = [], f"relevant {unit(fates)}"
     for row in losses(fates).to_dict(orient="records"):
         if row["outcome"] != FOUND:
-            dropped = row["outcome"] == "dropped"
-            change = f"{row['stage']} drops" if dropped else f"{row['outcome']} ({row['stage']}):"
-            lines.append(f"{row['arm']}: {change} {row['sections']} of {relevant[row['arm']]} {relevant_units}")
+            change = f"{row['outcome']} ({row['stage']})"
+            lines.append(f"{row['arm']}: {change}: {row['sections']} of {relevant[row['arm']]} {relevant_units}")
     return lines
 
 

@@ -47,7 +47,7 @@ def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.Da
 
 def lines(frame: pd.DataFrame) -> list[str]:
     """The rows of `known` as lines of 80 columns."""
-    rows = [f"{'change':{_NAMES}} helps      mean [.95]             new collection"]
+    rows = [f"{'change':{_NAMES}} gains      mean [95% CI]          new collection [95% PI]"]
     for row in frame.to_dict(orient="records"):
         enough = row["collections"] >= minimums.COLLECTIONS
         new = interval(row["new_low"], row["new_high"]) if enough else "-"
@@ -70,7 +70,7 @@ def by_collection(atlas: Atlas, change: str, base: str = BASE, questions: str | 
             "effect": row["effect"],
             "low": row["effect"] - 1.959964 * row["error"],
             "high": row["effect"] + 1.959964 * row["error"],
-            "": "" if row["collection"] in counted else "learned from it",
+            "": "" if row["collection"] in counted else "ranker trained on it",
         }
         for row in frame.sort_values(["questions", "collection"]).to_dict(orient="records")
     ]

@@ -139,7 +139,7 @@ def _record(folder: Path, record: Mapping[str, Any]) -> Check:
     if missing:
         return Check("record", "fails", f"it lacks {', '.join(missing)}: export the bundle again")
     models = "1 model" if len(record["models"]) == 1 else f"{len(record['models'])} models"
-    return Check("record", "passes", f"{models}, {len(record['artefacts'])} index artefacts")
+    return Check("record", "passes", f"{models}, {len(record['artefacts'])} fingerprints")
 
 
 def _files(folder: Path, record: Mapping[str, Any]) -> Check:

@@ -21,7 +21,7 @@ _HEADING_LEVELS = (2, 3)
 class _SizesInTokens(Validated):
     """The parameters of both chunkers."""
 
-    chunk_size: Count = 512  # tokens of 4 characters
+    chunk_size: Count = 512  # tokens, of 4 characters each
     chunk_overlap: Natural = 50
     version: ClassVar[int] = 1
 

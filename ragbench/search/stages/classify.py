@@ -26,11 +26,11 @@ class Classify(Validated):
     `seed` takes those of the seeds alone, `more` also error codes, flags, calls, dotted names and other places.
     """
 
-    factual: Weight = 1.5  # x lexical
-    navigational: Weight = 1.5  # x graph
-    exploratory: Weight = 1.3  # x dense
-    override: QueryClass | None = None  # or factual, navigational, exploratory
-    signals: Literal["more", "seed"] = "more"  # seed: the signals of the seeds alone
+    factual: Weight = 1.5  # factor of the lexical weight
+    navigational: Weight = 1.5  # factor of the graph weight
+    exploratory: Weight = 1.3  # factor of the dense weight
+    override: QueryClass | None = None  # fixed class: factual, navigational or exploratory
+    signals: Literal["more", "seed"] = "more"  # seed: only the signals of sources 000 and 001
 
     needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = NOTHING

@@ -45,16 +45,16 @@ class FilterDocuments(Validated):
 
     category: Name | None = None
     author: Name | None = None
-    tags: tuple[str, ...] = ()  # any of them; auth admits auth/tokens
+    tags: tuple[str, ...] = ()  # any of these; auth includes auth/tokens
     modified_after: Date | None = None  # a date, inclusive
     modified_before: Date | None = None  # a date, inclusive
-    doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference or documentation (seed 004)
+    doc_type: Annotated[str, _IS_TYPE] | None = None  # api, architecture, guide, reference, documentation (source 004)
     product: Name | None = None  # the first folder
     component: Name | None = None  # the second
     min_bytes: Natural | None = None
     max_bytes: Natural | None = None
     file_types: tuple[_FileType, ...] = ()  # any of them, such as [.md, .docx]
-    # of the heading a chunk begins under; 0: before the first
+    # level of the heading above the chunk; 0: before the first heading
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})

@@ -204,9 +204,9 @@ class WeighByDecisiveness(Validated):
     weights of fusion by source (1 when absent), which the factors multiply.
     """
 
-    threshold: Positive = 0.5  # decisiveness from which a source has its full weight
+    threshold: Positive = 0.5  # score separation from which a retriever has its full weight
     min_factor: Share = 0.5
-    measure: Literal["decisiveness", "variance"] = "decisiveness"  # variance: as seed 001, with a threshold of 0.1
+    measure: Literal["decisiveness", "variance"] = "decisiveness"  # variance: as in source 001, with a threshold of 0.1
     sources: tuple[str, ...] = ("dense", "lexical")
     weights: Mapping[str, Weight] = field(default_factory=dict)
 

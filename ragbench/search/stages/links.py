@@ -37,8 +37,8 @@ class FollowLinks(Validated):
     factor: Share = 0.5
     hops: Annotated[int, Interval(ge=1, le=3)] = 1
     seeds: Count = 10
-    new_only: bool = True  # only documents that no other source found
-    share: Share = 0.2  # greatest share of neighbours among all hits
+    new_only: bool = True  # only documents that no other retriever returned
+    share: Share = 0.2  # maximum share of neighbours among all results
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "dense", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
@@ -121,7 +121,7 @@ class BoostCommunity(Validated):
 
     factor: Factor = 1.1
     seeds: Count = 3
-    include_seeds: bool = True  # the best documents are boosted, too; false: only others, as in seed 001
+    include_seeds: bool = True  # also boost the best documents; false: only others, as in source 001
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})

@@ -48,7 +48,7 @@ class BoostRecent(Validated):
 
     bias: Share = 0.5  # 0.5 applies the tiers as they are
     tiers: tuple[tuple[Weight, Weight], ...] = ((7.0, 1.2), (30.0, 1.1))
-    now: Annotated[str, _IS_DATE] | None = None  # an ISO date to count ages from; null takes the clock
+    now: Annotated[str, _IS_DATE] | None = None  # ISO date from which ages are computed; null: today
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "modified"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})

@@ -107,11 +107,11 @@ class Diversify(Validated):
     seed 001).
     """
 
-    lambda_: Share = 0.7  # 1 is relevance alone
+    lambda_: Share = 0.7  # 1: relevance only
     candidates: Count = 50
-    # relevance from fused scores: minmax over the candidates, or score as it is
+    # minmax: fused scores normalised over the candidates; score: unchanged
     scale: Literal["minmax", "score"] = "minmax"
-    # another lambda for a class of P3, such as {exploratory: 0.5}
+    # lambda for a query class of p3, such as {exploratory: 0.5}
     by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})

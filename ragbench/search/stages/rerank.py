@@ -39,13 +39,13 @@ class Rerank(Validated):
 
     depth: Count = 10
     model: ModelName = "ms-marco-MiniLM-L-12-v2"
-    max_length: Annotated[int, Interval(ge=8, le=512)] = 256  # tokens read of query and passage
+    max_length: Annotated[int, Interval(ge=8, le=512)] = 256  # maximum number of tokens of query and passage
     numerics: Numerics = "fast"  # exact: an int8 model returns the same on every CPU type, for 2.3 times the CPU time
-    headings: bool = True  # reads the title and the headings above a passage, too
-    tail: Literal["keep", "drop"] = "keep"  # hits beyond depth follow; drop: they are removed (source 001)
-    blend: bool = False  # fuse the order before with the order after
+    headings: bool = True  # also read the title and the headings above a passage
+    tail: Literal["keep", "drop"] = "keep"  # keep: results beyond depth follow; drop: they are removed (source 001)
+    blend: bool = False  # fuse the rankings before and after re-ranking
     k: Weight = 60.0
-    gap: Share = 1.0  # read only where the second score is within this share of the first; 1: always
+    gap: Share = 1.0  # re-rank only if the second score is within this share of the first; 1: always
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})

@@ -40,7 +40,7 @@ class RetrieveDense(Retriever):
     depth: Count = 100
     document: Share = 0.0  # share of the cosine with the mean vector of a chunk's document
     source: Name = "dense"  # name of its result list
-    index: VectorsSpec | None = None  # its passages and encoder, when they differ from `index`
+    index: VectorsSpec | None = None  # its passages and encoder, if they differ from `index`
 
     by: ClassVar[str] = "meaning"
 
@@ -123,7 +123,7 @@ class RetrieveLexical(Retriever):
     """
 
     depth: Count = 100
-    k1: Weight = 0.9  # Anserini's defaults, made for passages of the web
+    k1: Weight = 0.9  # Anserini's defaults for web passages
     b: Share = 0.4
     # weights; docs/search.md has all fields
     fields: Mapping[FieldName, Weight] = field(default_factory=lambda: {"content": 1.0})
@@ -223,9 +223,9 @@ class RetrieveCode(Retriever):
     """
 
     depth: Count = 50
-    route: Literal["content", "always"] = "content"  # only queries with a name from a program; always: every query
-    min_match: Share = 0.5  # share of the query's terms that a block must hold
-    language: Name | None = None  # only blocks of this fence language
+    route: Literal["content", "always"] = "content"  # content: queries with an identifier; always: every query
+    min_match: Share = 0.5  # minimum share of query terms that a block contains
+    language: Name | None = None  # only code blocks in this language
 
     by: ClassVar[str] = "words"
     source: ClassVar[str] = "code"

@@ -23,7 +23,7 @@ def fates(*sections: str) -> pd.DataFrame:
 @pytest.mark.parametrize(("ending", "unit"), [("#1", "sections"), ("", "documents")])
 def test_losses_are_said(ending: str, unit: str) -> None:
     assert sentences(fates(*(name + ending for name in "abcd"))) == [
-        f"arm: p10 drops 2 of 4 relevant {unit}",
+        f"arm: dropped (p10): 2 of 4 relevant {unit}",
         f"arm: never retrieved (retrieval): 1 of 4 relevant {unit}",
     ]
 

@@ -74,8 +74,8 @@ def _screen(arguments: argparse.Namespace) -> int:
     for line in atlas_page.lines(frame):
         print(line)
     print()
-    print("helps: collections with a gain; mean: pooled [95% CI]; new: 95% prediction interval of another collection")
-    print("These are predictions, not verdicts: measure your own queries. - : fewer than 10 collections, not pooled")
+    print("gains: collections with a gain; mean: pooled effect; PI: prediction interval for a new collection")
+    print("-: fewer than 10 collections, not pooled. Predictions are not verdicts: measure on your own queries")
     console.next_command("atlas show recommended")
     return 0
 

@@ -21,16 +21,16 @@ QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 
 
 def load_beir(
-    folder: Path,  # holds corpus.jsonl, queries.jsonl and qrels/*.tsv; each may be packed (.gz)
+    folder: Path,  # folder with corpus.jsonl, queries.jsonl and qrels/*.tsv, also compressed (.gz)
     name: str | None = None,  # the folder's name when null
     # all files of qrels/, each a split; or one file, a list of files, or {train: FILE, test: FILE}
     qrels: QrelsOption = None,
-    # a new grade for each grade, where 1 is the best: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
+    # mapping to new grades, if 1 is the best: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
     grades: Grades | None = None,
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
-    # the title opens the text as its heading; false: it is only the title field of the index
+    # prepend the title to the text as a heading; false: only the title field of the index has it
     title_in_text: bool = True,
-    # judgments of topics that are not there: fail names the line; warn skips them
+    # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:

@@ -24,7 +24,7 @@ def load_ir_datasets(
     name: str | None = None,  # the id when null
     grades: Grades | None = None,  # a new grade for each grade: '{1: 4, 2: 3, 3: 2, 4: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
-    # the title opens the text as its heading; false: it is only the title field of the index
+    # prepend the title to the text as a heading; false: only the title field of the index has it
     title_in_text: bool = True,
     max_documents: int = 1_000_000,  # a larger collection is refused: documents are kept in memory
     topics: bool = True,

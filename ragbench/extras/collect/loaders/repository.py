@@ -30,17 +30,17 @@ _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTOR
 
 def load_git(
     url: str,  # address of the repository, or a path
-    commit: str,  # all 40 digits of its name, which is a digest of its files
-    subfolder: str = "",  # of the repository; all of it when empty
-    cache: Path | None = None,  # what is fetched goes into its folder `fetched`
+    commit: str,  # all 40 digits of the commit hash
+    subfolder: str = "",  # folder of the repository; empty: all of it
+    cache: Path | None = None,  # downloads go into its folder `fetched`
     corpus: Path | None = None,  # a folder that already holds these documents; nothing is downloaded then
     queries: Path | None = None,  # CSV, TSV or JSONL as for data=vault; or topics=derived
     qrels: Path | None = None,  # folder that `ragbench judge` writes, or a file of judgments in BEIR or TREC format
     name: str | None = None,  # the folder's name when null
     grades: Grades | None = None,  # a new grade for each grade of a qrels file
     include: Sequence[str] = MARKDOWN,
-    on_error: OnError = "warn",  # warn: a file that cannot be read costs that file; fail: it stops the run
-    # judgments of topics that are not there: fail names the line; warn skips them
+    on_error: OnError = "warn",  # if a file cannot be read: warn skips it, fail stops the run
+    # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,

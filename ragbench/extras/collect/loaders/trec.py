@@ -32,12 +32,12 @@ def load_trec(
     qrels: QrelsOption,  # file of judgments (the split test), or {train: FILE, test: FILE}
     name: str | None = None,  # the name of corpus when null
     field: _TopicField = "title",  # the part of a <top> topic that becomes the query: title, desc or narr
-    encoding: str = "utf-8",  # of documents and topics; old collections are latin-1
+    encoding: str = "utf-8",  # encoding of documents and queries; old collections are latin-1
     grades: Grades | None = None,  # a new grade for each grade: '{1: 3, 2: 2, 3: 1, -1: null}' (null: unjudged)
     markdown: bool = False,  # read the texts as markdown: headings, code blocks, links
-    # the title opens the text as its heading; false: it is only the title field of the index
+    # prepend the title to the text as a heading; false: only the title field of the index has it
     title_in_text: bool = True,
-    # judgments of topics that are not there: fail names the line; warn skips them
+    # judgments of unknown queries: fail stops with the line number, warn skips them
     unknown_topics: UnknownTopics = "fail",
     topics: bool = True,
 ) -> Benchmark:

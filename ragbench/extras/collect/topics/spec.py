@@ -36,7 +36,7 @@ class DeriveSpec(Validated):
     least_words: Count = 2  # minimum length of a query
     most_words: Count = 24
     overlap: Share = 1.0  # maximum share of informative words that the answer has outside the source
-    # queries of a kind for one of another kind; 1 by default
+    # relative number of queries of each kind (default 1)
     shares: Mapping[Kind, Positive] = field(default_factory=dict)
     train: Annotated[float, Interval(gt=0, lt=1)] = 0.5  # share of the queries in the train split
     seed: Natural = 13

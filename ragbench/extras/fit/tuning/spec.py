@@ -25,31 +25,31 @@ class TuneSpec(Validated):
     """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
 
     trials: Count = 200
-    # measures, `silence`, p95_ms; the first decides between otherwise good configurations
+    # measures, `silence`, p95_ms; the first one decides between Pareto-optimal configurations
     objective: Annotated[tuple[Name, ...], MinLen(1)] = ("ndcg_at_10",)
-    p95_ms: Positive | None = None  # the greatest p95 of a query, in milliseconds; null sets no limit
-    # outer folds over groups of queries, each with its own search; 0 for none
+    p95_ms: Positive | None = None  # maximum p95 latency in milliseconds; null: no limit
+    # outer cross-validation folds over groups of queries; 0: none
     folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
-    # repetitions of all folds with other groups; null: 1, or 3 where no topics can be held out
+    # repetitions of the cross-validation; null: 1, or 3 if there are no test queries
     repeats: Count | None = None
-    fold_trials: Count | None = None  # trials of each of them; as many as `trials` when null
+    fold_trials: Count | None = None  # trials in each fold; null: as many as `trials`
     seed: Seed = 13
     # tpe, nsga2 or random; tpe for one objective and nsga2 for several when null
     sampler: Annotated[str, one_of(*SAMPLERS)] | None = None
-    processes: Count = 1  # processes that search in parallel, each with its own Java
-    candidates: Count = 8  # the greatest number of configurations timed at the end
-    # the journal of trials; journal.log in the folder of the search when null
+    processes: Count = 1  # parallel processes, each with its own Java
+    candidates: Count = 8  # maximum number of configurations that are timed at the end
+    # journal of the trials; null: journal.log in the folder of the study
     storage: Annotated[Name, Needs(Capability.WRITES)] | None = None
-    memory_mb: Count = 512  # for intermediate results, of each process
-    # halving: a trial continues with more topics only while it is among the best third so far; all topics when null
+    memory_mb: Count = 512  # memory of each process for intermediate results
+    # halving: a trial continues with more queries only while it is in the best third; null: always all queries
     fidelity: Annotated[str, one_of(_HALVING)] | None = None
-    starts: tuple[str, ...] = ()  # overrides to begin from, besides the preset; each index they need is built once
+    starts: tuple[str, ...] = ()  # additional starting points; each index that they need is built once
     # starts with values of tune.space.index are added up to this number of indexes; null adds none
     index_variants: Count | None = None
     switches: tuple[
         str, ...
-    ] = ()  # that a trial turns on and off, such as [p6, p8, graph]; they do not shape the index
-    space: Mapping[str, Any] = field(default_factory=dict)  # the values to try, by key: from the options of `tune`
+    ] = ()  # options that a trial turns on and off, such as [p6, p8, graph]; none may change the index
+    space: Mapping[str, Any] = field(default_factory=dict)  # values to try, by key
 
 
 def spec_of(settings: Settings) -> TuneSpec:

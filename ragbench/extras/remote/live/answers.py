@@ -33,9 +33,9 @@ class Reading(Validated):
     """
 
     hits: Expression  # where the list of hits is in the answer (JMESPath); then fields of a hit:
-    document: Expression | None = None  # path, address or title of its document
+    document: Expression | None = None  # path, URL or title of the document
     section: Expression | None = None  # heading or anchor
-    text: Expression | None = None  # the field with its text, which finds the chunk, also without a document
+    text: Expression | None = None  # field with the text, which also identifies the chunk without `document`
     score: Expression | None = None
 
     def __post_init__(self) -> None:

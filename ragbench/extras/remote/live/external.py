@@ -40,7 +40,7 @@ class ExternalSearch(Validated, ABC):
     """
 
     depth: Count = 10  # hits to request
-    prefix: str = ""  # cut from the paths of addresses: docs in https://example.org/docs/keys
+    prefix: str = ""  # removed from URL paths: docs in https://example.org/docs/keys
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = NOTHING

@@ -56,9 +56,9 @@ class Live(Reading, ExternalSearch, ABC):
     answer.
     """
 
-    timeout_s: Positive = 10.0  # for the whole answer
-    retries: Natural = 2  # further attempts after a failure
-    per_second: Positive = 5.0  # requests, at most
+    timeout_s: Positive = 10.0  # time limit for the whole response
+    retries: Natural = 2  # number of retries after a failure
+    per_second: Positive = 5.0  # maximum number of requests per second
 
     @abstractmethod
     def asking(self) -> Callable[[str, int], Any]:
@@ -94,15 +94,15 @@ class LiveHttp(Live):
 
     url: Address  # such as http://localhost:8080/search?q={query}&limit={depth}
     method: Literal["GET", "POST"] = "GET"  # or POST
-    # sent as JSON, {query} and {depth} replaced: {q: "{query}", limit: "{depth}"}
+    # JSON body, in which {query} and {depth} are replaced: {q: "{query}", limit: "{depth}"}
     body: Mapping[str, Any] | None = None
-    # a token or key as env:NAME, the environment variable that contains it
+    # specify a token or key as env:NAME (environment variable)
     headers: Annotated[
         Mapping[str, str],
         Constraint(_without_secrets, "must hold no token or key: write env:NAME for an environment variable with it"),
         Needs(Capability.SENDS),
     ] = field(default_factory=dict)
-    token_variable: Secret | None = None  # the environment variable with a token, where the server wants one
+    token_variable: Secret | None = None  # environment variable with a token, if the server needs one
     token_header: Name = "Authorization"
     token_prefix: str = "Bearer "
 
@@ -136,7 +136,7 @@ class LiveCommand(Live):
     The query is also on its standard input. No shell is used.
     """
 
-    # its words, also in one line: "./search.sh --top {depth} {query}"; the query is also on standard input
+    # command line: "./search.sh --top {depth} {query}"; the query is also on standard input
     program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES), SplitWords()]
 
     @property
@@ -190,10 +190,10 @@ class LivePyserini(ExternalSearch):
     depth: Count = 100
     k1: Weight = 0.9
     b: Share = 0.4
-    # weights of the fields that are searched; none: the field contents
+    # weights of the searched fields; empty: the field `contents`
     fields: Mapping[str, Positive] = field(default_factory=dict)
     feedback: Literal["rm3", "rocchio"] | None = None  # pseudo-relevance feedback: rm3 or rocchio
-    language: Name | None = None  # of the analyzer, such as de; English when null
+    language: Name | None = None  # language of the analyzer, such as de; null: English
 
     @property
     def name(self) -> str:

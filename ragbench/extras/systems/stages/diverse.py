@@ -25,7 +25,7 @@ class KeepDiverse(Validated):
     the fused ranking, in which guaranteed hits stay and do not count, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"  # the ranking it acts on before fusion
+    source: str = "lexical"  # result list that it changes before fusion
     top_k: Count = 30
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})

@@ -26,7 +26,7 @@ class BoostFolder(Validated):
     ranking, or before fusion on that of `source`. Documents outside any folder get no boost.
     """
 
-    source: str = "lexical"  # the ranking it acts on before fusion
+    source: str = "lexical"  # result list that it changes before fusion
     min_docs: Count = 2
     min_ratio: Share = 0.4
     max_factor: Factor = 1.15

@@ -25,7 +25,7 @@ class BoostConnected(Validated):
     those of the program it describes. It acts on the fused ranking, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"  # the ranking it acts on before fusion
+    source: str = "lexical"  # result list that it changes before fusion
     max_candidates: Count = 20
     strength: Weight = 0.1
     max_factor: Factor = 1.15

@@ -38,7 +38,7 @@ class GuaranteeNotes(Validated):
 
     mentions: bool = True
     tags: bool = True
-    after: Date | None = None  # a date, inclusive: the notes of a time are the whole answer
+    after: Date | None = None  # inclusive date; with a date, the results are all notes in the range
     before: Date | None = None  # a date, exclusive
     limit: Count = 100
 

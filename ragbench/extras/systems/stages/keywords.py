@@ -31,11 +31,11 @@ class RerankByKeywords(Validated):
     """
 
     depth: Count = 50
-    weight: Share = 0.3  # of the keyword score; the score before has the rest
+    weight: Share = 0.3  # weight of the keyword score; the previous score has the rest
     threshold: Share = 0.1
-    cap: Count = 5  # occurrences of a word that count
+    cap: Count = 5  # maximum number of counted occurrences of a word
     min_length: Count = 2
-    as_typed: bool = False  # words with punctuation around them, short ones only in the divisor, as in seed 004
+    as_typed: bool = False  # keep punctuation around words, and count short words only in the divisor, as in source 004
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})

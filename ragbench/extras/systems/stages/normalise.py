@@ -24,7 +24,7 @@ class NormaliseScores(Validated):
     clipping makes scores equal. It acts on the fused ranking, or before fusion on that of `source`.
     """
 
-    source: str = "lexical"  # the ranking it acts on before fusion
+    source: str = "lexical"  # result list that it changes before fusion
     low: Share = 0.02
     high: Share = 0.98
 

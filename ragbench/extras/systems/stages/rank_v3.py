@@ -30,7 +30,7 @@ class RankCandidates(Validated):
     later stage runs; when that fails, too, the result is empty ("Failure fallback").
     """
 
-    depth: Count = 90  # three times the hits that are kept
+    depth: Count = 90  # three times the number of results that are kept
     weights: Mapping[Annotated[str, one_of(*FIELDS)], Weight] = field(
         default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
     )
