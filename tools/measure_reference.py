@@ -18,8 +18,7 @@ from ragbench.base.files import write_between, write_text
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import ANSWERED, PRIMARY
+from ragbench.evaluation.measures import ANSWERED, DOCUMENT, PASSAGE, PRIMARY
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.table import table as verdict_table

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragbench.base.columns import Column, Columns
-from ragbench.evaluation.levels import PASSAGE
+from ragbench.evaluation.measures import PASSAGE
 from ragbench.search.engine.context import pieces
 
 if TYPE_CHECKING:

@@ -16,12 +16,13 @@ import ast
 import math
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import extensions
+from ragbench.base import extensions, minimums
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from ir_measures.measures import Measure
 
-    from ragbench.benchmark.benchmark import Qrels
+    from ragbench.benchmark.benchmark import Benchmark, Qrels
     from ragbench.benchmark.quotes import Quote
     from ragbench.index.chunks import ChunkTable
+
+DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
+"""The levels at which a run is judged; passages are measured in `ragbench.evaluation.passages`."""
 
 DEPTH = 10
 
@@ -390,3 +394,35 @@ def _own_value(name: str, hits: Sequence[tuple[str, float]], grades: Mapping[str
     if not abs(value) < float("inf"):
         raise ConfigError(f"measure '{name}' must give a finite number, gave {returned!r:.60}")
     return value
+
+
+def has_enough_judgments(topics: int, limit: int) -> bool:
+    """Whether a level with this many topics counts, where the level with the most topics has `limit`."""
+    return topics > 0 and topics >= min(minimums.PER_LEVEL, limit / 2)
+
+
+@dataclass(frozen=True)
+class Level:
+    """What was found at a level, and its judgments."""
+
+    name: str
+    run: Run
+    qrels: Qrels
+
+    def evaluate(self, names: Sequence[str], unanswerable: Collection[str]) -> pd.DataFrame:
+        """qid, level, measure, value; without the topics that are not judged at this level."""
+        frame = evaluate(self.run, self.qrels, names, unanswerable)
+        frame.insert(0, "level", self.name)
+        return frame
+
+
+def levels(states: Sequence[QueryState], table: ChunkTable, benchmark: Benchmark) -> list[Level]:
+    """A run at every level; quotes only where there are some."""
+    all_levels = [
+        Level(DOCUMENT, document_run(states, table), benchmark.document_qrels),
+        Level(SECTION, section_run(states, table), benchmark.section_qrels),
+    ]
+    if quotes := benchmark.quotes_by_topic:
+        qrels = {qid: {quote.id: 1 for quote in answer} for qid, answer in quotes.items()}
+        all_levels.append(Level(QUOTE, quote_run(states, table, quotes), qrels))
+    return all_levels

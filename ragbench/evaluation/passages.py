@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragbench.base.progress import track
-from ragbench.evaluation.levels import PASSAGE
 from ragbench.evaluation.measures import (
     DEPTH,
+    PASSAGE,
     PRIMARY,
     UNJUDGED,
     Gains,

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE, has_enough_judgments
 from ragbench.evaluation.machine import share_lost
-from ragbench.evaluation.measures import PRIMARY, if_useful
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments, if_useful
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence.cost import RECORDED, Cost, Times, cost
 from ragbench.evidence.policy import Policy

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.max_t import resamples
 from ragbench.evidence.power import queries_needed

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragbench.base.columns import Column, Columns
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import JudgedContrast
 from ragbench.evidence.statistics import Comparison
 from ragbench.evidence.verdict import Level

@@ -21,7 +21,7 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
-from ragbench.evaluation import contexts, diagnosis, headroom, latency, levels, passages
+from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast
@@ -41,9 +41,9 @@ _LONG = 60.0
 """Seconds from which the time of a run is printed before it starts."""
 
 _RUN_FILES = {
-    levels.DOCUMENT: measurements.DOCUMENTS,
-    levels.SECTION: measurements.SECTIONS,
-    levels.QUOTE: measurements.QUOTES,
+    measures.DOCUMENT: measurements.DOCUMENTS,
+    measures.SECTION: measurements.SECTIONS,
+    measures.QUOTE: measurements.QUOTES,
 }
 
 
@@ -128,11 +128,11 @@ def _write_arm(
 
     table, names = arm.index.chunks, file_names(benchmark)
     frames = []
-    for level in levels.levels(outcome.final, table, benchmark):
+    for level in measures.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
-        named = level.run if level.name == levels.QUOTE else renamed(level.run, names)
+        named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
         folder.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
-        if level.name == levels.DOCUMENT or level.qrels:
+        if level.name == measures.DOCUMENT or level.qrels:
             frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
     frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))

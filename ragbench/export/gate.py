@@ -18,7 +18,7 @@ from ragbench.base import console
 from ragbench.base.bounds import Share, Validated, Weight
 from ragbench.base.errors import FAILED, NOT_CHECKED, ConfigError, ResultsError
 from ragbench.evaluation import contexts
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.verdict import LATENCY, QUALITY, Level

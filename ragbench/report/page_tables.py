@@ -13,8 +13,7 @@ from ragbench.evaluation import contexts as contexts_
 from ragbench.evaluation import headroom as room
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
-from ragbench.evaluation.levels import PASSAGE
-from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PRIMARY, SILENCE, UNPLACED
+from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import best_arm as field_
 from ragbench.evidence import cluster_bootstrap as areas_

@@ -11,9 +11,8 @@ from ragbench.base.console import SCREEN
 from ragbench.base.formatting import counted, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation.intervals import p95_of
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE, has_enough_judgments
 from ragbench.evaluation.machine import WAITED
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms, t_statistic
 from ragbench.evidence.cost import END_TO_END, NET, RECORDED

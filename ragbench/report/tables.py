@@ -12,8 +12,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue import label
 from ragbench.evaluation import contexts, headroom, latency
-from ragbench.evaluation.levels import PASSAGE
-from ragbench.evaluation.measures import ANSWERED, MEASURES, PRIMARY, UNPLACED
+from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import best_arm, cluster_bootstrap, split_consistency
 from ragbench.evidence.verdict import LATENCY, QUALITY

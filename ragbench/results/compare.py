@@ -12,8 +12,7 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.runs import read_run, renamed, trec_eval_order
 from ragbench.evaluation import measures
-from ragbench.evaluation.levels import DOCUMENT
-from ragbench.evaluation.measures import if_useful
+from ragbench.evaluation.measures import DOCUMENT, if_useful
 from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.policy import BudgetSpec, Policy, StatisticsSpec
 from ragbench.evidence.table import table

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import minimums
 from ragbench.base.build import active
 from ragbench.base.formatting import counted
-from ragbench.evaluation.levels import PASSAGE, SECTION
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.measures import PASSAGE, PRIMARY, SECTION
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms
 from ragbench.evidence.policy import Policy

@@ -9,7 +9,7 @@ import numpy as np
 
 from ragbench.base.columns import Column, Columns
 from ragbench.base.errors import ResultsError
-from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation.measures import DOCUMENT
 from ragbench.evidence.arms import Arms
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ragbench.base import minimums
 from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import with_interval
-from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation.measures import DOCUMENT
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.max_t import resamples
 from ragbench.evidence.statistics import TIE, Contrast

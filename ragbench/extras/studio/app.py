@@ -26,8 +26,7 @@ from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.boundary.permissions import NOTHING, Capability
 from ragbench.corpus.words import readable
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY
 from ragbench.extras.atlas import advice
 from ragbench.extras.collect.judge import GRADES
 from ragbench.extras.ship.access import Session

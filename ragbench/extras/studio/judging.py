@@ -21,7 +21,7 @@ from pathlib import Path
 from ragbench.base.errors import BenchmarkError, RagbenchError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
-from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation.measures import DOCUMENT
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.extras.collect import pool

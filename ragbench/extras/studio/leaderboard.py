@@ -11,8 +11,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.config.differences import flat
 from ragbench.config.overrides import section_of
 from ragbench.config.sections import AROUND
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import PRIMARY
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY
 from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.t_statistic import Mean

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ragbench.base.errors import ResultsError
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
-from ragbench.evaluation.levels import DOCUMENT
+from ragbench.evaluation.measures import DOCUMENT
 from ragbench.report import evidence
 from ragbench.report.figures import fate
 from ragbench.results.measurements import Measurements

@@ -18,7 +18,7 @@ from ragbench.base import files
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
 from ragbench.boundary.checksummed_json import read_checksummed
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.t_statistic import Mean, mean
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements

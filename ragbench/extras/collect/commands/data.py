@@ -213,7 +213,7 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
 
 
 def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
-    from ragbench.evaluation.levels import DOCUMENT, SECTION
+    from ragbench.evaluation.measures import DOCUMENT, SECTION
     from ragbench.extras.collect.completeness import completeness
     from ragbench.report.evidence import JUDGED
     from ragbench.results import measured_data, measurements

@@ -22,8 +22,7 @@ from ragbench.benchmark.split import TEST
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
-from ragbench.evaluation.levels import DOCUMENT, PASSAGE
-from ragbench.evaluation.measures import SILENCE
+from ragbench.evaluation.measures import DOCUMENT, PASSAGE, SILENCE
 from ragbench.evidence.arms import Arm, Arms, JudgedContrast
 from ragbench.evidence.cost import Times
 from ragbench.evidence.policy import Policy
