@@ -71,16 +71,6 @@ def add_runs(parser: argparse.ArgumentParser, many: str) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
-    """A language model behind an endpoint, for `kind`; `ragbench.models.chat.spec_from_options` reads them."""
-    model = parser.add_argument_group(kind)
-    model.add_argument(
-        "--endpoint", metavar="URL", help="an OpenAI-compatible server, such as http://localhost:11434/v1"
-    )
-    model.add_argument("--model", metavar="NAME", help="name of the model")
-    model.add_argument("--key-variable", metavar="NAME", help="environment variable with its API key")
-
-
 def add_output(parser: argparse.ArgumentParser) -> None:
     """`--json` and `--quiet`."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON to standard output")

@@ -31,11 +31,9 @@ _IN_BRACES = re.compile(r"\{[^{}\n]*\Z")
 _HEADING_ATTRIBUTES = re.compile(r"(?:\s+#+)?\s*\{(?:\s*[#.:][^{}]*|/\*.*\*/)\}\s*$")
 _MKDOCS_BLOCK = re.compile(r"(?:!!!|\?\?\?\+?|===\+?!?)[ \t]+\S")
 _COMPONENT = re.compile(r"</?[A-Z][\w.]*[a-z]")  # `<Tabs>`; `<DIV>` is HTML
-_MODULE_LINE = re.compile(r"(?:import|export)\s|\{/\*")  # of MDX; a reader does not see them
 _MODULE = re.compile(r"^(?:import|export)\s", re.MULTILINE)
 _IMPORT = re.compile(r"import\s+([\w$*{][^'\"`;]*[\s}]from\s*)?(['\"])[^'\"\n]+\2[ \t]*;?[ \t]*(?:\n|\Z)")
 _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{|\*)")
-_ADMONITION = re.compile(r"^[ \t]*:::.*$", re.MULTILINE)  # `:::note Title` and `:::` of Docusaurus and VitePress
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
@@ -71,7 +69,7 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     unclosed: list[int] = []
     opened: Token | None = None
     environment: dict[str, object] = {}
-    for token in _parser(mdx).parse(text, environment):
+    for token in parser(mdx).parse(text, environment):
         if token.type == "heading_open":
             opened = token
         elif token.type == "fence" and token.map:
@@ -82,11 +80,11 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
             if opened is None and not ("[" in token.content or "#" in token.content):
                 continue  # the text holds neither link nor tag
             children: list[Token] = []
-            _parser().inline.parse(token.content, _parser(), environment, children)
-            links.extend(_links(children))
+            parser().inline.parse(token.content, parser(), environment, children)
+            links.extend(links_in(children))
             tags.extend(child.content for child in children if child.type == "hashtag")
             if opened is not None and opened.map and opened.level == 0:
-                title, start = _HEADING_ATTRIBUTES.sub("", _plain_text(children)), starts[opened.map[0]]
+                title, start = _HEADING_ATTRIBUTES.sub("", plain_text(children)), starts[opened.map[0]]
                 if not _INDENTED.match(text, start):  # in a component of MDX
                     headings.append(Heading(int(opened.tag[1]), " ".join(title.split()), start))
             opened = None
@@ -102,7 +100,7 @@ def without_modules(text: str, mdx: bool = False) -> str:
     if not _MODULE.search(text):
         return text
     lines, opened = text.split("\n"), ""
-    for token in _parser(mdx).parse(text, {}):
+    for token in parser(mdx).parse(text, {}):
         if token.type == "inline" and token.level == 1 and opened == "paragraph_open" and token.map:
             begin, end = token.map[0], 0
             while (match := _IMPORT.match(token.content, end)) and (mdx or match[1]):
@@ -126,47 +124,6 @@ def _end_of_block(lines: list[str], begin: int) -> int:
             lines[number].count(bracket) for bracket in "}])"
         )
     return len(lines) if depth <= 0 else first
-
-
-@dataclass(frozen=True, slots=True)
-class RunningText:
-    """The paragraphs of a text as written, those of lists and quotations included, and the links they refer to."""
-
-    paragraphs: tuple[str, ...]
-    references: dict[str, object]
-
-    @staticmethod
-    def of(text: str, mdx: bool = False) -> RunningText:
-        """The running text of a markdown text, without headings, code, tables, and imports, exports, comments of MDX.
-
-        A line `:::note Title` ends a paragraph and belongs to none.
-        """
-        references: dict[str, object] = {}
-        paragraphs: list[str] = []
-        opened = ""
-        for token in _parser(mdx).parse(text, references):
-            unseen = mdx and _MODULE_LINE.match(token.content)
-            if token.type == "inline" and opened == "paragraph_open" and not unseen:
-                paragraphs.extend(part.strip() for part in _ADMONITION.split(token.content) if part.strip())
-            opened = token.type
-        return RunningText(tuple(paragraphs), references)
-
-    def as_read(self, part: str) -> tuple[str, tuple[tuple[Link, str], ...]]:
-        """A part of a paragraph as a reader sees it, and its links, each with its visible words."""
-        children: list[Token] = []
-        _parser().inline.parse(part, _parser(), self.references, children)
-        links: list[tuple[Link, str]] = []
-        for position, child in enumerate(children):
-            label = [child]
-            if child.type == "link_open":
-                end = next(n for n in range(position, len(children)) if _closes(children[n], child))
-                label = children[position + 1 : end]
-            links += [(link, " ".join(_plain_text(label).split())) for link in _links([child])]
-        return " ".join(_plain_text(children).split()), tuple(links)
-
-
-def _closes(token: Token, opening: Token) -> bool:
-    return token.type == "link_close" and token.level == opening.level
 
 
 def _line_starts(text: str) -> list[int]:
@@ -194,7 +151,8 @@ def _code_block(number: int, token: Token, text: str, starts: list[int], first_l
     )
 
 
-def _links(children: list[Token]) -> Iterator[Link]:
+def links_in(children: list[Token]) -> Iterator[Link]:
+    """The links among inline tokens, without those that lead outside."""
     for position, child in enumerate(children):
         if child.type == "wikilink":
             path, _, heading = child.content.partition("|")[0].partition("#")
@@ -205,11 +163,11 @@ def _links(children: list[Token]) -> Iterator[Link]:
             href = str(child.attrs["href"])
             if not _EXTERNAL.match(href):
                 inside = takewhile(lambda at: children[at].type != "link_close", range(position + 1, len(children)))
-                label = " ".join(_plain_text([children[at] for at in inside]).split())
+                label = " ".join(plain_text([children[at] for at in inside]).split())
                 yield Link("markdown", href, None, href.partition("#")[2] or None, label)
 
 
-def _plain_text(children: list[Token]) -> str:
+def plain_text(children: list[Token]) -> str:
     """The text as a reader sees it: anchor texts, code without backticks, no markup."""
     parts: list[str] = []
     for child in children:
@@ -221,7 +179,7 @@ def _plain_text(children: list[Token]) -> str:
         elif child.type == "hashtag":
             parts.append(f"#{child.content}")
         elif child.type == "image":
-            parts.append(_plain_text(child.children or []))
+            parts.append(plain_text(child.children or []))
         elif child.type in ("text", "code_inline", "text_special"):
             parts.append(child.content)
     return "".join(parts)
@@ -301,18 +259,19 @@ def _hashtag(state: StateInline, silent: bool) -> bool:
 
 
 @cache
-def _parser(mdx: bool = False) -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable("table")
+def parser(mdx: bool = False) -> MarkdownIt:
+    """The parser of blocks, which leaves inline text alone."""
+    made = MarkdownIt("commonmark").enable("table")
     # Inline text is parsed on demand: two thirds of all texts hold neither link nor tag.
-    parser.core.ruler.disable(["inline", "text_join"])
-    parser.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    parser.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
-    parser.block.ruler.before("fence", "mkdocs", _mkdocs_block, {"alt": ["paragraph", "blockquote", "list"]})
+    made.core.ruler.disable(["inline", "text_join"])
+    made.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    made.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
+    made.block.ruler.before("fence", "mkdocs", _mkdocs_block, {"alt": ["paragraph", "blockquote", "list"]})
     if mdx:
-        parser.disable("code")
-    parser.inline.ruler.before("link", "wikilink", _wikilink)
-    parser.inline.ruler.before("link", "hashtag", _hashtag)
+        made.disable("code")
+    made.inline.ruler.before("link", "wikilink", _wikilink)
+    made.inline.ruler.before("link", "hashtag", _hashtag)
     # Keep destinations as written: nothing here follows them.
-    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
-    parser.validateLink = lambda url: True  # type: ignore[method-assign]
-    return parser
+    made.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    made.validateLink = lambda url: True  # type: ignore[method-assign]
+    return made

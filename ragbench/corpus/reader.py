@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import datetime
 import hashlib
-import json
 import os
 import posixpath
 import re
@@ -21,7 +20,6 @@ import yaml
 
 from ragbench.base import plugins, progress
 from ragbench.base.errors import ConfigError, CorpusError
-from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document
 from ragbench.boundary.yaml import read_frontmatter
 from ragbench.corpus.file_warning import FAILURES, FileWarning, OnError
@@ -166,7 +164,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     document = Document(
         docno=docno,
         path=path,
-        title=_title(metadata, markup, docno),
+        title=title_of(metadata, markup, docno),
         text=body,
         frontmatter=frontmatter.fields,
         sections=build_sections(body, markup.headings),
@@ -193,28 +191,6 @@ def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
         return to_markdown(raw), []
     except ValueError as error:  # its message continues a sentence that begins with "it"
         return "", [FileWarning(path, "unreadable", f"it {error}; save it again or remove it.")]
-
-
-def with_other_text(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
-    """The same document with another text and frontmatter, parsed again, and a new digest.
-
-    Links that are still there keep their targets; path, date and size stay those of the file.
-    """
-    markup = parse_markdown(text, document.first_line, is_mdx(document.path))
-    metadata = read_metadata(frontmatter)
-    targets = {(link.kind, link.text): link.target for link in document.links}
-    links = markup.links + related_links(metadata.related)
-    return replace(
-        document,
-        title=_title(metadata, markup, document.docno),
-        text=text,
-        frontmatter=frontmatter,
-        sections=build_sections(text, markup.headings),
-        code_blocks=markup.code_blocks,
-        links=tuple(replace(link, target=targets.get((link.kind, link.text))) for link in links),
-        tags=normalise_tags((*metadata.tags, *markup.tags)),
-        digest=digest([document.digest, text, json.dumps(frontmatter, default=str, sort_keys=True)]),
-    )
 
 
 def docno_of(path: str) -> str:
@@ -253,7 +229,8 @@ def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _title(metadata: Metadata, markup: Markup, docno: str) -> str:
+def title_of(metadata: Metadata, markup: Markup, docno: str) -> str:
+    """The title that the metadata give, else the first heading of level 1, else the name of the file."""
     first = next((heading.text for heading in markup.headings if heading.level == 1 and heading.text), "")
     return metadata.title or first or unquote(posixpath.basename(docno), errors="replace")
 

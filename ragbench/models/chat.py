@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from ragbench.base.bounds import Constraint, Count, Name, Positive, Validated, Weight, as_options
-from ragbench.base.errors import BoundaryError, ConfigError, without_secret
+from ragbench.base.bounds import Constraint, Count, Name, Positive, Validated, Weight
+from ragbench.base.errors import BoundaryError, without_secret
 from ragbench.base.query_cache import QueryCache
 from ragbench.boundary.paths import split_address
 from ragbench.boundary.permissions import Capability, Needs
@@ -48,17 +48,6 @@ class ChatSpec(Validated):
     max_tokens: Count = 200
     temperature: Weight = 0.0
     key_variable: Secret | None = None
-
-
-def spec_from_options(endpoint: str | None, model: str | None, key_variable: str | None) -> ChatSpec:
-    """The model that `--endpoint`, `--model` and `--key-variable` name. ConfigError without an endpoint and a model."""
-    if not endpoint or not model:
-        raise ConfigError(
-            "name the model with --endpoint and --model, such as --endpoint http://localhost:11434/v1 --model NAME; "
-            "texts of the documents are sent to it"
-        )
-    with as_options():
-        return ChatSpec(endpoint, model, timeout_s=60.0, key_variable=key_variable)
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,23 @@ An ellipsis replaces a passage, so that headings, sections and line numbers stay
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.quotes import locate
+from ragbench.corpus.links import related_links
+from ragbench.corpus.markdown import is_mdx, parse_markdown
+from ragbench.corpus.metadata import normalise_tags, read_metadata
 from ragbench.corpus.phrases import Finder, words
-from ragbench.corpus.reader import with_other_text
-from ragbench.corpus.sections import section_id
+from ragbench.corpus.reader import title_of
+from ragbench.corpus.sections import build_sections, section_id
 
 WIDE = 5
 """A passage of at least this many words is masked in every document, a shorter one only in its topic's answers."""
@@ -119,7 +124,29 @@ def _mask_document(document: Document, finder: Finder) -> Document:
     frontmatter = _mask_frontmatter(document.frontmatter, finder)
     if text == document.text and frontmatter == document.frontmatter:
         return document
-    return with_other_text(document, text, frontmatter)
+    return _with_other_text(document, text, frontmatter)
+
+
+def _with_other_text(document: Document, text: str, frontmatter: Mapping[str, Any]) -> Document:
+    """The same document with another text and frontmatter, parsed again, and a new digest.
+
+    Links that are still there keep their targets; path, date and size stay those of the file.
+    """
+    markup = parse_markdown(text, document.first_line, is_mdx(document.path))
+    metadata = read_metadata(frontmatter)
+    targets = {(link.kind, link.text): link.target for link in document.links}
+    links = markup.links + related_links(metadata.related)
+    return replace(
+        document,
+        title=title_of(metadata, markup, document.docno),
+        text=text,
+        frontmatter=frontmatter,
+        sections=build_sections(text, markup.headings),
+        code_blocks=markup.code_blocks,
+        links=tuple(replace(link, target=targets.get((link.kind, link.text))) for link in links),
+        tags=normalise_tags((*metadata.tags, *markup.tags)),
+        digest=digest([document.digest, text, json.dumps(frontmatter, default=str, sort_keys=True)]),
+    )
 
 
 def _without_spans(text: str, spans: Sequence[tuple[int, int]], gap: str) -> str:

@@ -12,6 +12,7 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.files import locked
 from ragbench.base.formatting import counted
+from ragbench.extras.collect import model_options
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pool and what to do with it; the data are those it was pooled from, unless others are named."""
     parser.add_argument("pool", help="pool file (CSV) written by ragbench data pool")
     parser.add_argument("--merge", action="store_true", help="merge the grades instead of grading")
-    console.add_model(parser, "grade with a language model; queries and sections are sent to it")
+    model_options.add(parser, "grade with a language model; queries and sections are sent to it")
     parser.add_argument(
         "--sample",
         type=int,
@@ -92,7 +93,6 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
     from ragbench.base import minimums
     from ragbench.config import composition
     from ragbench.extras.collect.model_judge import grade_pool
-    from ragbench.models.chat import spec_from_options
 
     if arguments.sample < minimums.HUMAN_GRADED:
         raise ConfigError(
@@ -100,7 +100,7 @@ def _by_model(pool: Path, arguments: argparse.Namespace) -> int:
             "next to human grades"
         )
     settings = composition.compose(arguments.overrides)
-    model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
+    model = settings.models().chat(model_options.spec_of(arguments))
     with console.progress():
         graded = grade_pool(
             pool, model.complete, arguments.model, arguments.sample, arguments.seed, replace=arguments.replace

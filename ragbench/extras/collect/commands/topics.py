@@ -16,6 +16,7 @@ from ragbench.base.fingerprint import plain
 from ragbench.base.formatting import counted
 from ragbench.config import project
 from ragbench.config.overrides import key_of, section_of
+from ragbench.extras.collect import model_options
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kinds", metavar="KIND,KIND", help="perturb: typos, case, keywords, word_order, quotes, drop (default: all)"
     )
-    console.add_model(parser, "draft: the language model; sections of the documents are sent to it")
+    model_options.add(parser, "draft: the language model; sections of the documents are sent to it")
     threads = parser.add_argument_group("threads")
     threads.add_argument(
         "--site", metavar="URL", help="base URL of the published documents; links to it become judgments"
@@ -288,11 +289,10 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.extras.collect.topics.draft import DraftSpec, draft
     from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import require_new, write
-    from ragbench.models.chat import spec_from_options
 
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
-    model = settings.models().chat(spec_from_options(arguments.endpoint, arguments.model, arguments.key_variable))
+    model = settings.models().chat(model_options.spec_of(arguments))
     path = Path(arguments.out)
     require_new(path, replace=arguments.replace)
     benchmark = documents(settings.config["data"])
