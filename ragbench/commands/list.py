@@ -186,7 +186,9 @@ def _print(kind: str, rows: _Rows) -> None:
     print(_TITLES[kind])
     table = Table(box=None, pad_edge=False)
     for name in _COLUMNS[kind]:
-        table.add_column("default" if name == "short" else name, no_wrap=name in ("name", "key"), overflow="fold")
+        table.add_column(
+            {"short": "default", "options": "values"}.get(name, name), no_wrap=name in ("name", "key"), overflow="fold"
+        )
     for row in rows:
         named = {**row, "name": label(row["name"])} if kind == "switches" else row
         table.add_row(*(Text(_cell(named[name])) for name in _COLUMNS[kind]))

@@ -42,7 +42,7 @@ def test_what_a_source_is_stands_below_the_list(capsys: pytest.CaptureFixture[st
     assert cli.main(["list"]) == 0
     shown = capsys.readouterr().out
     assert "Source 000, phase 1: P2" in shown and "Seed" not in shown
-    assert "sources 000 to 004 are the five design documents whose ideas are measured" in shown.splitlines()[-1]
+    assert "sources 000 to 004 are the five design documents that the options come from" in shown.splitlines()[-1]
 
 
 def test_runs_finished_and_interrupted(

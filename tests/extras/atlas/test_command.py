@@ -117,7 +117,7 @@ def test_a_run_of_ones_own_is_added(
 def test_the_screen_and_a_change_by_collection(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["atlas"]) == 0
     said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 120 and "These are predictions, not verdicts" in said
+    assert max(map(len, said.splitlines())) <= 120 and "Predictions are not verdicts" in said
     assert main(["atlas", "show", "p8", "--json"]) == 0
     assert {row["collection"] for row in json.loads(capsys.readouterr().out)["collections"]} > {"pooled"}
     assert main(["atlas", "show", "p88"]) == 2
