@@ -159,7 +159,9 @@ def test_a_key_says_what_it_means_where_its_class_stands(tmp_path: Path) -> None
     of_class = {each.name: each.comment for each in fields_of("ragbench.search.stages.rerank.Rerank")}
     assert found["p6.max_length"] == ("128", "fewer")
     assert found["p6.depth"] == ("5", of_class["depth"])
-    assert found["p6.tail"] == ("keep", of_class["tail"]) and of_class["tail"].startswith("keep: results beyond depth follow")
+    assert found["p6.tail"] == ("keep", of_class["tail"]) and of_class["tail"].startswith(
+        "keep: results beyond depth follow"
+    )
     assert [option.name for option in group.options] == ["off", "on"]
 
 
