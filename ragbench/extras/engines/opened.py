@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ragbench.base.errors import BundleError, ConfigError
+from ragbench.base.errors import BoundaryError, BundleError, ConfigError
+from ragbench.base.files import why_unreadable
 from ragbench.base.types import Document
 from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
@@ -114,7 +115,7 @@ def over(engine: Engine, models: Models, order: bool = True, owned: bool = True)
     """A bundle over an engine that is open; `owned`: it is closed with the bundle."""
     folder = temporary_folder("ragbench-engine")
     try:
-        unpack(engine.files(), folder)
+        unpack(engine, folder)
         record = bundle.read_record(folder)
         bundle.check_files(folder, record)
         settings = settings_of(folder, record)
@@ -149,15 +150,22 @@ def pipeline_over(engine: Engine, settings: Settings, order: bool = True) -> Pip
     return Pipeline(tuple(stages))  # type: ignore[arg-type]
 
 
-def unpack(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write files below a folder. Raises BundleError for a name that leads out of it."""
-    for name, body in files.items():
-        path = inside(folder, name)
+def unpack(engine: Engine, folder: Path) -> None:
+    """Write the files of an engine below a folder. Raises BundleError for files that cannot be written there."""
+    for name, body in engine.files().items():
         try:
+            path = inside(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(body)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            raise BundleError(f"{name[:80]} is a file and a folder at once: export the engine again") from None
+            raise BundleError(f"{engine.name}: {name[:80]} is a file and a folder at once: export it again") from None
+        except BoundaryError as error:
+            raise BundleError(f"{engine.name}: {error}: export it again") from None
+        except OSError as error:
+            reason = why_unreadable(error)
+            raise BundleError(
+                f"cannot unpack {engine.name} below {folder.parent} ({reason}): free space there"
+            ) from None
 
 
 def pack(folder: Path) -> dict[str, bytes]:

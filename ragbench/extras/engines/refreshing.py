@@ -29,7 +29,7 @@ class EngineRefresher(Refresher):
         folder = temporary_folder("ragbench-engine")
         self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._unpacked = self._engine.version()
-        opened.unpack(self._engine.files(), folder)
+        opened.unpack(self._engine, folder)
         super().__init__(folder, corpus, threads=threads, say=say)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
@@ -38,7 +38,7 @@ class EngineRefresher(Refresher):
             if self._engine.version() != self._unpacked:
                 shutil.rmtree(self.folder)
                 self.folder.mkdir()
-                opened.unpack(self._engine.files(), self.folder)
+                opened.unpack(self._engine, self.folder)
             self._unpacked = ""
             refreshed = super().refresh(allow_shrink)
             if refreshed.anything:

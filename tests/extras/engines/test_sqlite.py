@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
 import shutil
 import signal
 import sqlite3
@@ -12,6 +13,8 @@ import subprocess
 import sys
 import textwrap
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -344,6 +347,61 @@ def test_a_refresh_killed_in_its_commit_is_undone_by_the_next_reader(file: Path)
     assert not journal.exists()
     before.close()
     assert {check.part: check.outcome for check in verify(file)}["content"] == "passes"
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file of this process may become larger."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.99])
+def test_a_full_disk_is_one_sentence_and_loses_nothing(
+    file: Path, recommended, handbook_folder: Path, tmp_path: Path, share: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")
+    with sqlite.closing(opened.connect(file)) as engine:
+        before = engine.digests()
+    size, out = file.stat().st_size, tmp_path / "out" / "new.sqlite"
+    out.parent.mkdir()
+    for typed in (
+        ["refresh", str(file), "--corpus", str(notes)],
+        ["export", str(recommended.folder), "--force", "--format", "sqlite", "--out", str(out)],
+    ):
+        with full_disk(int(share * size)):
+            assert cli.main([*typed, "--quiet"]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("ragbench: ") and said.count("\n") == 1
+        assert "a file cannot be used" not in said  # which
+    assert list(out.parent.iterdir()) == []
+    with sqlite.closing(opened.connect(file)) as engine:
+        assert engine.digests() == before
+    assert {check.part: check.outcome for check in verify(file)}["content"] == "passes"
+    assert not file.with_name(f"{file.name}-journal").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("modified.json", b"[]", "modified.json"),
+        ("modified.json", b'{"team": "x"}', "modified.json"),
+        ("config.yaml/x", b"", "is a file and a folder at once"),
+        ("../outside", b"", "outside"),
+    ],
+)
+def test_files_in_it_that_somebody_changed_are_one_sentence(file: Path, name: str, body: bytes, said: str) -> None:
+    with sqlite.closing(sqlite3.connect(file)) as db, db:
+        db.execute("INSERT OR REPLACE INTO files VALUES (?, ?)", (name, zlib.compress(body)))
+    with pytest.raises(BundleError, match=said) as caught:
+        ragbench.load(file)
+    assert "\n" not in str(caught.value)
+    assert name.startswith("modified") or str(caught.value).startswith(f"{file}: ")
 
 
 def test_a_journal_that_names_another_file_is_refused(file: Path) -> None:
