@@ -57,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # Small matrix products are slower on several threads, and far slower when another process wants the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for word in words:
+        try:
+            os.fsencode(word)
+        except UnicodeEncodeError:
+            return _refuse(f"the argument '{word[:60]}' is not valid text: type it again")
     if not words or words[0] in ("-h", "--help", "help"):
         return _to_pipe(_overview())
     if words[0] == "--version":

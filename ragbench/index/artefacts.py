@@ -17,6 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, why_unreadable
 from ragbench.base.fingerprint import plain, short_digest
@@ -231,3 +234,15 @@ class Survey(ArtefactStore):
         folder = self.root / kind / fingerprint
         artefact = self._open(kind, fingerprint, folder, quietly=True)
         return artefact or Artefact(kind, fingerprint, folder, {"files": {}}, built=True)
+
+
+def check_ranges(starts: NDArray[np.integer], n_values: int, folder: Path) -> None:
+    """Raise IndexError_ unless `starts[i]` to `starts[i + 1]` are ranges of values: others could fill the memory."""
+    ascend = starts.ndim == 1 and len(starts) and not (starts[1:] < starts[:-1]).any()
+    if not ascend or starts[0] != 0 or starts[-1] != n_values:
+        raise misfit(folder)
+
+
+def misfit(folder: Path) -> IndexError_:
+    """The error for numbers in an artefact that do not fit together."""
+    return IndexError_(f"{folder} contains numbers that do not fit: export the bundle again, or delete the index")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.index.analyzers import analyze, analyzer
+from ragbench.index.artefacts import check_ranges
 from ragbench.index.texts import lexical_rows
 
 if TYPE_CHECKING:
@@ -238,6 +239,7 @@ class TermIndex:
     @cached_property
     def _links(self) -> tuple[_Numbers, _Numbers]:
         starts, targets = map(self._load, _LINKS)
+        check_ranges(starts, len(targets), self._folder)
         return starts, targets
 
     @cached_property

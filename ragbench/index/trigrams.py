@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.index.artefacts import check_ranges, misfit
+
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
@@ -72,6 +74,8 @@ class TrigramIndex:
         rows = np.repeat(np.arange(len(chunks)), lengths)
         offsets = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         grams = values[np.repeat(starts[chunks], lengths) + offsets]
+        if grams.max() >= len(values):  # there are no more numbers than values
+            raise misfit(self._folder)
         # A trigram that only one candidate holds is in no intersection.
         frequency = np.bincount(grams)
         shared = frequency[grams] > 1
@@ -93,4 +97,6 @@ class TrigramIndex:
 
     def _load(self, unit: _Unit) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         starts = np.load(self._folder / f"{unit}-starts.npy", allow_pickle=False)
-        return starts, np.load(self._folder / f"{unit}-values.npy", mmap_mode="r", allow_pickle=False)
+        values = np.load(self._folder / f"{unit}-values.npy", mmap_mode="r", allow_pickle=False)
+        check_ranges(starts, len(values), self._folder)
+        return starts, values

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragbench.base.errors import IndexError_
 from ragbench.base.types import Chunk, Document
 from ragbench.index.chunks import ChunkTable, build_chunks
 from ragbench.index.trigrams import TrigramIndex, _character_trigrams, _word_trigrams, build_trigrams
@@ -33,6 +34,23 @@ def index_of(texts: list[str], folder: Path) -> TrigramIndex:
 
 def overlap(texts: list[str], folder: Path, unit="character") -> np.ndarray:
     return index_of(texts, folder).jaccard(np.arange(len(texts), dtype=np.int32), unit)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("values", lambda array: np.append(array[:-1], np.int32(2**31 - 1))),  # 16 GiB of counts
+        ("starts", lambda array: np.append(array[:-1], 2**31)),
+        ("starts", lambda array: array[::-1]),
+        ("starts", lambda array: array[:0]),
+    ],
+)
+def test_numbers_that_somebody_changed_do_not_fill_the_memory(tmp_path: Path, name: str, change) -> None:
+    index = index_of(["sunset schedules", "schedules of lamps"], tmp_path)
+    file = tmp_path / f"character-{name}.npy"
+    np.save(file, change(np.load(file)))
+    with pytest.raises(IndexError_, match="contains numbers that do not fit: export the bundle again"):
+        index.jaccard(np.arange(2, dtype=np.int32))
 
 
 def test_the_texts_of_seed_001(tmp_path: Path) -> None:

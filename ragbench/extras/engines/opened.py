@@ -49,7 +49,7 @@ def is_engine(location: str | Path) -> bool:
     try:
         with Path(location).expanduser().open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
-    except OSError:
+    except (OSError, ValueError):  # a name that is not text
         return False
 
 

@@ -150,6 +150,6 @@ def file_version(path: Path) -> tuple[int, int] | None:
     """Inode and time of change, which differ when another file takes its place; None when the file does not exist."""
     try:
         status = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # a name that is not text
         return None
     return status.st_ino, status.st_mtime_ns

@@ -190,6 +190,8 @@ def test_without_index_it_is_built_in_the_bundle_from_the_documents(
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="is not a bundle"):
         ragbench.load(tmp_path)
+    with pytest.raises(BundleError, match="cannot be read"):
+        ragbench.load("\ud800")
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         ragbench.lode  # noqa: B018 -- the attribute access is what is tried
 

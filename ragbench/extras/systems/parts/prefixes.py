@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ragbench.base.types import Ranking
 from ragbench.corpus.metadata import tag_lineage
 from ragbench.extras.systems.parts.scan import is_cjk, primitive_values
+from ragbench.index.artefacts import check_ranges
 from ragbench.index.index import StoredPart
 
 if TYPE_CHECKING:
@@ -215,6 +216,7 @@ def _read(folder: Path, name: str) -> _Field:
     with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
         arrays = {key: stored[key] for key in ("indptr", "chunks", "frequencies", "lengths")}
     terms = text.split("\n") if text else []
+    check_ranges(arrays["indptr"], len(arrays["chunks"]), folder)
     return _Field(terms, **arrays, sizes=np.array([len(term) for term in terms], dtype=np.int32))
 
 

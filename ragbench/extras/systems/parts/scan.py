@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.query_cache import QueryCache
+from ragbench.index.artefacts import check_ranges
 from ragbench.index.index import StoredPart
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class ScanIndex:
         self._paths, self._texts, self._words = (_Rows(folder, name) for name in (_PATHS, _TEXTS, _WORDS))
         with np.load(folder / _FILES, allow_pickle=False) as stored:
             self._indptr, self._files = stored["indptr"], stored["files"]
+        check_ranges(self._indptr, len(self._files), folder)
         memory = memory or QueryCache()
         self.in_path = memory.keep(self._in_path, _TERMS_KEPT)
         self.in_content = memory.keep(self._in_content, _TERMS_KEPT)
