@@ -12,6 +12,7 @@ import pytest
 
 import ragbench
 from ragbench import Benchmark, CustomStage, Experiment, Results, load_benchmark
+from ragbench.base import plugins
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import QueryState
 from ragbench.commands import cli
@@ -213,3 +214,11 @@ def test_latency_is_measured_again_once(write_results, tmp_path: Path) -> None:
     assert untimed.next_words == "run --remeasure-latency @1"
     again = Results.load(write_results(tmp_path / "runs" / "run-2-arms-timed-again", values))
     assert again.next_words == "export @1/good --out bundle --allow-unknown-latency"
+
+
+@pytest.mark.parametrize(("installed", "command"), [("module", "diagnose"), (None, "report")])
+def test_next_after_one_arm_is_a_command_that_is_there(
+    installed: str | None, command: str, write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "module", lambda kind, name: installed)
+    assert Results.load(write_results(tmp_path / "run", {"base": [0.2, 0.4]})).next_words == command
