@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 # Libraries report their use to their makers as soon as they are imported or started.
 for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
     os.environ.setdefault(_name, "1")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 __all__ = ["Benchmark", "Experiment", "Results", "encoder", "evaluate", "load", "load_benchmark", "measure"]
 __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchmark", "stage", "tune"]
