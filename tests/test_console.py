@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import IPython.display
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 from ragbench.base import console, progress
+from ragbench.base.progress import Step
 from ragbench.commands import cli
 
 
@@ -106,3 +108,17 @@ def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
     console.print_json({"p95_ms": float("nan"), "rows": [(1.5, float("inf"))], "name": "x"})
     out = capsys.readouterr().out
     assert json.loads(out, parse_constant=pytest.fail) == {"p95_ms": None, "rows": [[1.5, None]], "name": "x"}
+
+
+def test_a_frame_is_printed_as_records_and_a_dataclass_as_a_mapping(capsys) -> None:
+    import json
+
+    import pandas as pd
+
+    frame = pd.DataFrame({"arm": ["a", "b"], "n": [1, 2], "p": [0.5, float("nan")]})
+    console.print_json({"table": frame, "step": Step("embedding", "a", 2.5), "folder": Path("x/y")})
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {
+        "table": [{"arm": "a", "n": 1, "p": 0.5}, {"arm": "b", "n": 2, "p": None}],
+        "step": {"task": "embedding", "arm": "a", "seconds": 2.5, "even": True},
+        "folder": "x/y",
+    }

@@ -13,6 +13,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
@@ -180,15 +181,19 @@ def _viewed(quiet: bool) -> Iterator[Progress]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON to stdout; NaN and infinities, which JSON does not have, become null."""
+    """Print a value as JSON to stdout: data frames as records, dataclasses as mappings, NaN and infinities as null."""
     print(json.dumps(_strict(value), indent=1, ensure_ascii=False, default=str))
 
 
 def _strict(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _strict(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {key: _strict(item) for key, item in value.items()}
+    if hasattr(value, "to_dict"):
+        return _strict(value.to_dict(orient="records"))
     return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -36,16 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     results = shown(arguments, experiment, experiment.measure)
     if arguments.json:
-        console.print_json(
-            {
-                "folder": str(results.folder),
-                "mlflow_run": results.tracking_run,
-                "verdicts": results.verdicts.to_dict(orient="records"),
-                "halves": results.halves.to_dict(orient="records"),
-                "areas": results.areas.to_dict(orient="records"),
-                "comparison": results.comparison,
-            }
-        )
+        console.print_json(results.as_json())
         return 0
     print_places(results, dashboard=True)
     return 0

@@ -74,7 +74,7 @@ def main(arguments: argparse.Namespace) -> int:
     for note in gathered.notes:
         console.say(f"note: {note}")
     if arguments.json:
-        console.print_json(frame.to_dict(orient="records"))
+        console.print_json(frame)
     elif arguments.format == "csv":
         print(frame.to_csv(index=False), end="")
     elif arguments.format == "markdown":

@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             checks.append(_Check(part, False, f"{type(error).__name__}: {error}; {remedy}"))
     if arguments.json:
-        console.print_json([check.__dict__ for check in checks])
+        console.print_json(checks)
     else:
         _show(checks)
     return 0 if all(check.works for check in checks) else BAD_INPUT

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import shlex
 from pathlib import Path
-from typing import Any
 
 from ragbench.base import console
 
@@ -106,15 +104,17 @@ def main(arguments: argparse.Namespace) -> int:
         )
     evidence = written.evidence
     if arguments.json:
-        values: dict[str, Any] = {
-            "out": str(written.out),
-            "format": written.format,
-            "gain": evidence.gain,
-            "evidence": evidence.sentence,
-        }
-        replay = dataclasses.asdict(written.replay) if written.replay else None
-        values |= {"caution": written.caution, "not_expressed": list(written.missing), "replay": replay}
-        console.print_json(values)
+        console.print_json(
+            {
+                "out": written.out,
+                "format": written.format,
+                "gain": evidence.gain,
+                "evidence": evidence.sentence,
+                "caution": written.caution,
+                "not_expressed": written.missing,
+                "replay": written.replay,
+            }
+        )
         return 0
     for sentence in written.missing:
         console.say(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")

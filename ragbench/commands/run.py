@@ -93,21 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         results = shown(arguments, experiment, experiment.measure)
     if arguments.json:
-        console.print_json(
-            {
-                "folder": str(results.folder),
-                "mlflow_run": results.tracking_run,
-                "summary": results.summary(("split",)).to_dict(orient="records"),
-                "verdicts": results.verdicts.to_dict(orient="records"),
-                "field": results.field.to_dict(orient="records"),
-                "halves": results.halves.to_dict(orient="records"),
-                "areas": results.areas.to_dict(orient="records"),
-                "comparison": results.comparison,
-                "latency": results.latency.to_dict(orient="records"),
-                "open_loop": results.open_loop.to_dict(orient="records"),
-                "peak_memory_mb": dict(results.peak_memory_mb),
-            }
-        )
+        console.print_json(results.as_json())
         return 0
     print_places(results, dashboard=arguments.multirun or bool(arguments.arm))
     return 0

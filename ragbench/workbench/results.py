@@ -77,6 +77,20 @@ class Results(files.Measurements):
         tracked = f", MLflow run {self.tracking_run}" if self.tracking_run else ""
         return f"results in {console.short_path(self.folder)}{tracked}"
 
+    def as_json(self) -> dict[str, Any]:
+        """What `ragbench run --json` prints, or `ragbench ablate --json` for an ablation, as plain values."""
+        values: dict[str, Any] = {
+            "folder": str(self.folder),
+            "mlflow_run": self.tracking_run,
+            "comparison": self.comparison,
+        }
+        tables = {"verdicts": self.verdicts, "halves": self.halves, "areas": self.areas}
+        if self.record["command"] != "ablate":
+            tables |= {"summary": self.summary(("split",)), "field": self.field}
+            tables |= {"latency": self.latency, "open_loop": self.open_loop}
+            values["peak_memory_mb"] = dict(self.peak_memory_mb)
+        return values | {name: frame.to_dict(orient="records") for name, frame in tables.items()}
+
     @property
     def studio(self) -> Any:
         """The page of this run in the studio that shows these results, else the command that starts one."""

@@ -63,6 +63,16 @@ def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Resul
     assert "test_workbench.OnlyFolder" in config
 
 
+def test_results_are_plain_values_for_json(measured: Results) -> None:
+    values = measured.as_json()
+    single = {"summary", "field", "latency", "open_loop", "peak_memory_mb"}
+    common = {"folder", "mlflow_run", "comparison", "verdicts", "halves", "areas"}
+    assert set(values) == common | single
+    assert [row["factor"] for row in values["verdicts"]] == ["own"]
+    ablation = replace(measured, record={**measured.record, "command": "ablate"})
+    assert set(ablation.as_json()) == common
+
+
 def test_results_answer_with_frames(measured: Results) -> None:
     (verdict,) = measured.verdicts.to_dict(orient="records")
     assert verdict["factor"] == "own" and verdict["effect"] < 0  # t1 is answered in reference/, which the stage drops

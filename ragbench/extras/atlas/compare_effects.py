@@ -36,7 +36,7 @@ def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     table = effects({name: verdicts.read(run) for name, run in loaded.items()})
     alike = agreement(table)
     if arguments.json:
-        console.print_json({"effects": table.to_dict(orient="records"), "agreement": alike.to_dict(orient="records")})
+        console.print_json({"effects": table, "agreement": alike})
         return 0
     columns = table[["change"]].assign(
         **{

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from ragbench.base import console
 
@@ -34,9 +33,8 @@ def main(arguments: argparse.Namespace) -> int:
     arm = arguments.arm or advice.best_arm(loaded)
     levers = advice.advice(loaded, arm, composition.project_words())
     if arguments.json:
-        predictions = [asdict(prediction) for prediction in verdicts.predictions_of_run(loaded)]
-        listed = [asdict(lever) for lever in levers]
-        console.print_json({"run": str(folder), "arm": arm, "levers": listed, "expected": predictions})
+        predictions = verdicts.predictions_of_run(loaded)
+        console.print_json({"run": folder, "arm": arm, "levers": levers, "expected": predictions})
     else:
         print("\n".join([*advice.lines(levers, loaded, arm), *screen.expected_lines(loaded)]))
     return 0

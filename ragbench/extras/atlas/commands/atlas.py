@@ -66,7 +66,7 @@ def _screen(arguments: argparse.Namespace) -> int:
     atlas, base = Atlas.load(), _base(arguments)
     frame = atlas_page.known(atlas, base, arguments.questions)
     if arguments.json:
-        console.print_json({"base": base, "questions": arguments.questions, "changes": frame.to_dict(orient="records")})
+        console.print_json({"base": base, "questions": arguments.questions, "changes": frame})
         return 0
     whose = WORDS[arguments.questions] if arguments.questions else "all kinds of queries"
     print(f"Changes of {base} on {len(atlas.collections)} collections, {whose}: nDCG@10 of documents")
@@ -95,7 +95,7 @@ def _show(arguments: argparse.Namespace) -> int:
     for change in arguments.words or ["recommended"]:
         frame = atlas_page.by_collection(atlas, change, base, arguments.questions)
         if arguments.json:
-            console.print_json({"change": change, "base": base, "collections": frame.to_dict(orient="records")})
+            console.print_json({"change": change, "base": base, "collections": frame})
             continue
         table = frame.assign(**{"topics of": frame["topics of"].replace(WORDS)})
         table = table.rename(columns={"topics of": "kind of queries", "topics": "queries"})
@@ -120,7 +120,7 @@ def _add(arguments: argparse.Namespace) -> int:
         added = ingest.add(run, benchmark, facts, arguments.questions)
         effects = added.effects
         if arguments.json:
-            console.print_json(effects.to_dict(orient="records"))
+            console.print_json(effects)
             continue
         print(f"added {len(effects)} effects on '{benchmark.name}' to {console.short_path(own_folder())}")
     return 0

@@ -63,14 +63,14 @@ def main(arguments: argparse.Namespace) -> int:
         if fates.empty:
             raise ResultsError(f"query '{arguments.query}' has no relevant {unit.removesuffix('s')} in {folder}")
         if arguments.json:
-            console.print_json(fates.to_dict(orient="records"))
+            console.print_json(fates)
             return 0
         columns = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
         console.print_table(columns, f"Query {arguments.query}", in_pipe=console.SCREEN)
     elif arguments.json:
         kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": losses.lost_topics(gains)}
         kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
-        console.print_json({name: frame.to_dict(orient="records") for name, frame in kinds.items()})
+        console.print_json(kinds)
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})

@@ -29,7 +29,7 @@ def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
         agreement = {
             name: value for name, value in plain(measured_effects.agreement).items() if name != "disagreements"
         }
-        effects = measured_effects.effects.to_dict(orient="records")
+        effects = measured_effects.effects
         console.print_json(
             {"agreement": agreement, "kappa": measured_effects.kappa, "same": measured_effects.same, "effects": effects}
         )

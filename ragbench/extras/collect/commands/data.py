@@ -112,7 +112,7 @@ def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.N
     ]
     table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
     if arguments.json:
-        console.print_json(table.to_dict(orient="records"))
+        console.print_json(table)
         return 0
     if rows:
         console.print_table(table, f"Comparisons on queries of '{benchmark.name}'")
@@ -134,7 +134,7 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     findings = check(benchmark)
     counts = Counter(finding.severity for finding in findings)
     if arguments.json:
-        console.print_json([finding.__dict__ for finding in findings])
+        console.print_json(findings)
     elif findings:
         console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
     if not arguments.json:
@@ -202,9 +202,7 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     table = pd.crosstab(rows["type"], rows["split"], margins=True, margins_name="all").reset_index()
     judged = sum(len(grades) for grades in (benchmark.section_qrels or benchmark.document_qrels).values())
     if arguments.json:
-        console.print_json(
-            {"documents": len(benchmark.documents), "judgments": judged, "topics": table.to_dict("records")}
-        )
+        console.print_json({"documents": len(benchmark.documents), "judgments": judged, "topics": table})
         return 0
     console.print_table(
         table, f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(judged, 'judgment')}"
@@ -248,9 +246,7 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
             )
     estimate = completeness({name: runs[name] for name in names}, qrels, arguments.depth) if len(names) > 1 else None
     if arguments.json:
-        console.print_json(
-            {"judged": table.to_dict(orient="records"), "completeness": plain(estimate) if estimate else None}
-        )
+        console.print_json({"judged": table, "completeness": plain(estimate) if estimate else None})
         return 0
     console.print_table(table, f"{JUDGED} when measured, and pairs still unjudged: {benchmark.name}")
     print(
@@ -282,7 +278,7 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
                 rows.append((split, arm, second, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
     if arguments.json:
-        console.print_json(table.to_dict(orient="records"))
+        console.print_json(table)
     else:
         table = table.rename(
             columns={"other": "compared with", "n": "queries", "sd of differences": "SD of differences"}

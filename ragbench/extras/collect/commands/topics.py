@@ -128,7 +128,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     table = overview(benchmark)
     if arguments.json:
-        console.print_json(table.to_dict(orient="records"))
+        console.print_json(table)
         return 0
     console.print_table(titled(table), f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
     if table["short by"].any():
@@ -367,8 +367,8 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     second = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, kind, quiet)
     validity = validate(Arms.of(human), Arms.of(second))
     if arguments.json:
-        effects = validity.effects.to_dict(orient="records")
-        console.print_json({"runs": [str(human.folder), str(second.folder)], **plain(validity), "effects": effects})
+        folders = [human.folder, second.folder]
+        console.print_json({"runs": folders, **plain(validity), "effects": validity.effects})
         return 0
     name = second.topics_origin or "topics"
     of_people, of_others = validity.topics
@@ -404,7 +404,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     arms = Arms.of(results)
     table = losses(arms, variants)
     if arguments.json:
-        console.print_json({"folder": str(results.folder), "losses": table.to_dict(orient="records")})
+        console.print_json({"folder": results.folder, "losses": table})
         return 0
     console.print_table(table, f"{arms.policy.measure} of the topics and of variants of their queries", COLUMNS.forms)
     print(f"every topic and every variant: {console.short_path(results.folder)}")

@@ -34,13 +34,7 @@ def main(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json):
         compared = fusions.compare(measurements.load(folder), arguments.arm)
     if arguments.json:
-        console.print_json(
-            {
-                "arm": compared.arm,
-                "topics": compared.topics,
-                "ways": compared.table.to_dict(orient="records"),
-            }
-        )
+        console.print_json({"arm": compared.arm, "topics": compared.topics, "ways": compared.table})
         return 0
     columns = compared.table.drop(columns="use")
     retrievers = ", ".join(compared.sources)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
@@ -72,14 +71,18 @@ def main(arguments: argparse.Namespace) -> int:
         written = save_option.write_pinned(GROUP, arguments.write, learned.adapter.text)
         override = f"{KEY}={pinned_text.named(arguments.write, learned.adapter.text)}"
     if arguments.json:
-        summary = {
-            "topics": len(learned.topics),
-            "questions": int(asks.sum()),
-            "learned": bool(significant),
-            "curve": learned.curve,
-        }
-        summary |= {"measured": {name: asdict(comparison) for name, comparison in measured.items()}}
-        console.print_json(summary | {"spec": asdict(spec), "word": override, "written": written and str(written)})
+        console.print_json(
+            {
+                "topics": len(learned.topics),
+                "questions": int(asks.sum()),
+                "learned": bool(significant),
+                "curve": learned.curve,
+                "measured": measured,
+                "spec": spec,
+                "word": override,
+                "written": written,
+            }
+        )
         return 0
     table = training.table(measured).drop(columns="p")
     console.print_table(table, f"nDCG@10, learned from {len(learned.topics)} training topics")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.fingerprint import plain
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
@@ -95,9 +94,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
         learned, table = ltr_multi.learn_from(collections, arguments.overrides, spec)
     written = save_option.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
     if arguments.json:
-        rows = plain(table.astype(object).where(table.notna(), None).to_dict(orient="records"))
-        importance = dict(learned.importance)
-        console.print_json({"gains": rows, "importance": importance, "written": [str(path) for path in written]})
+        console.print_json({"gains": table, "importance": learned.importance, "written": written})
         return 0
     console.print_table(
         table, "nDCG@10 of documents, each site ordered by an order of the others", ltr_multi.COLUMNS.forms
@@ -156,14 +153,14 @@ def _own_order(arguments: argparse.Namespace) -> int:
                 "start": fitted.start,
                 "learned": adopted,
                 "trees": fitted.learned.trees,
-                "held_out": asdict(gain),
-                "other_folders": others and asdict(others),
-                "test": test and asdict(test),
-                "curve": [asdict(point) for point in fitted.learned.curve],
+                "held_out": gain,
+                "other_folders": others,
+                "test": test,
+                "curve": fitted.learned.curve,
                 "more_25": fitted.learned.more(),
-                "importance": dict(fitted.learned.importance),
-                "spec": asdict(spec),
-                "written": [str(path) for path in written],
+                "importance": fitted.learned.importance,
+                "spec": spec,
+                "written": written,
             }
         )
         return 0

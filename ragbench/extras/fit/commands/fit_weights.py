@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "queries": len(states),
                 "before": float(learned.before.mean()),
                 "after": float(learned.after.mean()),
-                "held_out": vars(held_out),
+                "held_out": held_out,
             }
         )
         return 0
