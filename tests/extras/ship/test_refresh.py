@@ -324,6 +324,20 @@ def test_a_rollback_answers_as_before_and_has_a_higher_number(make, copied: Path
     assert answers(copied) == first
 
 
+def test_a_refresh_needs_no_cache(make, copied: Path, notes: Path) -> None:
+    (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
+    make().refresh()
+    first = answers(copied)
+    shutil.rmtree(copied / "cache")
+    (notes / "lion.md").write_text("# Lion\n\nA lion.\n", encoding="utf-8")
+    assert make().refresh().added == ("lion",)
+    (notes / "lion.md").unlink()
+    make().refresh()
+    assert answers(copied) == first
+    outcomes = {check.part: check.outcome for check in verify(copied, latency=False)}
+    assert (outcomes["index"], outcomes["rankings"]) == ("passes", "passes")
+
+
 @pytest.mark.slow
 def test_a_refresh_that_is_killed_leaves_a_way_back(
     make, copied: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
