@@ -48,7 +48,7 @@ def test_a_tilde_is_the_home_folder(home: str, made: str, monkeypatch: pytest.Mo
         ("hydra.verbose=true", "hydra.verbose is a key of Hydra: --verbose shows"),
         ("+hydra/launcher=joblib", "hydra/launcher is a key of Hydra: execution=local or joblib"),
         ("hydra.launcher.n_jobs=2", "hydra.launcher.n_jobs is a key of Hydra: execution="),
-        ("hydra.help.app_name=x", "hydra.help.app_name is a key of Hydra: `ragbench list config` shows"),
+        ("hydra.help.app_name=x", "hydra.help.app_name is a key of Hydra: `ragbench list parameters` shows"),
         ("p6@there=on", "'p6@there=on' is not key=value"),
         ("=3", "'=3' is not key=value"),
     ],

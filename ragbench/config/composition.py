@@ -42,7 +42,6 @@ _STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 _MOST_ARMS = 1024
 _ASKED = (Capability.SENDS, Capability.EXECUTES)
 """What a project file may only do with `--trust`."""
-_ELSEWHERE = ("data",)  # sections that are built by a loader
 
 _Inspect = Callable[[Settings], object]
 """Looks at composed settings, and raises ConfigError for those it refuses."""
@@ -455,7 +454,7 @@ def _check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, st
         node = value_at(config, section.split("."))
         if node is None:
             raise Refused("", section, "is missing")
-        if section not in _ELSEWHERE:
+        if section != "data":  # which a loader builds
             build(class_named(target, section), node, section)
     for mode, node in config["modes"].items():
         for entry in node.get("without", ()):
