@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(self._sentence(message))
 
     def _sentence(self, message: str) -> str:
-        help_ = f"{self.prog} --help lists its arguments"
+        help_ = f"{self.prog} --help lists the arguments"
         if match := re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL):
             from ragbench.config.overrides import of_hydra
 

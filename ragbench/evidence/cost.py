@@ -37,7 +37,7 @@ class _Added:
     def text(self) -> str:
         """As text: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
-        unknown = f"(a confidence interval needs {minimums.FOR_P95_CI} queries)"
+        unknown = f"(no CI: fewer than {minimums.FOR_P95_CI} queries)"
         return f"{self.p95_ms:+.0f} ms {interval if self.known else unknown}"
 
     @property

@@ -136,7 +136,7 @@ def require_gain(
         return None
     if verdict.cost_open and not force:
         if cost_open:
-            return f"Exported with --allow-unknown-latency: significantly better, latency unknown ({verdict.reason})."
+            return f"Exported with --allow-unknown-latency: significantly better, latency unknown: {verdict.reason}."
         raise ConfigError(
             f"this configuration is significantly better than {verdict.baseline}, but its latency is unknown "
             f"({verdict.reason}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
@@ -162,7 +162,7 @@ def require_gain(
             "add --force (force=True in Python) to export it anyway"
         )
     if verdict.cost_open:
-        return f"Exported with --force: significantly better, latency unknown ({verdict.reason})."
+        return f"Exported with --force: significantly better, latency unknown: {verdict.reason}."
     return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.reason})."
 
 

@@ -156,7 +156,7 @@ def arms(results: Measurements) -> Table:
         *(
             PageColumn(
                 name,
-                _MEANING.get(name, "share of the grades of relevant sections within this number of tokens"),
+                _MEANING.get(name, "grade-weighted recall of relevant sections within this number of tokens"),
                 of(passages, name, 0 if name == TOKENS else 3),
             )
             for name in context
@@ -326,8 +326,8 @@ def latency(results: Measurements) -> Table:
         PageColumn("Configuration", "", lambda row: Cell(str(row["arm"]))),
         PageColumn("Stage", "", lambda row: Cell(str(row["stage"]), "", "word")),
         *(PageColumn(name, "milliseconds", _number(name, 1)) for name in ("mean", "p50", "p95", "p99")),
-        PageColumn("p50 asked again", "where it differs by over 10%", lambda row: _again(row, "p50")),
-        PageColumn("p95 asked again", "", lambda row: _again(row, "p95")),
+        PageColumn("p50 of repeats", "shown if it differs by over 10%", lambda row: _again(row, "p50")),
+        PageColumn("p95 of repeats", "", lambda row: _again(row, "p95")),
     )
     return Table.of("Milliseconds of a query by stage", columns, evidence.rows(results.latency))
 

@@ -64,7 +64,7 @@ def _pair(results: Measurements) -> list[str]:
     lines += _recalls(results)
     busy = bool(arms.disturbed(results.record))
     lines += _labelled("latency", _latency(results, row, busy))
-    lines += _labelled("verdict", f"{_verdict(row)}: {_sentence(results, row, busy)}")
+    lines += _labelled("verdict", f"{row['verdict']}: {_sentence(results, row, busy)}")
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
@@ -124,8 +124,6 @@ def _sentence(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
         return f"better, {within}, but {results.exploratory}; test it on unused queries"
     if row["verdict"] == "equivalent":
         return f"no difference that matters, {within}"
-    if row["verdict"] == "inconclusive" and row["quality"] in ("better", "equivalent"):
-        return f"latency compared with the budget of +{budget:g} ms is unknown, because {_why_unknown(row, busy)}"
     return _reason(row, busy)
 
 
@@ -154,12 +152,12 @@ def table(results: Measurements) -> Table:
         for arm in results.arms:
             row = judged.get(arm)
             cells = [_mean(results, arm, level, row) for level in levels]
-            grid.add_row(Text(arm), *cells, _p95(results, arm), _verdict(row) if row else "")
+            grid.add_row(Text(arm), *cells, _p95(results, arm), str(row["verdict"]) if row else "")
     else:
         for factor, row in judged.items():
             added = "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms"
             cells = [_change(row, level) for level in levels]
-            grid.add_row(Text(label(factor)), *cells, added, _verdict(row))
+            grid.add_row(Text(label(factor)), *cells, added, str(row["verdict"]))
     return grid
 
 
@@ -262,12 +260,6 @@ def _why_unknown(row: Mapping[str, Any], busy: bool) -> str:
     if busy:
         return "the machine was busy"
     return f"the confidence interval contains the budget of +{row['budget_ms']:g} ms"
-
-
-def _verdict(row: Mapping[str, Any]) -> str:
-    """The verdict in at most 12 characters: of an arm whose latency is unknown, its quality."""
-    is_certain = row["verdict"] != "inconclusive" or row["quality"] not in ("better", "equivalent")
-    return str(row["verdict"] if is_certain else row["quality"])
 
 
 def _some(names: Sequence[str]) -> str:

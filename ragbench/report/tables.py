@@ -164,7 +164,7 @@ def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFr
     return pd.DataFrame(rows.values())
 
 
-_RECALL = "recall within tokens (secondary)"
+_RECALL = "context recall (secondary)"
 
 
 def compact(frame: pd.DataFrame) -> pd.DataFrame:

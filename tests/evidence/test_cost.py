@@ -141,7 +141,7 @@ def test_too_few_queries_bear_no_interval_and_the_cost_is_open():
     base = np.full((71, 2), 40.0)
     found = cost(PAIR, {"a": timed(base), "b": timed(base + 3)}, 50, 1)
     assert found.axis == "open"
-    assert found.text == "p95 +3 ms (a confidence interval needs 72 queries), possibly over the budget of +50 ms"
+    assert found.text == "p95 +3 ms (no CI: fewer than 72 queries), possibly over the budget of +50 ms"
     assert found.added.p95_ms == pytest.approx(3)
     assert "latency.queries=72" in found.remedy
     assert cost(PAIR, {"a": timed(base)}, 50, 1).remedy == "Measure latency: ragbench run --remeasure-latency @1"

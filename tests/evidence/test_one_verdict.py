@@ -107,7 +107,7 @@ def test_recall_in_a_context_is_compared_and_changes_no_verdict(write_results, t
     page = page_tables.verdicts(results)
     assert "Recall@2000tokens, passages" in [heading for heading, _ in page.columns]
     assert "Recall@2000tokens, passages" not in [h for h, _ in page_tables.verdicts(files.load(tmp_path / "a")).columns]
-    assert tables.compact(found)["recall within tokens (secondary)"][0].startswith("+0.050 [+0.0")
+    assert tables.compact(found)["context recall (secondary)"][0].startswith("+0.050 [+0.0")
 
 
 def test_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_confirm_compares_on_queries_not_used_before(workplace: Path, tmp_path: 
     assert (few.comparison, confirmed.comparison) == (1, 1)
     capsys.readouterr()
     assert cli.main(["run", "--confirm", f"{few.folder.name}/x", f"paths.results={tmp_path}"]) == 2
-    assert "0 judged queries of" in capsys.readouterr().err
+    assert f"that no comparison used, and '{benchmark.name}' has 0: add queries" in capsys.readouterr().err
 
 
 def test_reading_a_run_is_no_comparison(compared, tmp_path: Path, monkeypatch) -> None:

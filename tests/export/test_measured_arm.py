@@ -88,7 +88,7 @@ def test_an_unknown_baseline(run: Path) -> None:
 def test_force_on_a_better_arm_of_unknown_latency_says_that() -> None:
     found = measured_arm.Evidence("inconclusive", "", "base", "p95 +46 ms", cost_open=True)
     caution = measured_arm.require_gain(found, force=True)
-    assert caution == "Exported with --force: significantly better, latency unknown (p95 +46 ms)."
+    assert caution == "Exported with --force: significantly better, latency unknown: p95 +46 ms."
 
 
 def test_an_unproven_gain_needs_force_and_says_so(run: Path) -> None:

@@ -81,7 +81,7 @@ class Rank(Validated):
         return _reorder(ranking, candidates, self.prior * candidates.norm + trees.parse(self.trees)(rows))
 
     def describe(self) -> str:
-        return f"rank {self.depth} by {len(trees.parse(self.trees))} learned trees"
+        return f"rank {self.depth} by {len(trees.parse(self.trees))} decision trees"
 
 
 def rows_of(

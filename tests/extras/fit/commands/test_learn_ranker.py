@@ -58,7 +58,7 @@ def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf:
     assert said["test"]["n"] == 10 and said["test"]["difference"] > 0.1
     assert len(said["curve"]) == 3 and said["importance"]
     stage = dict(composition.compose([*words, "ranker=mine"]).pipeline)["ranker"]
-    assert "learned trees" in stage.describe()
+    assert "decision trees" in stage.describe()
 
     assert cli.main(["run", "-m", "ranker=off,mine", "split=test", "--json", "--quiet", *words]) == 0
     ran = json.loads(capsys.readouterr().out)
