@@ -23,12 +23,18 @@ _ACTIONS = ("screen", "show", "add")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The action, what it takes, and options."""
-    parser.add_argument("action", nargs="?", default="screen", metavar="ACTION", help=f"{', '.join(_ACTIONS)}")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="screen",
+        metavar="ACTION",
+        help="show (one change), add (a run); default: all changes",
+    )
     parser.add_argument("words", nargs="*", metavar="WORD key=value", help="a change, or runs")
     parser.add_argument(
         "--questions",
         choices=("people", "authors", "derived"),
-        help="kind of queries: user, written by authors, or synthetic (default: all)",
+        help="user queries, queries of authors, or synthetic queries (default: all)",
     )
     parser.add_argument(
         "--base", metavar="PRESET", help="preset that is changed: plain_hybrid (default), baseline or recommended"

@@ -281,7 +281,12 @@ def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
         console.print_json(table)
     else:
         table = table.rename(
-            columns={"other": "compared with", "n": "queries", "sd of differences": "SD of differences"}
+            columns={
+                "other": "compared with",
+                "n": "queries",
+                "sd of differences": "SD of differences",
+                f"detectable {PRIMARY}": f"MDE in {PRIMARY}",
+            }
         )
         console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
     return 0

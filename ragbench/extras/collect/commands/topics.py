@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         default=HUMAN,
         metavar="human|RUN",
-        help="validate: human: the queries of the data (default), or a run on human-written queries",
+        help="validate: compare with the queries of the data (human, default) or with a run on human-written queries",
     )
     parser.add_argument(
         "--depth", type=int, default=5, metavar="N", help="find-evidence: number of sections for each query (default 5)"

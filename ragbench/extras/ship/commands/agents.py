@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Simulate agents with fixed policies: tokens and calls until they have read a relevant section.
 
-A section counts once at least half of it was returned. Queries without success count with all tokens they used. The
+A section counts as read when half of it was returned. Queries without success count with all tokens they used. The
 policies: grep and read; search and read; search and follow links. Brackets: 95% CI."""
 EXAMPLES = """examples:
   ragbench agents exp=recommended
