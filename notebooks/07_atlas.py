@@ -67,4 +67,4 @@ print(f"{expected.effect:+.4f} [{expected.low:+.4f}, {expected.high:+.4f}], bett
 # %%
 from ragbench.extras.atlas import page as atlas_page
 
-print("\n".join(atlas_page.lines(atlas_page.known(atlas))))
+print("\n".join(atlas_page.lines(atlas_page.effects_table(atlas))))

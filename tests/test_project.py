@@ -300,7 +300,7 @@ def test_a_broken_project_needs_no_more_than_init(tmp_path: Path, monkeypatch: p
 def test_words_that_name_the_data_are_repeated_for_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     typed = ["data=vault", "data.include=[**/*.md]", "exp=baseline", "topics=derived", "links.dialect=obsidian"]
-    assert project.data_words(typed) == " data=vault 'data.include=[**/*.md]' links.dialect=obsidian"
-    assert project.data_words(typed, ["topics"]) == " topics=derived"
+    assert project.data_overrides(typed) == " data=vault 'data.include=[**/*.md]' links.dialect=obsidian"
+    assert project.data_overrides(typed, ["topics"]) == " topics=derived"
     Path("ragbench.yaml").write_text("data: vault\n")
-    assert project.data_words(typed) == ""
+    assert project.data_overrides(typed) == ""

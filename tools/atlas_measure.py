@@ -38,7 +38,7 @@ class Collection:
 
     def added(self, change: str) -> tuple[str, ...]:
         """The overrides that a change needs here: the order that was learned without these documents, where named."""
-        return (f"ranker={self.about['order']}",) if "order" in self.about and changes.has_order(change) else ()
+        return (f"ranker={self.about['order']}",) if "order" in self.about and changes.has_ranker(change) else ()
 
 
 def collections(path: Path) -> list[Collection]:

@@ -13,7 +13,7 @@ from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue.names import ALIASES
 from ragbench.extras.atlas import changes, tables
 from ragbench.extras.atlas.changes import BASE
-from ragbench.extras.atlas.page import by_collection, known
+from ragbench.extras.atlas.page import by_collection, effects_table
 from ragbench.extras.atlas.picture import GRID, Scale, document, line, mark, text
 from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.report.figure_style import BLUE, GREY
@@ -37,9 +37,9 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
             continue
         pooled = tables.pooled(by_change)
         direction = "" if pooled.low <= 0 <= pooled.high else ("helps" if pooled.effect > 0 else "harms")
-        if changes.has_order(change) != changes.has_order(base):
+        if changes.has_ranker(change) != changes.has_ranker(base):
             direction = "learned on these sites"
-        if not pooled.enough:
+        if not pooled.has_enough_collections:
             direction = "no claim"
         ends = f"{by_change['effect'].min():+.3f} to {by_change['effect'].max():+.3f}"
         rows.append(
@@ -93,7 +93,7 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
 
 
 def _pictures(atlas: Atlas) -> dict[str, str]:
-    frame = known(atlas)
+    frame = effects_table(atlas)
     rows = [
         Line(row["change"], row["effect"], row["low"], row["high"], (row["new_low"], row["new_high"]))
         for row in frame.to_dict(orient="records")
@@ -156,18 +156,18 @@ def page(atlas: Atlas) -> str:
         ),
         "![Every change: the mean and what to expect on a new collection](../images/atlas.svg)",
         "## Every change on `plain_hybrid`",
-        _table(known(atlas)),
+        _table(effects_table(atlas)),
         f"By collection: {', '.join(f'[{change}](../images/atlas-{change}.svg)' for change in _pictured(atlas))}.",
         "## By the kind of topics",
         *(
-            f"### {WORDS[kind].capitalize()}\n\n{_table(known(atlas, questions=kind))}"
+            f"### {WORDS[kind].capitalize()}\n\n{_table(effects_table(atlas, questions=kind))}"
             for kind in QUESTIONS
-            if len(known(atlas, questions=kind))
+            if len(effects_table(atlas, questions=kind))
         ),
         "## Presets against `baseline`",
-        _table(known(atlas, "baseline")),
+        _table(effects_table(atlas, "baseline")),
         "## What is added to `recommended`, or taken from it",
-        _table(known(atlas, "recommended")),
+        _table(effects_table(atlas, "recommended")),
         "## What effects vary with",
         _moderators(atlas),
         "## Real user questions",
@@ -203,7 +203,7 @@ reads names."""
 
 
 def _table(frame: pd.DataFrame) -> str:
-    """The rows of `known` as markdown; no number where there are too few collections."""
+    """The rows of `effects_table` as markdown; no number where there are too few collections."""
     import pandas as pd
 
     rows = []

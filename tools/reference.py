@@ -109,6 +109,8 @@ def python_api() -> str:
         parts += [f"## {name}", *_documented(name, each)]
         if inspect.isclass(each):
             members = {key: value for key, value in vars(each).items() if not key.startswith("_")}
+            names = {key: getattr(getattr(value, "fget", value), "__name__", key) for key, value in members.items()}
+            members = {key: value for key, value in members.items() if names[key] == key}  # without earlier names
             values = [
                 f"| `{key}` | {_first(value)} |"
                 for key, value in members.items()

@@ -34,7 +34,7 @@ class Constraint:
     """A condition on a value, and the words that follow its key when it fails: `must not be blank`."""
 
     condition: Callable[[Any], bool]
-    words: str
+    description: str
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """The check as pydantic runs it, after the check of the type."""
@@ -46,7 +46,7 @@ class Constraint:
         from pydantic_core import PydanticCustomError
 
         if not self.condition(value):
-            raise PydanticCustomError("holds", "{words}", {"words": self.words})
+            raise PydanticCustomError("holds", "{words}", {"words": self.description})
         return value
 
 

@@ -97,7 +97,7 @@ def main(arguments: argparse.Namespace) -> int:
             force=arguments.force,
             on_expectation=arguments.accept_predicted,
             max_loss=arguments.max_loss,
-            cost_open=arguments.allow_unknown_latency,
+            allow_unknown_latency=arguments.allow_unknown_latency,
             include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
             say=console.say,

@@ -71,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
             "bytes": artefact.size_bytes,
             "build seconds": float(artefact.manifest["build_seconds"]),
             "state": "built now" if artefact.built else "ready",
-            "vectors": artefact.taken,
+            "vectors": artefact.vector_origins,
             "folder": str(artefact.folder),
             **({"terms": len(Vocabulary(artefact.folder).terms)} if artefact.kind == "vocabulary" else {}),
         }

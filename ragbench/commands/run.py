@@ -89,7 +89,7 @@ def main(arguments: argparse.Namespace) -> int:
         print(experiment.plan())
         return 0
     if arguments.remeasure_latency:
-        results = shown(arguments, experiment, partial(experiment.time_again, timed))
+        results = shown(arguments, experiment, partial(experiment.remeasure_latency, timed))
     else:
         results = shown(arguments, experiment, experiment.measure)
     if arguments.json:
@@ -128,6 +128,6 @@ def print_places(results: Results, dashboard: bool) -> None:
     console.print_text(results.whereabouts)
     if results.next_reason:
         console.print_text(results.next_reason)
-    console.next_command(results.next_words)
+    console.next_command(results.next_command)
     if dashboard and results.tracking_run:
         console.next_command(results.dashboard)

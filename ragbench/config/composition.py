@@ -58,7 +58,7 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
     of the overrides that the user wrote (default: all); the others come from the project file.
     """
     known = catalogue.read()
-    all_overrides = _with_project_words(overrides, known)
+    all_overrides = _with_project_overrides(overrides, known)
     for override in all_overrides:
         if _parse(override).is_sweep_override():
             typed_word = override.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
@@ -76,7 +76,7 @@ def compose_alone(overrides: Sequence[str]) -> Settings:
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
     known = catalogue.read()
-    all_overrides = _with_project_words(overrides, known)
+    all_overrides = _with_project_overrides(overrides, known)
     trusted = _inspect_project(canonical(overrides, known), all_overrides, known)
     batches = _expand_sweep(all_overrides)
     varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
@@ -113,9 +113,9 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_p
     return arms_settings
 
 
-def project_words() -> list[str]:
+def project_overrides() -> list[str]:
     """The words of the project file, with which every command in the folder begins; none without a project."""
-    return _with_project_words((), catalogue.read())
+    return _with_project_overrides((), catalogue.read())
 
 
 def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
@@ -128,14 +128,14 @@ def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     return arms(_STANDARD, overrides)
 
 
-def _with_project_words(overrides: Sequence[str], known: Catalogue) -> list[str]:
+def _with_project_overrides(overrides: Sequence[str], known: Catalogue) -> list[str]:
     """The words of the project, where there is one, and the overrides."""
     typed = canonical(overrides, known)
     project_file = project.find()
     if project_file is None:
         return typed
     try:
-        return canonical(project_file.words(typed, known), known)
+        return canonical(project_file.overrides(typed, known), known)
     except ConfigError as error:
         raise ConfigError(f"{error} (with the words of {_relative_to_cwd(project_file.file)})") from None
 
@@ -227,7 +227,7 @@ def _with_function_stages(settings: Settings, overrides: Sequence[str]) -> Setti
             raise ConfigError(f"{name} cannot be {shown(value)}: the choices are on, off")
     for name in [name for name in chosen if name not in off]:
         cls = extensions.find("stage", name)
-        settings = insert(settings, name, node_of(build(cls, chosen[name], name)), cls.place)
+        settings = insert(settings, name, node_of(build(cls, chosen[name], name)), cls.position)
     return settings.check()
 
 
@@ -337,7 +337,8 @@ def _file_of_refused_value(message: str, overrides: Sequence[str], chosen: Exper
     if chosen is not None and any(_overlap(key, chosen_key) for chosen_key in chosen.values):
         return f" (in {_relative_to_cwd(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
     group = section_of(key)
-    return f" (in {_relative_to_cwd(known.where(group) if group in known.choices else known.folder / 'config.yaml')})"
+    path = known.declaration(group) if group in known.choices else known.folder / "config.yaml"
+    return f" (in {_relative_to_cwd(path)})"
 
 
 def _sets_key_below(overrides: Iterable[str], group: str) -> bool:

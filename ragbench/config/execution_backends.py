@@ -36,7 +36,7 @@ class _DistributedBuild(Sharding):
     execution: ExecutionSpec = field(default_factory=ExecutionSpec)
 
     @property
-    def apart(self) -> bool:
+    def out_of_process(self) -> bool:
         """Always in other processes."""
         return True
 

@@ -34,7 +34,7 @@ _CODE = "code"
 
 
 @dataclass(frozen=True)
-class _FoundHit:
+class _StageHit:
     """A hit as a function sees it; `rank` begins at 1, `tags` and `frontmatter` are those of its document."""
 
     docno: str
@@ -57,7 +57,7 @@ class FunctionStage(Validated):
     forbids: ClassVar[Mapping[str, str]] = {}
     function: ClassVar[Callable[..., Any]]
     current: ClassVar[str] = ""
-    place: ClassVar[Mapping[str, str]] = {}
+    position: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,7 +83,7 @@ class FunctionStage(Validated):
             document = int(table.document[chunk])
             names = (table.docnos[document], table.paths[document], table.titles[document])
             texts = table.header_path(chunk), table.text(chunk)
-            hits.append(_FoundHit(*names, *texts, score, rank, table.frontmatter_of(document)))
+            hits.append(_StageHit(*names, *texts, score, rank, table.frontmatter_of(document)))
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         label = f"stage '{type(self).__name__}'"
         scores = extensions.call(label, lambda: list(type(self).function(state.query.text, tuple(hits), **values)))
@@ -132,7 +132,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         namespace={
             "function": staticmethod(function),
             "current": code,
-            "place": {"after": after} if after else {"before": before or "cut"},
+            "position": {"after": after} if after else {"before": before or "cut"},
             "__doc__": function.__doc__ or f"The function {function.__name__} as a stage.",
         },
         frozen=True,

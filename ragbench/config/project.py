@@ -49,7 +49,7 @@ class Project:
     arms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     gate: Path | None = None
 
-    def words(self, typed: Sequence[str], known: Catalogue) -> list[str]:
+    def overrides(self, typed: Sequence[str], known: Catalogue) -> list[str]:
         """The words of the project with absolute paths, then the typed ones; a typed choice omits all below it."""
         typed = [override for argument in typed for override in self._preset(argument, known)]
         typed_keys = {key_of(override) for override in typed}
@@ -103,7 +103,7 @@ def pin(folder: Path) -> Path:
     return file
 
 
-def data_words(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
+def data_overrides(typed: Sequence[str], keys: Collection[str] = ("data", "links")) -> str:
     """The typed words that name the data, to be repeated in a shell; none where a project file names it."""
     if find() is not None:
         return ""

@@ -18,14 +18,14 @@ MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class SourceFile:
     """A file: `path` below the root with `/` on every system, `location` where to open it."""
 
     path: str
     location: Path
 
 
-def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], list[FileWarning]]:
+def find_files(root: Path, include: Sequence[str]) -> tuple[list[SourceFile], list[FileWarning]]:
     """The files below `root` whose path matches one of the globs, in no particular order, and what was refused.
 
     Names that start with a dot are excluded. Linked folders are never entered (a loop could be endless, and a folder
@@ -33,7 +33,7 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
     """
     patterns = [_glob_pattern(glob) for glob in include]
     inside = resolved(root)
-    files: list[FoundFile] = []
+    files: list[SourceFile] = []
     warnings: list[FileWarning] = []
 
     def refuse(path: str, name: str, message: str) -> None:
@@ -60,7 +60,7 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[FoundFile], lis
             if folder_path.is_symlink() and folder_path.exists() and not _leads_inside(folder_path, inside):
                 refuse(path, "symlink-outside", "it leads out of the folder; copy the file in instead.")
             else:
-                files.append(FoundFile(path, folder_path))
+                files.append(SourceFile(path, folder_path))
     return files, warnings
 
 

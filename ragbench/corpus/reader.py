@@ -23,7 +23,7 @@ from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.types import Document
 from ragbench.boundary.yaml import read_frontmatter
 from ragbench.corpus.file_warning import FAILURES, FileWarning, OnError
-from ragbench.corpus.folder import MARKDOWN, FoundFile, find_files, other_files, printable
+from ragbench.corpus.folder import MARKDOWN, SourceFile, find_files, other_files, printable
 from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown, without_modules
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
@@ -200,7 +200,7 @@ def docno_of(path: str) -> str:
 
 
 def _read_file(
-    file: FoundFile, docno: str, path: str, max_bytes: int, memory: MutableMapping[tuple[str, str], ReadFile]
+    file: SourceFile, docno: str, path: str, max_bytes: int, memory: MutableMapping[tuple[str, str], ReadFile]
 ) -> tuple[Document | None, list[FileWarning]]:
     try:
         with open(file.location, "rb", opener=_open_without_waiting) as stream:

@@ -81,7 +81,7 @@ def parent_anchor(section: Section) -> str:
     return section.anchor.rpartition("/")[0]
 
 
-def lies_under(section: Section, anchor: str) -> bool:
+def is_under(section: Section, anchor: str) -> bool:
     """Whether the section stands under the heading with this anchor, at any depth; everything stands under `""`."""
     return not anchor or section.anchor.startswith(f"{anchor}/")
 

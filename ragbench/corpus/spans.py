@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ragbench.base.types import CodeBlock, Document, Section
-from ragbench.corpus.sections import body_start, lies_under, parent_anchor, sections_between
+from ragbench.corpus.sections import body_start, is_under, parent_anchor, sections_between
 
 _CLOSING = r"[\"'\u201d\u2019)\]*_`]*"  # quotation marks, brackets and markup after a full stop
 _BREAKS = re.compile(
@@ -76,7 +76,7 @@ class _Group:
 
     def can_merge(self, group: _Group, sizes: Sizes) -> bool:
         """Whether the other stands under the heading that holds this group, and both together are not too long."""
-        under = lies_under(group.sections[0], parent_anchor(self.sections[0]))
+        under = is_under(group.sections[0], parent_anchor(self.sections[0]))
         return under and self.length + group.length <= sizes.most
 
 
@@ -103,7 +103,7 @@ def _with_their_headings(document: Document, start: int, stop: int) -> Iterator[
     for section in sections_between(document.sections, start, stop):
         group = _Group((section,), max(section.start, start), min(section.end, stop))
         if waiting is not None:
-            if lies_under(section, waiting.sections[-1].anchor):
+            if is_under(section, waiting.sections[-1].anchor):
                 group = waiting.merged_with(group)
             else:
                 yield waiting

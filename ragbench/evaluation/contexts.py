@@ -69,7 +69,7 @@ def delivered(states: Sequence[QueryState], passages: Passages, benchmark: Bench
     empty context is one row without tokens.
     """
     rows: list[tuple[object, ...]] = []
-    table, cut = passages.table, _Cut(passages)
+    table, cut = passages.table, _ChunkPieces(passages)
     for state in states:
         relevant = _relevant(state.query.qid, passages, benchmark)
         if relevant is None:
@@ -150,11 +150,11 @@ def _relevant(qid: str, passages: Passages, benchmark: Benchmark) -> _Spans | No
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _ChunkPieces:
     """The pieces of chunks: start and end in the document, and the words in lower case."""
 
     passages: Passages
-    _known: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
+    _pieces_by_chunk: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
 
     def counts(self, chunks: Iterable[int], relevant: _Spans) -> dict[tuple[str, str], list[float]]:
         """By folder and type, the tokens of chunks in their order: all, useful and duplicate ones."""
@@ -179,13 +179,13 @@ class _Cut:
         return values
 
     def _pieces(self, chunk: int) -> list[tuple[int, int, str]]:
-        if chunk not in self._known:
+        if chunk not in self._pieces_by_chunk:
             text, (start, _) = self.passages.table.text(chunk), self.passages.table.span(chunk)
-            self._known[chunk] = [
+            self._pieces_by_chunk[chunk] = [
                 (start + first, start + last, " ".join(_WORD.findall(text[first:last].lower())))
                 for first, last in pieces(text)
             ]
-        return self._known[chunk]
+        return self._pieces_by_chunk[chunk]
 
 
 def _overlap(start: int, end: int, spans: Iterable[tuple[int, int]]) -> int:

@@ -53,7 +53,7 @@ def _diagnose(
     for trail in trails(outcome, table if by_document else None):
         for section, grade in sorted(qrels.get(trail.qid, {}).items()):
             if grade > 0:
-                fate = trail.fate(members.get(section, ()), cutoff)
+                fate = trail.outcome_of(members.get(section, ()), cutoff)
                 rows.append((outcome.arm, trail.qid, section, grade, *fate))
     return COLUMNS.frame(rows)
 
@@ -66,7 +66,7 @@ class Trail:
     sources: Mapping[str, _Ranks]
     stages: Sequence[tuple[str, _Ranks]]
 
-    def fate(self, members: Sequence[int], cutoff: int) -> tuple[str, str, int, str, int]:
+    def outcome_of(self, members: Sequence[int], cutoff: int) -> tuple[str, str, int, str, int]:
         """What happened to the best of `members`: outcome, stage, rank, best source, its rank there."""
         in_sources = [(rank, name) for name, places in self.sources.items() if (rank := _best(places, members))]
         source_rank, source = min(in_sources, default=(0, ""))

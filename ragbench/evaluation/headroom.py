@@ -70,7 +70,7 @@ def _of_query(trail: Trail, grades: Mapping[int, float]) -> dict[str, float | st
     def recall(documents: Iterable[int]) -> float:
         return len(grades.keys() & set(documents)) / len(grades)
 
-    outcome, stage, *_ = trail.fate(list(grades), DEPTH)
+    outcome, stage, *_ = trail.outcome_of(list(grades), DEPTH)
     return {
         VALUE: ndcg([grades.get(document, 0.0) for document in final], ideal),
         **{f"oracle_{depth}": best_order(final[:depth]) for depth in DEPTHS},

@@ -184,7 +184,7 @@ def evaluate(
     rows += _unplaced(run)
     rows += [(qid, name, _own_value(name, hits, qrels[qid])) for name in custom for qid, hits in of_answerable.items()]
     rows += _by_ir_measures(parsed, of_answerable, qrels)
-    if PRIMARY in parsed and useless_known(qrels[qid] for qid in answerable):
+    if PRIMARY in parsed and has_nonrelevant_judgments(qrels[qid] for qid in answerable):
         rows += _if_useful(of_answerable, qrels)
     rows += [(qid, SILENCE, float(not run[qid])) for qid in sorted(set(run) & set(unanswerable) - set(answerable))]
     rows += [(qid, FALSE_SILENCE, float(not hits)) for qid, hits in of_answerable.items()]
@@ -329,7 +329,7 @@ def ndcg_if_useful(gains: Gains, ideal: Sequence[float], typical: Sequence[float
     return ndcg(filled, [*ideal, *added])
 
 
-def useless_known(judgments: Iterable[Mapping[str, int]]) -> bool:
+def has_nonrelevant_judgments(judgments: Iterable[Mapping[str, int]]) -> bool:
     """Whether anything was judged useless.
 
     Where nothing was, as with known items, judged hits cannot be compared with unjudged ones: these count as useless.

@@ -21,11 +21,11 @@ from ragbench.evaluation.measures import (
     PRIMARY,
     UNJUDGED,
     Gains,
+    has_nonrelevant_judgments,
     if_useful,
     ndcg,
     ndcg_if_useful,
     typical_gains,
-    useless_known,
 )
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def evaluate(states: Sequence[QueryState], passages: Passages, benchmark: Benchm
     answers = [_answer(state, passages, benchmark, budget) for state in track("measuring passages", states)]
     judged = [answer for answer in answers if answer is not None]
     typical = typical_gains([answer.gains for answer in judged])
-    bounded = useless_known(benchmark.section_qrels.get(answer.qid, {}) for answer in judged)
+    bounded = has_nonrelevant_judgments(benchmark.section_qrels.get(answer.qid, {}) for answer in judged)
     rows = []
     for answer in judged:
         values = {

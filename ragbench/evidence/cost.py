@@ -38,10 +38,10 @@ class _Added:
         """As text: `+12 ms [+9, +16]`."""
         interval = f"[{self.low_ms:+.0f}, {self.high_ms:+.0f}]"
         unknown = f"(no CI: fewer than {minimums.FOR_P95_CI} queries)"
-        return f"{self.p95_ms:+.0f} ms {interval if self.known else unknown}"
+        return f"{self.p95_ms:+.0f} ms {interval if self.has_interval else unknown}"
 
     @property
-    def known(self) -> bool:
+    def has_interval(self) -> bool:
         """Whether there is an interval."""
         return bool(np.isfinite(self.high_ms))
 
@@ -67,7 +67,7 @@ class Cost:
         """Within, over, or open: not known, or the interval contains the budget."""
         if self.budget_ms is None:
             return "within"
-        if self.added is None or not self.added.known:
+        if self.added is None or not self.added.has_interval:
             return "open"
         if self.added.low_ms > self.budget_ms:
             return "over"
@@ -93,7 +93,7 @@ class Cost:
             return "To include latency, measure the search instead of its run file: docs/measure-existing-search.md"
         if self.disturbed:
             return "Measure latency again on a quieter machine: ragbench run --remeasure-latency @1"
-        if self.added is not None and self.added.known:
+        if self.added is not None and self.added.has_interval:
             return f"Time more queries: latency.queries={2 * max(self.queries, minimums.FOR_P95_CI)}"
         if 0 < self.queries < minimums.FOR_P95_CI:
             return (
@@ -163,7 +163,7 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
     if interval is None:
         return Cost(None, budget_ms, "the arms were timed on different queries")
     queries = len(set.intersection(*(set(times_of_arm.samples["qid"]) for times_of_arm in used)))
-    if not interval.known:
+    if not interval.has_interval:
         return Cost(interval, budget_ms, queries=queries)
     noise = noise_ms(weights, times) if disturbed else 0.0
     wider = _Added(interval.p95_ms, round(interval.low_ms - noise, 6), round(interval.high_ms + noise, 6))

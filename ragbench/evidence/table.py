@@ -55,8 +55,8 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
         "standard_error": standard_error,
         "aliases": " = ".join(":".join(alias) for alias in judged.contrast.aliases),
         "latency_ms": np.nan if added is None else added.p95_ms,
-        "latency_low": added.low_ms if added is not None and added.known else np.nan,
-        "latency_high": added.high_ms if added is not None and added.known else np.nan,
+        "latency_low": added.low_ms if added is not None and added.has_interval else np.nan,
+        "latency_high": added.high_ms if added is not None and added.has_interval else np.nan,
         "budget_ms": np.nan if judged.cost.budget_ms is None else judged.cost.budget_ms,
     }
     for level, prefix in _PREFIX.items():

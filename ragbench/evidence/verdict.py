@@ -48,19 +48,19 @@ class Level:
     useful: float | None = None
 
     @property
-    def sign_is_sure(self) -> bool:
+    def sign_is_robust(self) -> bool:
         """Whether the effect has the same sign with unjudged hits useless and with them useful."""
         return self.useful is None or self.useful * self.comparison.difference > 0
 
     @property
     def worse(self) -> bool:
         """Whether the candidate is significantly worse, even by little."""
-        return self._sure and self.comparison.difference < 0
+        return self._is_significant and self.comparison.difference < 0
 
     @property
     def better(self) -> bool:
         """Whether the candidate is significantly better, even by little."""
-        return self._sure and self.comparison.difference > 0
+        return self._is_significant and self.comparison.difference > 0
 
     def at_least(self) -> float:
         """The lower bound of the effect, whether unjudged hits are useless or useful; NaN where there is none."""
@@ -82,13 +82,13 @@ class Level:
         enough = comparison.n >= minimums.FOR_MDE
         if enough and -smallest_effect < comparison.narrow_low and comparison.narrow_high < smallest_effect:
             return "equivalent"
-        if not self._sure:
+        if not self._is_significant:
             return "open"
         return "better" if comparison.difference > 0 else "worse"
 
     @property
-    def _sure(self) -> bool:
-        return self.comparison.significant and self.sign_is_sure
+    def _is_significant(self) -> bool:
+        return self.comparison.significant and self.sign_is_robust
 
     def text(self, smallest_effect: float, brief: bool = False) -> str:
         """The numbers and what they mean: `documents +0.031 [+0.012, +0.050], p = 0.002: significantly better`.
@@ -102,7 +102,7 @@ class Level:
         numbers = f"{self.name}s {change}, {_p_text(comparison)}"
         if comparison.n < minimums.FOR_CI:
             return f"{self.name}s {comparison.difference:+.3f}: {counted(comparison.n, 'query')} are too few to test"
-        if not self.sign_is_sure:
+        if not self.sign_is_robust:
             return (
                 f"{numbers}: inconclusive, because the effect is {self.useful:+.3f} if unjudged results are imputed at "
                 "the relevance of judged ones; pool and judge them"
@@ -202,7 +202,7 @@ def _more_topics(levels: tuple[Level, ...], smallest_effect: float) -> list[str]
     Empty where no detectable effect is known, or where judgments are missing and not topics.
     """
     level = next((level for level in levels if not np.isnan(level.comparison.mde)), None)
-    if level is None or not level.sign_is_sure:
+    if level is None or not level.sign_is_robust:
         return []
     comparison, target = level.comparison, max(abs(level.comparison.difference), smallest_effect)
     missing = int(np.ceil(comparison.n * ((comparison.mde / target) ** 2 - 1))) if target > 0 else 0

@@ -52,7 +52,7 @@ class Design(ABC):
 
     factors: tuple[str, ...]
     name: ClassVar[str]
-    fewest: ClassVar[int] = 1
+    min_factors: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for factor in self.factors:
@@ -60,8 +60,8 @@ class Design(ABC):
                 raise ConfigError(f"factor '{factor}' must be a word of letters, digits and _, and not 'all' or 'none'")
         if repeated := [factor for factor, count in Counter(self.factors).items() if count > 1]:
             raise ConfigError(f"factor '{repeated[0]}' is named twice; name every factor once")
-        if len(self.factors) < self.fewest:
-            raise ConfigError(f"design={self.name} needs {self.fewest} or more factors, got {len(self.factors)}")
+        if len(self.factors) < self.min_factors:
+            raise ConfigError(f"design={self.name} needs {self.min_factors} or more factors, got {len(self.factors)}")
         object.__setattr__(self, "factors", tuple(sorted(self.factors, key=_natural_key)))
 
     @abstractmethod
@@ -135,7 +135,7 @@ class _Pairwise(Design):
 
     base_on: bool = False
     name: ClassVar[str] = "pairwise"
-    fewest: ClassVar[int] = 2
+    min_factors: ClassVar[int] = 2
 
     def coalitions(self) -> Iterable[Collection[str]]:
         """The base, single flips, double flips."""
@@ -224,7 +224,7 @@ class _Fractional(_TwoLevel):
 
     resolution: int = 5
     name: ClassVar[str] = "fractional"
-    fewest: ClassVar[int] = 3
+    min_factors: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -270,7 +270,7 @@ class _Shapley(Design):
     orders: int = 20
     seed: int = 13
     name: ClassVar[str] = "shapley"
-    fewest: ClassVar[int] = 2
+    min_factors: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()

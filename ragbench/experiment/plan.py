@@ -97,7 +97,7 @@ class Run:
     """
 
     plan: Plan
-    place: RunFolder
+    folder: RunFolder
     conclude: Callable[[Measurements], None]
     say: Say
     quality: pd.DataFrame | None = None

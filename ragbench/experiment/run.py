@@ -55,7 +55,7 @@ def run(
     return state.measurements
 
 
-def time_again(
+def remeasure_latency(
     finished: Measurements,
     conclude: Callable[[Measurements], None] = verdicts.against_first,
     say: Say = print,

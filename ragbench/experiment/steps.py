@@ -51,7 +51,7 @@ def measure_quality(run: Run) -> None:
     """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
     import pandas as pd
 
-    planned, folder, say = run.plan, run.place, run.say
+    planned, folder, say = run.plan, run.folder, run.say
 
     folder.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
     write_judgments(planned, folder)
@@ -181,9 +181,9 @@ def time_arms(run: Run) -> None:
     run.timings, run.machine = _time_arms(arms, run.plan, run.say)
     under_load = open_loop.measure(local_arms, run.plan.queries, spec) if open_loop else []
     for name, timing in run.timings.items():
-        run.place.arm(name).table("latency.parquet", timing.frame())
+        run.folder.arm(name).table("latency.parquet", timing.frame())
     if open_loop:
-        run.place.text(measurements.OPEN_LOOP, open_loop.table(under_load, run.timings, spec.seed).to_csv(index=False))
+        run.folder.text(measurements.OPEN_LOOP, open_loop.table(under_load, run.timings, spec.seed).to_csv(index=False))
 
 
 def start_cold(run: Run) -> None:
@@ -249,7 +249,7 @@ def _write_table(run: Run) -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows) if rows else pd.DataFrame({"arm": [], "stage": []})
     if len(table):
-        run.place.text("latency.csv", table.to_csv(index=False))
+        run.folder.text("latency.csv", table.to_csv(index=False))
     return table
 
 
@@ -257,7 +257,7 @@ def judge(run: Run) -> None:
     """Write the summary and the verdicts."""
     plan, shared, benchmark = run.plan, run.plan.shared, run.plan.benchmark
     run.record = {
-        "name": run.place.path.name,
+        "name": run.folder.path.name,
         "command": plan.command,
         "arms": list(plan.arms),
         "parameters": plan.parameters,
@@ -285,9 +285,9 @@ def judge(run: Run) -> None:
         "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"
-    measurements = Measurements(run.place.path, run.record, run.quality, _write_table(run))
-    run.place.text("summary.csv", measurements.summary(("split", "type")).to_csv(index=False))
-    with store.errors_as_results_error(run.place.path):
+    measurements = Measurements(run.folder.path, run.record, run.quality, _write_table(run))
+    run.folder.text("summary.csv", measurements.summary(("split", "type")).to_csv(index=False))
+    with store.errors_as_results_error(run.folder.path):
         shown.report("comparing arms")
         run.conclude(measurements)
     run.measurements = measurements
@@ -299,7 +299,7 @@ def record(run: Run) -> None:
     memory = {name: round(costs.pop(coldstart.PEAK_MEMORY), 1) for name, costs in run.cold.items()}
     run.record |= {"peak_memory_mb": memory, "seconds": round(time.time() - run.plan.started, 3)}
     table = _write_table(run)
-    run.measurements = replace(run.measurements, record=run.place.finish(run.record), latency=table)
+    run.measurements = replace(run.measurements, record=run.folder.finish(run.record), latency=table)
 
 
 def _record_comparison(planned: Plan) -> int:

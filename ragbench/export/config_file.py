@@ -38,10 +38,10 @@ class _Difference:
     @property
     def settings(self) -> Settings:
         """The settings that it gives."""
-        return composition.compose_alone(self.words)
+        return composition.compose_alone(self.overrides)
 
     @property
-    def words(self) -> list[str]:
+    def overrides(self) -> list[str]:
         """The words that make it."""
         chosen = [f"{group}={option}" for group, option in self.choices.items()]
         return [f"exp={self.preset}", *chosen, *(word(key, value) for key, value in self.values.items())]
@@ -132,7 +132,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None) -> tu
     lines += [*origin, "Write this line below `arms:` in ragbench.yaml (or, in a checkout, save this file as"]
     lines[-1] += f" conf/exp/{name}.yaml), then: ragbench run exp={name}"
     comment = [f"# {line}" for sentence in filter(None, lines) for line in textwrap.wrap(sentence, _WIDTH)]
-    arm = yaml.safe_dump({name: shlex.join(difference.words)}, allow_unicode=True, width=float("inf"))
+    arm = yaml.safe_dump({name: shlex.join(difference.overrides)}, allow_unicode=True, width=float("inf"))
     comment.append(f"#   {arm.rstrip()}")
     body = yaml.safe_dump(difference.content(name), sort_keys=False, allow_unicode=True, width=_WIDTH)
     return "\n".join(["# @package _global_", *comment, body]), []

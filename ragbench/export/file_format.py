@@ -53,7 +53,7 @@ class Request:
     include_index: bool = True
     self_contained: bool = False
 
-    def place(self, arm: MeasuredArm, ending: str) -> Path:
+    def output_path(self, arm: MeasuredArm, ending: str) -> Path:
         """`out`, or the path in the run's folder `exports`."""
         return self.out or arm.results.folder / "exports" / f"{arm_folder(arm.name)}{ending}"
 
@@ -133,7 +133,7 @@ class FileFormat:
         from ragbench.benchmark.lines import write_atomically
         from ragbench.export.replay import Bench
 
-        name, path = request.format, request.place(arm, self.ending)
+        name, path = request.format, request.output_path(arm, self.ending)
         if path.is_dir():
             raise ConfigError(f"--out {path} is a folder: name a file such as {path / f'config{self.ending}'}")
         replay, unreplayed = None, []

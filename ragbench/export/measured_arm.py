@@ -26,15 +26,15 @@ class MeasuredArm:
     name: str
     results: Measurements
     settings: Settings
-    given: Benchmark | None = None
+    open_benchmark: Benchmark | None = None
 
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark of the run, read again unless it is at hand. ResultsError when it has changed since."""
-        if self.given is None:
+        if self.open_benchmark is None:
             return measured_data.benchmark_of(self.results, judged_since=True)
-        measured_data.require(self.results, self.given, judged_since=True)
-        return self.given
+        measured_data.require(self.results, self.open_benchmark, judged_since=True)
+        return self.open_benchmark
 
     @property
     def folder(self) -> Path:
@@ -59,14 +59,14 @@ class MeasuredArm:
 class Evidence:
     """The outcome of an arm against its baseline, in one word and in one sentence.
 
-    `reason`: why it is not adopted, in a few words; `cost_open`: only its latency is unknown.
+    `reason`: why it is not adopted, in a few words; `latency_unknown`: only its latency is unknown.
     """
 
     gain: _Gain
     sentence: str
     baseline: str | None
     reason: str = ""
-    cost_open: bool = False
+    latency_unknown: bool = False
 
     @property
     def needs_force(self) -> bool:
@@ -115,8 +115,8 @@ def evidence(measured: MeasuredArm, baseline: str | None = None) -> Evidence:
     verdict = next(row.verdict for row in judged if row.contrast.factors == (measured.name,))
     sentence = f"Compared with {base} on {_topics(measured.results)}. {verdict.reason}"
     reason = verdict.cost.text if verdict.quality == "better" else f"{_LACKING[verdict.quality]} {base}"
-    cost_open = verdict.quality == "better" and verdict.cost.axis == "open"
-    return Evidence(verdict.outcome, sentence, base, reason, cost_open)
+    latency_unknown = verdict.quality == "better" and verdict.cost.axis == "open"
+    return Evidence(verdict.outcome, sentence, base, reason, latency_unknown)
 
 
 def _topics(measurements: Measurements) -> str:
@@ -125,22 +125,22 @@ def _topics(measurements: Measurements) -> str:
 
 
 def require_gain(
-    verdict: Evidence, force: bool, cost_open: bool = False, advice: Prediction | None = None
+    verdict: Evidence, force: bool, allow_unknown_latency: bool = False, advice: Prediction | None = None
 ) -> str | None:
     """A sentence on an unproven gain for the export, None if the gain is established; ConfigError without `force`.
 
-    `cost_open` is enough for an arm that is better, and only its time is not known. `advice` replaces `force`
-    where the arm's own topics leave the gain open and it is expected to be better.
+    `allow_unknown_latency` is enough for an arm that is better if only its latency is unknown. `advice` replaces
+    `force` if the arm's own topics leave the gain open and it is predicted to be better.
     """
     if not verdict.needs_force:
         return None
-    if verdict.cost_open and not force:
-        if cost_open:
+    if verdict.latency_unknown and not force:
+        if allow_unknown_latency:
             return f"Exported with --allow-unknown-latency: significantly better, latency unknown: {verdict.reason}."
         raise ConfigError(
-            f"this configuration is significantly better than {verdict.baseline}, but its latency is unknown "
-            f"({verdict.reason}): run ragbench run --remeasure-latency @1, or add --allow-unknown-latency "
-            "(cost_open=True in Python)"
+            f"the arm is significantly better than {verdict.baseline}, but its latency is unknown "
+            f"({verdict.reason}): run ragbench run --remeasure-latency @1, or use --allow-unknown-latency "
+            "(allow_unknown_latency=True in Python)"
         )
     if verdict.gain == "confirm" and not force:
         raise ConfigError(
@@ -150,7 +150,7 @@ def require_gain(
     if verdict.gain == "confirm":
         return "Exported with --force after an exploratory comparison: confirm it on unused queries."
     if advice is not None and not force and verdict.gain == "inconclusive":
-        if advice.sure:
+        if advice.suffices:
             return f"Exported with --accept-predicted, without a verdict ({verdict.reason}): {advice.sentence}."
         raise ConfigError(
             f"this configuration is {verdict.reason}, and no gain is predicted with probability {SURE:g} "
@@ -161,7 +161,7 @@ def require_gain(
             f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): "
             "add --force (force=True in Python) to export it anyway"
         )
-    if verdict.cost_open:
+    if verdict.latency_unknown:
         return f"Exported with --force: significantly better, latency unknown: {verdict.reason}."
     return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.reason})."
 

@@ -32,7 +32,7 @@ def write(
     force: bool = False,
     on_expectation: bool = False,
     max_loss: float = MAX_LOSS,
-    cost_open: bool = False,
+    allow_unknown_latency: bool = False,
     include_index: bool = True,
     self_contained: bool = False,
     say: Say = print,
@@ -45,8 +45,8 @@ def write(
     the system that will read the file, if its keys depend on it (None: the newest).
 
     Raises ConfigError for an unknown format or version and, without `force`, for an arm that is not significantly
-    better than `baseline` (default: the run's first arm), for unknown latency (unless `cost_open`), or for a
-    translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
+    better than `baseline` (default: the run's first arm), for unknown latency (unless `allow_unknown_latency`), or for
+    a translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
     bundle's folder exists.
     """
     form: Format = plugins.load("ragbench.exports", _ALIASES.get(format, format), "--format")
@@ -56,12 +56,12 @@ def write(
     form.check(request)
     if load is not None and out is not None:
         raise ConfigError("--load writes to a server or folder, and --out to a file: use one of them")
-    measured = replace(measured_arm.find(run, arm), given=benchmark)
+    measured = replace(measured_arm.find(run, arm), open_benchmark=benchmark)
     if measured.settings.pipeline.live:
         raise ConfigError(f"arm '{measured.name}' is a live search, which runs elsewhere already: export another arm")
     evidence = measured_arm.evidence(measured, baseline)
     advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
-    caution = measured_arm.require_gain(evidence, force, cost_open, advice)
+    caution = measured_arm.require_gain(evidence, force, allow_unknown_latency, advice)
     return form.write(measured, request, Context(evidence, caution, say))
 
 

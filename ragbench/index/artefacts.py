@@ -47,7 +47,7 @@ class Artefact:
     built: bool
 
     @property
-    def taken(self) -> str:
+    def vector_origins(self) -> str:
         """Where its vectors came from when it was built, if not all were computed; its time is that of the others."""
         counts: Mapping[str, int] = self.manifest.get("vectors", {})
         parts = [f"{counts[origin]:,} {phrase}" for origin, phrase in _ORIGINS.items() if counts.get(origin)]

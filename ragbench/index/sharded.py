@@ -60,7 +60,7 @@ def build_dense(folder: Path, spec: VectorsSpec, source: Path, models: Models, s
     Each worker process loads the model; the workers share the CPUs.
     """
     encoder_spec = spec.encoder
-    apart, workers = shards.sharding.apart, shards.sharding.workers
+    apart, workers = shards.sharding.out_of_process, shards.sharding.workers
     threads = max(1, threads_for(models.threads) // workers)
     ranges = list(_ranges(source, shards))
     tasks: list[tuple[int, Task]] = []

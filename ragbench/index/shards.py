@@ -41,7 +41,7 @@ class Sharding(Validated):
     workers: Count = 1  # processes that build shards; 1: only this process
 
     @property
-    def apart(self) -> bool:
+    def out_of_process(self) -> bool:
         """Whether other processes build the shards."""
         return self.workers > 1
 
@@ -78,8 +78,8 @@ class Shards:
                 else:
                     yield size, task, shard_folder
 
-        if self.sharding.apart:
-            self._run_apart(iter(unfinished()), tick)
+        if self.sharding.out_of_process:
+            self._run_in_processes(iter(unfinished()), tick)
         else:
             for size, task, shard_folder in unfinished():
                 fill_shard(task, shard_folder)
@@ -91,14 +91,16 @@ class Shards:
         if self.folder.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _run_apart(self, work: Iterator[tuple[int, Task, Path]], tick: Tick) -> None:
+    def _run_in_processes(self, work: Iterator[tuple[int, Task, Path]], tick: Tick) -> None:
         running: dict[Future[Failure | None], tuple[int, int]] = {}
         with self.sharding.pool() as pool:
             free = deque(number for _ in range(_AHEAD) for number in range(pool.count))
             while True:
                 for size, task, shard_folder in islice(work, len(free)):
                     number = free.popleft()
-                    running[pool.submit(number, run_captured, shard_folder.name, _fill_apart, task, shard_folder)] = (
+                    running[
+                        pool.submit(number, run_captured, shard_folder.name, _fill_in_process, task, shard_folder)
+                    ] = (
                         number,
                         size,
                     )
@@ -131,7 +133,7 @@ def _raised(failure: Failure) -> Exception:
     return error
 
 
-def _fill_apart(task: Task, shard_folder: Path) -> None:
+def _fill_in_process(task: Task, shard_folder: Path) -> None:
     """Fill a shard in another process, possibly on another machine."""
     if not shard_folder.parent.is_dir():
         raise IndexError_(

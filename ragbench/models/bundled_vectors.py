@@ -41,7 +41,7 @@ class ShippedVectors:
         self.path = path
         self._groups: dict[int, NDArray[np.float32]] = {}
 
-    def known(self, digest: str, texts: Sequence[str]) -> set[str]:
+    def present(self, digest: str, texts: Sequence[str]) -> set[str]:
         """The texts that have a vector, without reading it."""
         return {text for text in texts if _short_key(digest, text) in self._rows}
 

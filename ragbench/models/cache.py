@@ -103,7 +103,7 @@ class EmbeddingCache(Store):
     def missing(self, digest: str, texts: Sequence[str]) -> list[str]:
         """The texts without a vector."""
         keys = {embedding_key(digest, text): text for text in texts}
-        known_keys = self.known(list(keys))
+        known_keys = self.present(list(keys))
         return [text for key, text in keys.items() if key not in known_keys]
 
     def put_many(self, digest: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
@@ -173,7 +173,7 @@ class CachedEncoder(WrappedEncoder):
     def missing(self, passages: Sequence[str]) -> list[str]:
         """The passages that must be computed, each once."""
         texts = check_texts(passages)
-        came = self.shipped.known(self.passage_digest, texts) if self.shipped else ()
+        came = self.shipped.present(self.passage_digest, texts) if self.shipped else ()
         others = [text for text in texts if text not in came]
         return self.cache.missing(self._key(self.passage_digest), others) if others else []
 

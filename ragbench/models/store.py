@@ -56,7 +56,7 @@ class Recorded:
         """The values found, by key."""
         return {key: self.values[key] for key in keys if key in self.values}
 
-    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
         """The keys that have a value."""
         return set(self.read(keys))
 
@@ -88,7 +88,7 @@ class Store:
         """The values found, by key."""
         return self.call(lambda db: dict(self._valid_rows(db, keys)))
 
-    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+    def present(self, keys: Sequence[bytes]) -> set[bytes]:
         """The keys that have a value, without reading it."""
 
         def known_among(db: sqlite3.Connection) -> set[bytes]:

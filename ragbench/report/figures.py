@@ -85,18 +85,18 @@ def plot_latency(results: Measurements) -> go.Figure:
     frame = _stage_means(results)
     stages = list(dict.fromkeys(frame["stage"]))
     colors = {stage: GREY if stage == _OTHERS else PALETTE[n % len(PALETTE)] for n, stage in enumerate(stages)}
-    looks = {stage: {"color": color} for stage, color in colors.items()}
-    figure = _stacked_bars(results, frame.rename(columns={"stage": "part", "mean": "value"}), looks, "%{x:.2f} ms")
+    styles = {stage: {"color": color} for stage, color in colors.items()}
+    figure = _stacked_bars(results, frame.rename(columns={"stage": "part", "mean": "value"}), styles, "%{x:.2f} ms")
     figure.update_xaxes(title="mean milliseconds of a query")
     return finish(figure, rows=len(results.arms), legend="stage")
 
 
-def _stacked_bars(results: Measurements, frame: pd.DataFrame, looks: Mapping[str, Any], caption: str) -> go.Figure:
-    """A bar for every arm, made of the parts in `looks`; `frame`: arm, part, value; with `count` for `caption`."""
+def _stacked_bars(results: Measurements, frame: pd.DataFrame, styles: Mapping[str, Any], caption: str) -> go.Figure:
+    """A bar for every arm, made of the parts in `styles`; `frame`: arm, part, value; with `count` for `caption`."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for part, look in looks.items():
+    for part, look in styles.items():
         rows = frame[frame["part"] == part]
         figure.add_trace(
             go.Bar(
@@ -167,7 +167,7 @@ def plot_interactions(results: Measurements) -> go.Figure:
 def plot_losses(results: Measurements) -> go.Figure:
     """The fates of the relevant sections, or documents, in every arm, as shares."""
     frame = evidence.losses(results)
-    fates = [fate(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
+    fates = [describe_outcome(row["outcome"], row["stage"]) for row in evidence.rows(frame)]
     units = unit(evidence.fates(results))
     largest = frame.groupby(fates)["share"].max()
     rare = set(largest[largest < _SHARE_SHOWN].index) - {FOUND}
@@ -176,22 +176,22 @@ def plot_losses(results: Measurements) -> go.Figure:
     total = frame.groupby("fate")["sections"].sum()
     order = sorted(map(str, total.index), key=lambda name: (_rank(name), -int(total[name])))
     colors = iter([color for color in PALETTE if color not in (BLUE, OLIVE)] * len(order))
-    looks = {name: _look(name) if name in _LOOKS else {"color": next(colors)} for name in order}
+    styles = {name: _bar_style(name) if name in _BAR_STYLES else {"color": next(colors)} for name in order}
     parts = frame.rename(columns={"fate": "part", "share": "value", "sections": "count"})
-    figure = _stacked_bars(results, parts, looks, f"%{{customdata}} {units} (%{{x:.1%}})")
+    figure = _stacked_bars(results, parts, styles, f"%{{customdata}} {units} (%{{x:.1%}})")
     figure.update_xaxes(title=f"share of the relevant {units}", tickformat=".0%", range=[0, 1.001])
     return finish(figure, rows=len(results.arms))
 
 
-_LOOKS = {FOUND: (BLUE, ""), NEVER: (GREY, ""), BURIED: (GREY, "/"), _ELSEWHERE: (GREY, ".")}
+_BAR_STYLES = {FOUND: (BLUE, ""), NEVER: (GREY, ""), BURIED: (GREY, "/"), _ELSEWHERE: (GREY, ".")}
 
 
-def _look(name: str) -> dict[str, object]:
-    color, pattern = _LOOKS[name]
+def _bar_style(name: str) -> dict[str, object]:
+    color, pattern = _BAR_STYLES[name]
     return {"color": color} | ({"pattern": {"shape": pattern, "solidity": 0.25}} if pattern else {})
 
 
-def fate(outcome: str, stage: str) -> str:
+def describe_outcome(outcome: str, stage: str) -> str:
     """An outcome of the diagnosis in words: `dropped by p10`, `ranked down by p6`, `never retrieved`."""
     return outcome if outcome in (FOUND, NEVER, FUSED_OUT, BURIED) else f"{outcome} by {stage}"
 

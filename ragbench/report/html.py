@@ -31,7 +31,7 @@ from ragbench.evidence import cluster_bootstrap, split_consistency
 from ragbench.evidence.policy import Policy
 from ragbench.report import evidence, figures, page_tables, pareto, screen
 from ragbench.report.cells import MARKS, Cell, Table, join_names
-from ragbench.report.figures import fate, main_effects
+from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results import measurements, verdicts
 from ragbench.search.engine.snippet import stems
 
@@ -360,7 +360,7 @@ def _losses_by_text(rows: list[_Row], arms: list[str]) -> list[list[Any]]:
     for row in rows:
         entry = losses.setdefault(row["section"], [readable(row["section"]), int(row["grade"]), [""] * len(arms)])
         rank = f" at {row['rank']}" if row["rank"] else ""
-        entry[2][order[row["arm"]]] = fate(row["outcome"], row["stage"]) + rank
+        entry[2][order[row["arm"]]] = describe_outcome(row["outcome"], row["stage"]) + rank
     return sorted(losses.values(), key=lambda entry: (-entry[1], entry[0]))
 
 

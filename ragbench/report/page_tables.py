@@ -31,7 +31,7 @@ from ragbench.report.cells import (
     plain,
     signed,
 )
-from ragbench.report.figures import fate, main_effects
+from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results import verdicts as verdicts_
 from ragbench.results.measurements import ARMS
 
@@ -242,7 +242,7 @@ def losses(results: Measurements) -> Table:
     counts: dict[tuple[str, str], int] = {}
     totals: Counter[str] = Counter()
     for row in evidence.rows(evidence.losses(results)):
-        name = fate(row["outcome"], row["stage"])
+        name = describe_outcome(row["outcome"], row["stage"])
         counts[row["arm"], name] = counts.get((row["arm"], name), 0) + int(row["sections"])
         totals[name] += int(row["sections"])
     order = sorted(totals, key=lambda name: (name != FOUND, -totals[name], name))

@@ -206,7 +206,8 @@ def expected_sentences(results: Measurements) -> list[str]:
     unsure = [str(arm) for arm in main["factor"] if arm in results.arms]
     advice = verdicts.predictions_of_run(results, unsure)
     return [
-        prediction.sentence + ("; to export it anyway: ragbench export --accept-predicted" if prediction.sure else "")
+        prediction.sentence
+        + ("; to export it anyway: ragbench export --accept-predicted" if prediction.suffices else "")
         for prediction in advice
     ]
 

@@ -42,14 +42,14 @@ def record(
         with errors_as_results_error(folder):
             write_text(path, json.dumps(entry))
     qids, number = set(queries), 0
-    for comparison in made(root, collection):
+    for comparison in recorded(root, collection):
         number += bool(qids.intersection(comparison["queries"])) or comparison["file"] == path.name
         if comparison["file"] == path.name:
             break
     return number
 
 
-def made(root: Path, collection: str) -> list[dict[str, Any]]:
+def recorded(root: Path, collection: str) -> list[dict[str, Any]]:
     """All comparisons, the oldest first: command, arms, queries, at (seconds since 1970) and the file of each."""
     entries = []
     for path in _folder(root, collection).glob("*.json"):
@@ -68,7 +68,7 @@ def made(root: Path, collection: str) -> list[dict[str, Any]]:
 
 def used(root: Path, collection: str) -> frozenset[str]:
     """The ids of queries on which arms were compared."""
-    return frozenset(qid for comparison in made(root, collection) for qid in comparison["queries"])
+    return frozenset(qid for comparison in recorded(root, collection) for qid in comparison["queries"])
 
 
 def describe(number: int) -> str:

@@ -94,7 +94,7 @@ class Prediction:
     queries: str = "all kinds of queries"
 
     @property
-    def sure(self) -> bool:
+    def suffices(self) -> bool:
         """Whether it is enough for an export."""
         return self.better >= SURE
 

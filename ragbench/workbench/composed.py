@@ -41,7 +41,7 @@ class CustomStage:
     @classmethod
     def of(cls, part: CustomStage | FunctionStage) -> CustomStage:
         """Return `part` as a `CustomStage`; a stage made from a function has its own name and position."""
-        return part if isinstance(part, CustomStage) else cls(type(part).__name__, part, **part.place)
+        return part if isinstance(part, CustomStage) else cls(type(part).__name__, part, **part.position)
 
     def into(self, settings: Settings) -> Settings:
         """The settings with this stage in the pipeline."""

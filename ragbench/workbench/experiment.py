@@ -323,16 +323,20 @@ class Experiment:
         )
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
 
-    def time_again(
+    def remeasure_latency(
         self,
         folder: Path,
         say: Say = console.say,
         show: Callable[[Results], None] | None = None,
     ) -> Results:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
-        from ragbench.experiment.run import time_again
+        from ragbench.experiment.run import remeasure_latency
 
-        return Results.of(time_again(files.load(folder), lambda measurements: self._conclude(measurements, show), say))
+        return Results.of(
+            remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show), say)
+        )
+
+    time_again = remeasure_latency  # its earlier name
 
     def keep(self, results: Results, say: Say = console.say) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""

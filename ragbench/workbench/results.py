@@ -97,7 +97,7 @@ class Results(files.Measurements):
         return plugins.required("studio_link", "studio()")(self.folder)
 
     @property
-    def next_words(self) -> str:
+    def next_command(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 
         If an arm is better and only its latency is unknown, it is measured again first, once, unless the baseline is a
@@ -128,9 +128,11 @@ class Results(files.Measurements):
         allow = "" if len(adopted) or not len(better) else " --allow-unknown-latency"
         return f"export {shlex.quote(f'@1/{arm}')} --out {new}{allow}"
 
+    next_words = next_command  # its earlier name
+
     @property
     def next_reason(self) -> str:
-        """A sentence on why `next_words` is recommended, where no verdict says it; empty otherwise."""
+        """A sentence on why `next_command` is recommended, where no verdict says it; empty otherwise."""
         if len(self.arms) == 1 or not self.judged or (self.verdicts["quality"] == "better").any():
             return ""
         if not (faster := self._faster):
@@ -291,7 +293,7 @@ class Results(files.Measurements):
                 format=format,
                 baseline=baseline,
                 force=force,
-                cost_open=allow_unknown_latency,
+                allow_unknown_latency=allow_unknown_latency,
                 include_index=include_index,
                 say=console.say,
             )
@@ -305,10 +307,10 @@ class Results(files.Measurements):
         Raises:
             ResultsError: These are the results of an ablation.
         """
-        from ragbench.experiment.run import time_again
+        from ragbench.experiment.run import remeasure_latency
 
         with console.progress():
-            timed = time_again(self, verdicts.against_first, console.say, self.benchmark)
+            timed = remeasure_latency(self, verdicts.against_first, console.say, self.benchmark)
         return dataclasses.replace(Results.of(timed, self.benchmark), held=self.held)
 
     def to_mlflow(self, uri: str | None = None) -> str | None:

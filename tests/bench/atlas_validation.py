@@ -157,7 +157,7 @@ def main(words: list[str]) -> None:
                 continue
             counts = pd.Series([name for frame in chosen.values() for name in frame.columns]).value_counts()
             usual = set(counts.index[counts >= _MOST * len(chosen)])
-            choices = [name for name in changes.changes() if name in usual and (order or not changes.has_order(name))]
+            choices = [name for name in changes.changes() if name in usual and (order or not changes.has_ranker(name))]
             table = markdown(regret(chosen, choices), dict.fromkeys(_WAYS, ".4f"))
             print(f"\n{said}: {len(choices)} searches to choose from\n\n{table}")
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ragbench.base.types import Section
 from ragbench.corpus.markdown import parse_markdown
 from ragbench.corpus.reader import parse_document
-from ragbench.corpus.sections import body_start, build_sections, lies_under, parent_anchor, section_id, slug
+from ragbench.corpus.sections import body_start, build_sections, is_under, parent_anchor, section_id, slug
 
 
 def sections(text: str) -> tuple[Section, ...]:
@@ -120,7 +120,7 @@ def test_body_of_a_section_without_a_heading_is_all_of_it() -> None:
 def test_who_lies_under_whom() -> None:
     a, b, c = sections("# A\n## B\n# AB\n")
     assert [parent_anchor(s) for s in (a, b, c)] == ["", "a", ""]
-    assert lies_under(b, a.anchor)
-    assert not lies_under(c, a.anchor)
-    assert not lies_under(a, a.anchor)
-    assert lies_under(c, "")
+    assert is_under(b, a.anchor)
+    assert not is_under(c, a.anchor)
+    assert not is_under(a, a.anchor)
+    assert is_under(c, "")

@@ -36,7 +36,7 @@ def test_an_unreadable_entry_is_kept_and_uses_no_query(tmp_path: Path) -> None:
     comparisons.record(tmp_path, "notes", ["q1"], "a", "run", ["base", "x"])
     (path,) = tmp_path.rglob("*.json")
     path.write_text("{")
-    assert [each["command"] for each in comparisons.made(tmp_path, "notes")] == ["unreadable"]
+    assert [each["command"] for each in comparisons.recorded(tmp_path, "notes")] == ["unreadable"]
     assert comparisons.used(tmp_path, "notes") == frozenset()
 
 
@@ -122,7 +122,7 @@ def test_reading_a_run_is_no_comparison(compared, tmp_path: Path, monkeypatch) -
     first = compared("results")
     for command in ("advise", "compare"):
         assert cli.main([command, str(first.folder)]) == 0
-    assert len(comparisons.made(locations.ledger(), first.record["benchmark"]["name"])) == 1
+    assert len(comparisons.recorded(locations.ledger(), first.record["benchmark"]["name"])) == 1
     assert verdicts.read(first)["factor"].tolist() == ["second"]
 
 

@@ -30,7 +30,7 @@ def untimed(settings_of, tmp_path: Path) -> measurements.Measurements:
 
 def test_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -> None:
     experiment = Experiment.of_run(untimed.folder)
-    again = experiment.keep(experiment.time_again(untimed.folder, lambda sentence: None))
+    again = experiment.keep(experiment.remeasure_latency(untimed.folder, lambda sentence: None))
     assert not len(untimed.latency) and set(again.latency["arm"]) == {"both", "words"}
     assert again.folder != untimed.folder and again.folder.parent == untimed.folder.parent
     assert store.latest(again.folder.parents[1]) == again.folder

@@ -86,7 +86,7 @@ def test_an_unknown_baseline(run: Path) -> None:
 
 
 def test_force_on_a_better_arm_of_unknown_latency_says_that() -> None:
-    found = measured_arm.Evidence("inconclusive", "", "base", "p95 +46 ms", cost_open=True)
+    found = measured_arm.Evidence("inconclusive", "", "base", "p95 +46 ms", latency_unknown=True)
     caution = measured_arm.require_gain(found, force=True)
     assert caution == "Exported with --force: significantly better, latency unknown: p95 +46 ms."
 
@@ -126,7 +126,7 @@ def test_what_is_better_and_not_timed_needs_cost_open_only(write_results, tmp_pa
     ):
         measured_arm.require_gain(better, force=False)
     assert "--allow-unknown-latency: significantly better, latency unknown" in str(
-        measured_arm.require_gain(better, force=False, cost_open=True)
+        measured_arm.require_gain(better, force=False, allow_unknown_latency=True)
     )
     with pytest.raises(ConfigError, match="the verdict on this configuration is inconclusive"):
-        measured_arm.require_gain(same, force=False, cost_open=True)
+        measured_arm.require_gain(same, force=False, allow_unknown_latency=True)

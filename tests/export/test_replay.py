@@ -70,7 +70,7 @@ def test_a_loss_is_refused_and_nothing_is_written(finished, monkeypatch: pytest.
 def test_what_runs_elsewhere(composed) -> None:
     """Steps that the other system lacks are off, its own are on."""
     settings = composed("+exp=recommended")
-    engine = plan.without_order(settings)
+    engine = plan.without_ranker(settings)
     assert [name for name, _ in engine.pipeline] == ["dense", "lexical", "documents", "fuse", "cut"]
     assert engine.index.sources == settings.index.sources
     january = ragdocs.replayed(settings, "2026-01")
@@ -84,7 +84,7 @@ def test_what_runs_elsewhere(composed) -> None:
 def test_the_nearest_fusion(bench: Bench) -> None:
     """Without train topics the weights stay; the method is one of those that the engine has."""
     settings = bench.measured.settings.with_values({"fuse.method": "dbsf", "fuse.weights": {"dense": 2.0}})
-    nearest, said = bench.nearest(plan.without_order(settings), [Fuse("convex"), Fuse("rrf")])
+    nearest, said = bench.nearest(plan.without_ranker(settings), [Fuse("convex"), Fuse("rrf")])
     assert plan.fusion_of(nearest) == "convex/min_max"
     assert next(stage for _, stage in nearest.pipeline if isinstance(stage, Fuse)).weights == {"dense": 2.0}
     assert "no train topics" in said

@@ -137,7 +137,7 @@ class Company:
         except RagbenchError as error:
             self.harms.append(f"{words[0]}: {error}")
             return
-        text = service._current.opened.bundle.search("zebra crossing", 1)[0].text
+        text = service._current.active.bundle.search("zebra crossing", 1)[0].text
         if not any(f"{word}." in text for word in words):
             self.harms.append(f"{words[0]}: another answer: {text[:80]}")
 

@@ -19,7 +19,7 @@ from ragbench.base.bounds import Refused
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.config import composition
 from ragbench.config.execution_backends import sharding_of
-from ragbench.index.shards import Sharding, Shards, _fill_apart
+from ragbench.index.shards import Sharding, Shards, _fill_in_process
 
 
 def write(number: int, folder: Path) -> None:
@@ -74,7 +74,9 @@ def test_folders_come_in_the_order_of_the_tasks(tmp_path: Path, sharding: Shardi
     places = Shards(tmp_path, sharding).run([(n, partial(write, n)) for n in range(7)], heard.append)
     assert numbers(places) == list(range(7))
     assert sorted(heard) == list(range(7))
-    assert {int((place / "number").read_text().split()[1]) == os.getpid() for place in places} == {not sharding.apart}
+    assert {int((place / "number").read_text().split()[1]) == os.getpid() for place in places} == {
+        not sharding.out_of_process
+    }
 
 
 def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path, sharding: Sharding) -> None:
@@ -82,8 +84,8 @@ def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path, sharding: Sh
     shards.run([(1, partial(write, 0))], lambda n: None)
     with pytest.raises((ValueError, RuntimeError), match="no") as raised:
         shards.run([(1, partial(write, 0)), (1, fail), (1, partial(write, 2))], lambda n: None)
-    assert str(raised.value) == ("ValueError: no" if sharding.apart else "no")
-    assert not sharding.apart or 'raise ValueError("no")' in raised.value.__notes__[0]
+    assert str(raised.value) == ("ValueError: no" if sharding.out_of_process else "no")
+    assert not sharding.out_of_process or 'raise ValueError("no")' in raised.value.__notes__[0]
     first = (tmp_path / "000000" / "number").stat().st_mtime_ns
     heard: list[int] = []
     places = shards.run([(1, partial(write, n)) for n in range(3)], heard.append)
@@ -94,7 +96,7 @@ def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path, sharding: Sh
 
 
 def test_a_worker_that_dies_is_reported_in_one_sentence(tmp_path: Path, sharding: Sharding) -> None:
-    if not sharding.apart:
+    if not sharding.out_of_process:
         pytest.skip("there is no other process")
     shards = Shards(tmp_path, sharding)
     with pytest.raises(IndexError_, match=r"run the command again \(finished parts are kept\)"):
@@ -111,11 +113,11 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, sharding: Sharding) -> None
     with pytest.raises((IndexError_, OSError)) as raised:
         Shards(tmp_path, sharding).run([(1, fill_disk)], lambda n: None)
     said = "vectors.npy cannot be used (no space left on device): check the path, its permissions and free space"
-    assert not sharding.apart or str(raised.value) == said
+    assert not sharding.out_of_process or str(raised.value) == said
 
 
 def test_a_task_that_cannot_be_pickled_is_no_death(tmp_path: Path, sharding: Sharding) -> None:
-    if not sharding.apart:
+    if not sharding.out_of_process:
         pytest.skip("there is no other process")
     with pytest.raises((PicklingError, TypeError), match=r"(?i)pickle|serialize"):
         Shards(tmp_path, sharding).run([(1, Locked())], lambda n: None)
@@ -123,7 +125,7 @@ def test_a_task_that_cannot_be_pickled_is_no_death(tmp_path: Path, sharding: Sha
 
 def test_a_machine_without_the_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(IndexError_, match=r"name a folder with paths.index that all machines share$"):
-        _fill_apart(partial(write, 0), tmp_path / "elsewhere" / "000000")
+        _fill_in_process(partial(write, 0), tmp_path / "elsewhere" / "000000")
 
 
 def test_discarded_shards_are_gone(tmp_path: Path) -> None:

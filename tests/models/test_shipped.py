@@ -50,7 +50,7 @@ def test_nothing_is_rounded(bits: np.ndarray) -> None:
 def test_the_file_has_the_texts_of_three_presets_and_no_others(found: list[Group]) -> None:
     assert {each.name.partition(",")[0] for each in found} == set(ARMS)
     for each in found:
-        assert shipped().known(each.digest, each.texts) == set(each.texts), AGAIN
+        assert shipped().present(each.digest, each.texts) == set(each.texts), AGAIN
     keys, ends = _read_arrays(shipped().path, "keys", "ends")
     assert len(keys) == ends[-1] == sum(len(each.texts) for each in found), AGAIN
     assert shipped().path.stat().st_size < 9.5e6
@@ -85,8 +85,8 @@ def test_the_file_states_how_its_processor_rounds(archive: ShippedVectors, bge: 
 
 
 def test_another_text_or_another_model_has_no_vector(bge: Encoder, archive: ShippedVectors) -> None:
-    assert archive.known(bge.passage_digest, [*TEXTS, "A token expires"]) == set(TEXTS[:2])
-    assert archive.known(bge.passage_digest + "x", TEXTS) == set()
+    assert archive.present(bge.passage_digest, [*TEXTS, "A token expires"]) == set(TEXTS[:2])
+    assert archive.present(bge.passage_digest + "x", TEXTS) == set()
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "one byte", "objects"])
@@ -120,10 +120,10 @@ def test_an_index_says_whence_its_vectors_came(
     write(tmp_path / "vectors.npz", [Group("", bge.passage_digest, passages[:2], bge.encode_passages)])
     monkeypatch.setattr(module, "shipped", lambda: ShippedVectors(tmp_path / "vectors.npz"))
     n = len(passages)
-    assert index("a").artefact("dense").taken == f"of {n}: 2 came with ragbench"
+    assert index("a").artefact("dense").vector_origins == f"of {n}: 2 came with ragbench"
     assert index("a").artefact("dense").manifest["numerics"] == {"here": bge.numerics, "shipped": ""}
-    assert index("b").artefact("dense").taken == f"of {n}: 2 came with ragbench, {n - 2} from the cache"
-    assert index("c").artefact("chunks").taken == ""
+    assert index("b").artefact("dense").vector_origins == f"of {n}: 2 came with ragbench, {n - 2} from the cache"
+    assert index("c").artefact("chunks").vector_origins == ""
 
 
 def test_it_can_be_turned_off_and_is_off_where_nothing_is_cached() -> None:

@@ -198,22 +198,22 @@ def test_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Pat
     values = [0.8, 0.6, 0.7, 0.9] * 8
     near = [*values[:-1], 1.0]
     run = Results.load(write_results(tmp_path / "run", {"slow": values, "fast": near}, {"slow": 1405.0, "fast": 35.0}))
-    assert run.next_words == "export @1/fast --out bundle --force"
+    assert run.next_command == "export @1/fast --out bundle --force"
     assert run.next_reason == (
         "fast scores no less than slow (0.753 against 0.750) and is much faster (35 against 1405 ms); "
         "no gain is established"
     )
     run = Results.load(write_results(tmp_path / "even", {"base": values, "other": near}, {"base": 35.0, "other": 36.0}))
-    assert run.next_words == "export @1/base --out bundle"
+    assert run.next_command == "export @1/base --out bundle"
     assert run.next_reason == "", "the verdict says it"
 
 
 def test_latency_is_measured_again_once(write_results, tmp_path: Path) -> None:
     values = {"base": [0.2, 0.4] * 40, "good": [0.5, 0.6] * 40}
     untimed = Results.load(write_results(tmp_path / "runs" / "run-2-arms", values))
-    assert untimed.next_words == "run --remeasure-latency @1"
+    assert untimed.next_command == "run --remeasure-latency @1"
     again = Results.load(write_results(tmp_path / "runs" / "run-2-arms-timed-again", values))
-    assert again.next_words == "export @1/good --out bundle --allow-unknown-latency"
+    assert again.next_command == "export @1/good --out bundle --allow-unknown-latency"
 
 
 @pytest.mark.parametrize(("installed", "command"), [("module", "diagnose"), (None, "report")])
@@ -221,4 +221,4 @@ def test_next_after_one_arm_is_a_command_that_is_there(
     installed: str | None, command: str, write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plugins, "module", lambda kind, name: installed)
-    assert Results.load(write_results(tmp_path / "run", {"base": [0.2, 0.4]})).next_words == command
+    assert Results.load(write_results(tmp_path / "run", {"base": [0.2, 0.4]})).next_command == command

@@ -316,7 +316,7 @@ class Catalogue:
         """The values of an option, with interpolations unresolved."""
         return self.option(group, option).content
 
-    def where(self, group: str) -> Path:
+    def declaration(self, group: str) -> Path:
         """The file or folder that declares a group."""
         if group in self._of_switches:
             return self.folder / _SWITCHES
@@ -375,7 +375,7 @@ class Catalogue:
                 ((name, chosen),) = item.value
                 by_group[str(name.value)] = chosen
             elif not (isinstance(item, yaml.ScalarNode) and item.value == "_self_"):
-                raise ConfigError(f'{source.place(item)} must be an entry such as `- p6: "off"`')
+                raise ConfigError(f'{source.location(item)} must be an entry such as `- p6: "off"`')
         return by_group
 
     def _listed_comment(self, group: str) -> str:
@@ -507,7 +507,7 @@ def _listed_in(declared: _Declaration) -> list[yaml.Node]:
     """The entries of the `defaults` of an option or experiment; none without that key."""
     listed = {key.value: value for key, value in declared.source.entries(declared.node)}.get(_DEFAULTS)
     if listed is not None and not isinstance(listed, yaml.SequenceNode):
-        raise ConfigError(f"{declared.source.place(listed)} defaults must be a list")
+        raise ConfigError(f"{declared.source.location(listed)} defaults must be a list")
     return list(listed.value) if listed is not None else []
 
 
@@ -534,9 +534,13 @@ def _parents(declared: _Declaration, options: Sequence[str], ancestors: tuple[st
             continue
         if item.value not in options:
             hint = did_you_mean(str(item.value), options)
-            raise ConfigError(f"{declared.source.place(item)} begins with '{item.value}', which does not exist{hint}")
+            raise ConfigError(
+                f"{declared.source.location(item)} begins with '{item.value}', which does not exist{hint}"
+            )
         if item.value in ancestors:
-            raise ConfigError(f"{declared.source.place(item)} begins with '{item.value}', which begins with this one")
+            raise ConfigError(
+                f"{declared.source.location(item)} begins with '{item.value}', which begins with this one"
+            )
         yield str(item.value)
 
 

@@ -46,9 +46,9 @@ class Source:
         try:
             return yaml.constructor.SafeConstructor().construct_document(node)
         except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):
-            raise ConfigError(f"{self.place(node)} has a value that cannot be read: put it into quotes") from None
+            raise ConfigError(f"{self.location(node)} has a value that cannot be read: put it into quotes") from None
 
-    def place(self, node: yaml.Node) -> str:
+    def location(self, node: yaml.Node) -> str:
         """File and line of a node, as messages begin."""
         return f"{self.path}:{node.start_mark.line + 1}:"
 

@@ -71,13 +71,13 @@ def levers(run: Run) -> list[Lever]:
 
 @dataclass(frozen=True)
 class Run:
-    """An arm of a run with the headroom of its topics: `room` by name; `known` words stand before every command."""
+    """An arm of a run with the headroom of its topics: `room` by name; all commands begin with `project_overrides`."""
 
     results: Measurements
     arm: str
     frame: pd.DataFrame
     room: Mapping[str, Any]
-    known: frozenset[str] = frozenset()
+    project_overrides: frozenset[str] = frozenset()
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -87,20 +87,25 @@ class Run:
     def command(self, name: str, *more: str) -> str:
         """A command with the words that the arm was run with, and more."""
         keys = {_key(override) for override in more}
-        kept_overrides = [override for override in self.words(self.arm) if _key(override) not in keys]
+        kept_overrides = [override for override in self.overrides_of(self.arm) if _key(override) not in keys]
         return shlex.join(
-            ["ragbench", *name.split(), *(override for override in kept_overrides if override not in self.known), *more]
+            [
+                "ragbench",
+                *name.split(),
+                *(override for override in kept_overrides if override not in self.project_overrides),
+                *more,
+            ]
         )
 
-    def words(self, arm: str) -> list[str]:
+    def overrides_of(self, arm: str) -> list[str]:
         """The words that an arm was run with, without its name and topics."""
         overrides = (str(override).lstrip("+") for override in self.results.record["overrides"].get(arm, ()))
         return [override for override in overrides if _key(override) not in ("name", "split")]
 
-    def tried(self, *more: str) -> bool:
+    def was_tried(self, *more: str) -> bool:
         """Whether another arm of the run is this one with these changes."""
-        tried_overrides = set(self.words(self.arm)) | set(more)
-        return any(set(self.words(arm)) == tried_overrides for arm in self.results.arms if arm != self.arm)
+        tried_overrides = set(self.overrides_of(self.arm)) | set(more)
+        return any(set(self.overrides_of(arm)) == tried_overrides for arm in self.results.arms if arm != self.arm)
 
     def off(self, switch: str) -> bool:
         """Whether the arm goes without a switch."""
@@ -206,7 +211,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
             bound,
             (run.command("fit weights"), run.command("tune")),
         )
-    if run.off("p6") and not run.tried("p6=on"):
+    if run.off("p6") and not run.was_tried("p6=on"):
         ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])
         yield Lever(
             "re-rank the first ten with a cross-encoder",
@@ -236,7 +241,9 @@ def _retrieval(run: Run) -> Iterator[Lever]:
     sources = headroom.sources(run.frame)
     recalls = ", ".join(f"{name} {run.room[headroom.RECALL + name]:.0%}" for name in sources)
     if bound >= _WORTH:
-        suggested = [override for switch, override in _SOURCES.items() if run.off(switch) and not run.tried(override)]
+        suggested = [
+            override for switch, override in _SOURCES.items() if run.off(switch) and not run.was_tried(override)
+        ]
         yield Lever(
             "find more",
             f"documents that no retriever returned would gain {headroom.signed(bound)} (recall: {recalls})",
@@ -254,7 +261,9 @@ def _beside_baseline(run: Run, preset: str) -> str:
     overrides = run.results.record["overrides"].get(run.arm, ())
     both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
     of_data = (
-        override for override in overrides if override.startswith(("data", "topics")) and override not in run.known
+        override
+        for override in overrides
+        if override.startswith(("data", "topics")) and override not in run.project_overrides
     )
     return shlex.join(["ragbench", "run", "-m", both, *of_data])
 

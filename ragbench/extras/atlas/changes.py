@@ -65,7 +65,7 @@ def name_of(overrides: Iterable[str]) -> str | None:
     return _names().get(key(overrides))
 
 
-def has_order(name: str) -> bool:
+def has_ranker(name: str) -> bool:
     """Whether a change ranks by the order that was learned from questions about other documentation."""
     overrides = changes().get(name, "").split()
     return ORDER in overrides or ("exp=recommended" in overrides and "ranker=off" not in overrides)

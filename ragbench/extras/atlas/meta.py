@@ -41,7 +41,7 @@ class Pooled:
     predicted_high: float
 
     @property
-    def enough(self) -> bool:
+    def has_enough_collections(self) -> bool:
         """Whether there are enough collections to claim something."""
         return self.collections >= minimums.COLLECTIONS
 

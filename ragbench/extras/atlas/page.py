@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NAMES = 27
 
 
-def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
+def effects_table(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
     """A row for every change: how many collections, where it helped, the pooled effect and the prediction."""
     import pandas as pd
 
@@ -37,8 +37,8 @@ def known(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.Da
                 "high": pooled.high,
                 "tau": pooled.tau,
                 "i2": pooled.i2,
-                "new_low": pooled.predicted_low if pooled.enough else None,
-                "new_high": pooled.predicted_high if pooled.enough else None,
+                "new_low": pooled.predicted_low if pooled.has_enough_collections else None,
+                "new_high": pooled.predicted_high if pooled.has_enough_collections else None,
             }
         )
     columns = ("change", "collections", "topics", "helps", "effect", "low", "high", "tau", "i2", "new_low", "new_high")
@@ -85,7 +85,7 @@ def kinds(atlas: Atlas, change: str, base: str = BASE) -> list[str]:
     sentences = []
     for kind in QUESTIONS:
         if pooled := atlas.pooled(change, base, kind):
-            few = "" if pooled.enough else f", fewer than {minimums.COLLECTIONS}: no conclusion"
+            few = "" if pooled.has_enough_collections else f", fewer than {minimums.COLLECTIONS}: no conclusion"
             sentences.append(f"{WORDS[kind]}: {_pooled_text(pooled)} on {pooled.collections} collections{few}")
     return sentences
 

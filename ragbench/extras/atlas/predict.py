@@ -72,7 +72,7 @@ def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Predict
 def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
     """The kind of queries that the prior of a change is known for."""
     same_kind = atlas.pooled(change, base, questions)
-    if same_kind is None or not same_kind.enough:
+    if same_kind is None or not same_kind.has_enough_collections:
         return "all kinds of queries"
     return "synthetic queries; user queries may differ" if questions == "derived" else "user queries"
 

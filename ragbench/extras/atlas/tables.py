@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import files, locations, minimums
 from ragbench.base.errors import ResultsError
 from ragbench.extras.atlas import meta
-from ragbench.extras.atlas.changes import BASE, BASES, has_order
+from ragbench.extras.atlas.changes import BASE, BASES, has_ranker
 from ragbench.extras.atlas.meta import Moderator, Pooled
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Atlas:
         frame = self._by_change.get((base, change))
         if frame is None:
             return self.effects.iloc[:0].merge(self.collections.drop(columns="topics"), on="collection")
-        if not learned and has_order(change) != has_order(base):
+        if not learned and has_ranker(change) != has_ranker(base):
             frame = frame[frame["learned"] == 0]
         return frame if questions is None else frame[frame["questions"] == questions]
 
@@ -104,10 +104,10 @@ class Atlas:
         Where too few collections have topics of that kind, all collections count, and that is said.
         """
         same_kind = self.pooled(change, base, questions)
-        if same_kind is not None and same_kind.enough:
+        if same_kind is not None and same_kind.has_enough_collections:
             return same_kind, f"{same_kind.collections} other collections with {WORDS[questions]}"
         pooled = self.pooled(change, base)
-        if pooled is None or not pooled.enough:
+        if pooled is None or not pooled.has_enough_collections:
             return None
         few = len(self.rows(change, base, questions))
         return pooled, f"{pooled.collections} other collections ({few or 'none'} of them with {WORDS[questions]})"

@@ -45,21 +45,22 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Completeness:
-    """`known` items are judged relevant; systems found `found` of these, `once` by one system, `twice` by two."""
+    """`relevant` items by judgment; systems retrieved `retrieved` of them, `by_one` in one system, `by_two` in two."""
 
     depth: int
     topics: int
-    known: int
-    found: int
-    once: int
-    twice: int
+    relevant: int
+    retrieved: int
+    by_one: int
+    by_two: int
     estimates: tuple[Estimate, ...]
 
     def sentences(self) -> list[str]:
         """The estimates in words."""
         lines = [
-            f"{self.known} sections or documents are judged relevant; the first {self.depth} results of "
-            f"{len(self.estimates[0].systems)} systems contain {self.found} of them, {self.once} in one system only"
+            f"{self.relevant} sections or documents are judged relevant; the first {self.depth} results of "
+            f"{len(self.estimates[0].systems)} systems contain {self.retrieved} of them, {self.by_one} in one system "
+            "only"
         ]
         for row in self.estimates:
             of = f" ({' and '.join(row.systems)})" if len(row.systems) == 2 else ""

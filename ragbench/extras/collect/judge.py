@@ -50,7 +50,7 @@ class Item:
     path: str = ""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The path of the document's file; the section's id in a pool without paths."""
         return self.path or self.section
 

@@ -94,7 +94,7 @@ def _show(session: JudgingSession, console: Console, say: str) -> None:
     if item.need:
         query.append(f"\n{_printable(item.need)}", style="not bold")
     console.print(Panel(query, title=_printable(item.qid), title_align="left"))
-    title = Text(f"{_printable(item.place)}   {_printable(item.heading)}")
+    title = Text(f"{_printable(item.location)}   {_printable(item.heading)}")
     console.print(Panel(Text(_printable(item.text)), title=title, title_align="left"))
     if item.note:
         console.print(Text(f"note: {_printable(item.note)}"))

@@ -50,7 +50,7 @@ class Log:
     """The searches of a log in order of time, and how many rows were skipped, by reason."""
 
     searches: tuple[Search, ...]
-    left_out: Mapping[str, int]
+    skipped: Mapping[str, int]
 
 
 def read(path: Path) -> Log:
@@ -66,12 +66,12 @@ def read(path: Path) -> Log:
         raise BenchmarkError(f"{path} holds no query: name its column {', '.join(_COLUMNS['query'][:4])} or the like")
     if all(row["time"] is not None for row in rows):
         rows.sort(key=lambda row: row["time"])
-    left_out: Counter[str] = Counter({"not JSON": len(broken)})
-    searches = list(_searches(rows, left_out))
+    skipped: Counter[str] = Counter({"not JSON": len(broken)})
+    searches = list(_searches(rows, skipped))
     unfinished = _unfinished_searches(searches)
     finished = [search for search in searches if id(search) not in unfinished]
-    left_out["unfinished"] += len(searches) - len(finished)
-    return Log(tuple(finished), {reason: count for reason, count in left_out.items() if count})
+    skipped["unfinished"] += len(searches) - len(finished)
+    return Log(tuple(finished), {reason: count for reason, count in skipped.items() if count})
 
 
 def normal_form(query: str) -> str:
@@ -79,20 +79,20 @@ def normal_form(query: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", query).casefold().split()).strip(" .,;:!?\"'")
 
 
-def _searches(rows: Iterable[Mapping[str, Any]], left_out: Counter[str]) -> Iterator[Search]:
+def _searches(rows: Iterable[Mapping[str, Any]], skipped: Counter[str]) -> Iterator[Search]:
     latest: dict[str, Search] = {}
     for row in rows:
         if not row["query"]:
             previous = latest.get(row["session"]) if row["session"] else None
             if previous is None:
-                left_out["opened without a search"] += 1
+                skipped["opened without a search"] += 1
             else:
                 previous.clicked |= row["clicked"]
         elif kind := personal(row["query"]):
-            left_out[f"with {kind}"] += row["count"]
+            skipped[f"with {kind}"] += row["count"]
             latest.pop(row["session"], None)
         elif not normal_form(row["query"]):
-            left_out["without a word"] += row["count"]
+            skipped["without a word"] += row["count"]
         else:
             latest[row["session"]] = Search(**row)
             yield latest[row["session"]]

@@ -32,7 +32,7 @@ class EngineFormat:
         """Load the arm's search into a file or a server."""
         from ragbench.extras.engines import load
 
-        target = request.load or request.place(arm, self.ending)
+        target = request.load or request.output_path(arm, self.ending)
         name, sentences, priced = load.load_search(
             arm,
             request.format,

@@ -30,9 +30,9 @@ from ragbench.extras.engines.plan import (
     fusion_of,
     has_fusion,
     left_out,
-    order_of,
-    with_order,
-    without_order,
+    ranker_of,
+    with_ranker,
+    without_ranker,
 )
 from ragbench.extras.engines.search import Engine
 from ragbench.extras.engines.words import Terms
@@ -99,7 +99,7 @@ def load_job(
     say: Say,
 ) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
-    settings, missing = without_order(measured.settings), left_out(measured.settings, format)
+    settings, missing = without_ranker(measured.settings), left_out(measured.settings, format)
     if not has_fusion(settings):
         settings, note = bench.nearest(settings, NEAREST)
         missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {note}")
@@ -147,15 +147,15 @@ def measure_loss(answered: Answers, bench: Bench) -> tuple[Replay, Replay | None
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
     """
     measured = bench.measured.settings
-    ordered = order_of(measured) is not None
+    ordered = ranker_of(measured) is not None
     if any(topic.masked for topic in bench.benchmark.topics):
-        plain = without_order(measured)
-        return bench.replay(with_order(plain, measured)), bench.replay(plain) if ordered else None
+        plain = without_ranker(measured)
+        return bench.replay(with_ranker(plain, measured)), bench.replay(plain) if ordered else None
     on_top = "in the backend, with the ranker" if ordered else "in the backend"
     return bench.score(answered.ordered, on_top), bench.score(answered.alone, "in the backend") if ordered else None
 
 
-def order_sentence(priced: Replay, alone: Replay | None) -> list[str]:
+def ranker_sentence(priced: Replay, alone: Replay | None) -> list[str]:
     """What the learned order adds."""
     if alone is None:
         return []
@@ -236,7 +236,7 @@ def finalize_load(
     if max_loss is not None:
         priced.require(max_loss, format)
     with_golden(job.bundle.folder, answered.golden)
-    sentences = [*job.missing, *order_sentence(priced, alone)]
+    sentences = [*job.missing, *ranker_sentence(priced, alone)]
     with engine.transaction():
         facts = {"measured": [f"{priced.sentence}.", *sentences, *job.about]}
         engine.finish({}, opened.pack(job.bundle.folder), facts)

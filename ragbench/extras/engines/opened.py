@@ -16,7 +16,7 @@ from ragbench.config.settings import Settings
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.lance import LanceEngine
 from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
-from ragbench.extras.engines.plan import cut_of, order_of
+from ragbench.extras.engines.plan import cut_of, ranker_of
 from ragbench.extras.engines.postgres import PostgresEngine
 from ragbench.extras.engines.postgres_server import SCHEMES
 from ragbench.extras.engines.qdrant import QdrantEngine
@@ -143,7 +143,7 @@ def over(engine: Engine, models: Models, order: bool = True, owned: bool = True)
 def pipeline_over(engine: Engine, settings: Settings, order: bool = True) -> Pipeline:
     """The search in an engine, then the learned order of the configuration, if there is one, and its cut."""
     stages: list[tuple[str, object]] = [("engine", SearchEngine(engine, tuple(engine.plan.depths)))]
-    ranked = order_of(settings)
+    ranked = ranker_of(settings)
     if order and ranked is not None:
         stages.append(ranked)
     stages.append(("cut", replace(cut_of(settings))))

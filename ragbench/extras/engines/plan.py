@@ -104,7 +104,7 @@ def has_fusion(settings: Settings) -> bool:
     return settings.pipeline.first(Fuse) is None or fusion_of(settings) in FUSIONS
 
 
-def without_order(settings: Settings) -> Settings:
+def without_ranker(settings: Settings) -> Settings:
     """The configuration as the engine alone runs it: the searches by vectors and BM25, their fusion and the cut."""
     kept_stages = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
     kept_stages.add(id(document_words(settings)))
@@ -116,14 +116,14 @@ def without_order(settings: Settings) -> Settings:
     return settings.with_values(off | {"index.encoder.adapter": ""})
 
 
-def order_of(settings: Settings) -> tuple[str, Rank] | None:
+def ranker_of(settings: Settings) -> tuple[str, Rank] | None:
     """The learned order of a configuration with its entry, None without one."""
     return next(iter(settings.pipeline.all_of(Rank).items()), None)
 
 
-def with_order(settings: Settings, measured: Settings) -> Settings:
+def with_ranker(settings: Settings, measured: Settings) -> Settings:
     """The configuration with the learned order of the measured one on top."""
-    order = order_of(measured)
+    order = ranker_of(measured)
     return settings if order is None else settings.with_values({order[0]: measured.config[order[0]]})
 
 
@@ -134,7 +134,7 @@ def cut_of(settings: Settings) -> Cut:
 
 def left_out(settings: Settings, system: str) -> list[str]:
     """A sentence for every stage that neither the engine nor the learned order on top of it does."""
-    kept_names = {name for name, _ in with_order(without_order(settings), settings).pipeline}
+    kept_names = {name for name, _ in with_ranker(without_ranker(settings), settings).pipeline}
     moved = (
         f"index.encoder.adapter: vectors of queries are not moved in {system}, where programs embed queries themselves"
     )

@@ -62,10 +62,11 @@ def text_of(value: str) -> str:
     return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
-def taken(values: Iterable[Any]) -> list[Any]:
+def to_postgres(values: Iterable[Any]) -> list[Any]:
     """Values that PostgreSQL takes, also inside lists."""
     return [
-        text_of(item) if isinstance(item, str) else taken(item) if isinstance(item, list) else item for item in values
+        text_of(item) if isinstance(item, str) else to_postgres(item) if isinstance(item, list) else item
+        for item in values
     ]
 
 
@@ -166,7 +167,7 @@ class PostgresEngine(Tables):
         for retry in (True, False):
             with translate_errors(self._server), self._connection() as db:
                 try:
-                    return db.execute(sql.replace("?", "%s"), taken(values) or None).fetchall()
+                    return db.execute(sql.replace("?", "%s"), to_postgres(values) or None).fetchall()
                 except client().OperationalError:
                     if not (retry and db.closed and self._inside is None):
                         raise
@@ -199,7 +200,7 @@ class PostgresEngine(Tables):
     def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
         self._send()
         with translate_errors(self._server), self._connection() as db:
-            db.execute(f"DELETE FROM {table} WHERE {column} = ANY (%s)", (taken(values),))
+            db.execute(f"DELETE FROM {table} WHERE {column} = ANY (%s)", (to_postgres(values),))
 
     def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
         return f"{column} = ANY (?)", list(values)

@@ -142,7 +142,7 @@ def _slopes(pairs: Pairs, batch: Numbers, down: Values, up: Values, spec: Adapte
 class Learned:
     """An adapter, and nDCG@10 of every topic without one and with one of other groups of topics, shape (n,).
 
-    `asks` marks the topics that read like questions. `curve` has the same by the number of topics learned from.
+    `are_questions` marks the topics that read like questions. `curve` has the same by the number of training topics.
     """
 
     adapter: Adapter
@@ -152,7 +152,7 @@ class Learned:
     curve: Mapping[int, float]
 
     @property
-    def asks(self) -> NDArray[np.bool_]:
+    def are_questions(self) -> NDArray[np.bool_]:
         """Which topics read like questions."""
         return np.array([is_question(topic) for topic in self.topics], dtype=np.bool_)
 

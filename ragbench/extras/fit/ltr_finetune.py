@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OwnOrder:
+class FinetunedRanker:
     """The order that was learned, `start`: from what, in words, and `learned`: what it gains on held-out queries."""
 
     stage: Rank
@@ -60,19 +60,19 @@ def sample(
     return pre_ranking.sample(arm, benchmark, split, depth, select_features)
 
 
-def learn(judged: Sample, start: Rank | None, spec: Spec) -> OwnOrder:
+def learn(judged: Sample, start: Rank | None, spec: Spec) -> FinetunedRanker:
     """Add trees to an order, and estimate by cross-validation over groups of topics the gain."""
     if start is None:
         learned = ranker.learn(judged, spec)
-        return OwnOrder(learned.rank(spec), "the fused order", learned)
+        return FinetunedRanker(learned.rank(spec), "the fused order", learned)
     spec = replace(spec, prior=start.prior, depth=start.depth)
     learned = ranker.learn(judged.from_order(start), spec)
     stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
     described = f"the order '{start.name}'" if start.name else "the configured order"
-    return OwnOrder(stage, described, learned)
+    return FinetunedRanker(stage, described, learned)
 
 
-def confirm(judged: Sample, start: Rank | None, result: OwnOrder) -> tuple[Values, Values]:
+def confirm(judged: Sample, start: Rank | None, result: FinetunedRanker) -> tuple[Values, Values]:
     """nDCG@10 of other topics by the learned order, and before."""
     before_scores = judged.fused if start is None else ranker.values_with(judged, start)
     return ranker.values_with(judged, result.stage), before_scores

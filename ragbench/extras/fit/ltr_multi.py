@@ -62,7 +62,7 @@ class Collection(Validated):
     about: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
+    def site_name(self) -> str:
         """The name of its site."""
         return self.site or self.name
 
@@ -103,7 +103,7 @@ def _absolute(override: str, folder: Path) -> str:
 
 
 def _require_sites(collections: Sequence[Collection], location: str) -> None:
-    sites = {collection.place for collection in collections}
+    sites = {collection.site_name for collection in collections}
     if len(sites) < minimums.SITES:
         raise BenchmarkError(
             f"{location} has {len(sites)} sites, and a ranker for other sites needs at least {minimums.SITES}: "
@@ -170,7 +170,7 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC) -> Order:
     everything = Sample.joined([part.sample for part in used])
     sizes = [len(part.sample) for part in used]
     weights = np.repeat([part.collection.weight for part in used], sizes)
-    sites = np.repeat([part.collection.place for part in used], sizes)
+    sites = np.repeat([part.collection.site_name for part in used], sizes)
     names = sorted(set(sites.tolist()))
     held_out, unlinked = np.zeros((2, len(everything)))
     blind = without_links(everything)
@@ -250,9 +250,11 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
         pooled.setdefault(at.kind, []).append(number)
     for kind, numbers in pooled.items():
         parts = [order.parts[number] for number in numbers]
-        names = sorted({part.collection.place for part in parts})
+        names = sorted({part.collection.site_name for part in parts})
         fused = np.concatenate([part.sample.fused for part in parts])
-        site = np.repeat([names.index(part.collection.place) for part in parts], [len(part.sample) for part in parts])
+        site = np.repeat(
+            [names.index(part.collection.site_name) for part in parts], [len(part.sample) for part in parts]
+        )
         counts = np.bincount(site, minlength=len(names)).astype(np.float64)
         for values, label in ((order.held_out, ""), (order.unlinked, ", links hidden")):
             learned = np.concatenate([values[number] for number in numbers])

@@ -24,7 +24,7 @@ def is_remote(text: str) -> bool:
     return "://" in text or text.startswith(_KEPT)
 
 
-def place(text: str) -> Path | str:
+def parse_location(text: str) -> Path | str:
     """What the user typed: the path of a file or folder, or the address of a server as it was typed."""
     return text if is_remote(text) else Path(text)
 

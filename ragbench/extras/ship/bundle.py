@@ -487,7 +487,7 @@ class BundleFormat:
         bundle_folder = write(
             arm,
             arm.benchmark,
-            request.place(arm, ".bundle"),
+            request.output_path(arm, ".bundle"),
             evidence=context.evidence,
             caution=context.caution,
             include_index=request.include_index,

@@ -103,7 +103,7 @@ def earlier(folder: Path, record: Mapping[str, Any], number: int) -> Generation:
     return generation
 
 
-def kept(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
+def restorable(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
     """Return the earlier generations that can be gone back to. Raises BundleError for one that cannot be read."""
     for path in (folder / PREVIOUS).parent.glob(Path(PREVIOUS).name.format("*")):
         if (number := path.stem.rpartition("-")[2]).isdecimal():

@@ -129,7 +129,7 @@ class Refresher:
         if not refreshed.anything and kept_files == previous.kept:
             last.close()
             with suppress(BundleError):  # nothing is deleted beside a generation that cannot be read
-                self._prune(previous, *generations.kept(self.folder, self._record))
+                self._prune(previous, *generations.restorable(self.folder, self._record))
             return refreshed
         with bundle.reading(self.folder):
             self._keep_vectors(last)
@@ -375,12 +375,12 @@ def _agreement(
         share = len(had.keys() & has.keys()) / len(had) if had else float(not has)
         shares.append(share)
         if golden.ids[:_TOP] != now_golden.ids[:_TOP]:
-            lost = {had[docno]: _fate(docno, digests, present) for docno in had if docno not in has}
+            lost = {had[docno]: _change(docno, digests, present) for docno in had if docno not in has}
             changes.append(Change(golden.query.text, round(share, 4), lost))
     return (round(sum(shares) / len(shares), 6) if shares else 1.0), tuple(changes)
 
 
-def _fate(docno: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
+def _change(docno: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
     if docno not in new:
         return "deleted"
     return "outranked" if old.get(docno) == new[docno] else "changed"

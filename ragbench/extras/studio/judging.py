@@ -53,7 +53,7 @@ class JudgeAgreement:
 
     first: str
     second: str
-    found: Agreement | None
+    agreement: Agreement | None
 
 
 @dataclass(frozen=True)

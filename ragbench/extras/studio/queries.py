@@ -11,7 +11,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.evaluation.diagnosis import BURIED, FOUND, FUSED_OUT, NEVER
 from ragbench.evaluation.measures import DOCUMENT
 from ragbench.report import evidence
-from ragbench.report.figures import fate
+from ragbench.report.figures import describe_outcome
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.snippet import highlights
 
@@ -183,7 +183,7 @@ def _fate(row: Mapping[str, Any]) -> Fate:
         "dropped": f"Stage {stage} removes it: loosen {stage} or remove it.",
         "ranked down": f"Stage {stage} moves it out of the first ten: weaken {stage} or remove it.",
     }
-    return Fate(fate(outcome, stage), rank, remedies.get(outcome, ""))
+    return Fate(describe_outcome(outcome, stage), rank, remedies.get(outcome, ""))
 
 
 def _of(frame: Any, arm: str, qid: str) -> list[dict[str, Any]]:

@@ -62,7 +62,7 @@ class Answer:
         rows = "".join(
             f"<tr><td>{hit.rank}</td><td><b>{escape(readable(hit.docno))}</b><br>"
             f"{escape(' > '.join(hit.header_path) or hit.title)}</td>"
-            f"<td>{escape(snippet(hit.text, matches))}</td><td>{escape(', '.join(_how_found(hit)))}</td></tr>"
+            f"<td>{escape(snippet(hit.text, matches))}</td><td>{escape(', '.join(_retrieved_by(hit)))}</td></tr>"
             for hit in self.hits
         )
         head = "<tr><th>rank</th><th>section</th><th>text</th><th>found by</th></tr>"
@@ -131,7 +131,7 @@ def answer(
             name: value
             for stage in applied
             if isinstance(stage, FilterDocuments)
-            for name, value in stage.given.items()
+            for name, value in stage.set_conditions.items()
         },
         counts=dict(final.counts),
         compression=CompressionStats.of(final),
@@ -139,7 +139,7 @@ def answer(
     )
 
 
-def _how_found(hit: Hit) -> Sequence[str]:
+def _retrieved_by(hit: Hit) -> Sequence[str]:
     """How the hit was found; with an explanation, the sources and its rank in each."""
     if hit.explanation is None:
         return hit.matches

@@ -54,7 +54,7 @@ class SearchOptions(Validated):
         return Query("q", text, self.hypothesis, phrasings=self.phrasings, salient_terms=self.salient_terms)
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def set_options(self) -> Mapping[str, Any]:
         """The options that are set, by name."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value not in (None, (), False)}
@@ -64,7 +64,7 @@ def adapted_pipeline(pipeline: Pipeline, options: SearchOptions, top_n: int) -> 
     """The pipeline that answers one search for `top_n` hits. ConfigError for an option that it has no stage for."""
     supported = {option for _, stage in pipeline for option in getattr(stage, "options", ())}
     for names, requirement in _NEEDS.items():
-        used = sorted(set(names) & set(options.given))
+        used = sorted(set(names) & set(options.set_options))
         if used and not supported.issuperset(names):
             raise ConfigError(f"{' and '.join(used)} cannot be used: this pipeline has no stage that {requirement}")
     stages = pipeline.stages

@@ -19,7 +19,7 @@ _FIRST_RANK = 1 / 61
 """What a list gives to its first hit in the seeds' formula, by weight 1 and k 60."""
 FOLLOWERS = frozenset({"graph"})
 """Sources that repeat what other sources found, and have no vote."""
-_STANDS_OUT = (
+_OUTLIER_Z_SCORE = (
     2.0  # robust deviations; "zzz qqq" reaches 1.4 on vaults of 10 to 500 notes, "auth" 2.2 where there is one
 )
 _ROUNDING = 1e-9
@@ -59,20 +59,20 @@ def scale_factor(state: QueryState, index: Index, lists: int, noise: Mapping[str
     voted = [source for source in retrievers if len(state.rankings[source])]
     top = float(max(state.unanimous, *fused(state).scores[:1].tolist()))
     words_first = sorted(voted, key=noise.__contains__)
-    if len(voted) < len(retrievers) and not any(_stands_out(state, index, source, noise) for source in words_first):
+    if len(voted) < len(retrievers) and not any(_is_outlier(state, index, source, noise) for source in words_first):
         return min(1.0, _FIRST_RANK / top)
     if len(voted) == 1:
         return lists * _FIRST_RANK / top
     return max(1.0, lists * _FIRST_RANK / state.unanimous - _ROUNDING)
 
 
-def _stands_out(state: QueryState, index: Index, source: str, noise: Mapping[str, str]) -> bool:
+def _is_outlier(state: QueryState, index: Index, source: str, noise: Mapping[str, str]) -> bool:
     """Whether a source that found something says something: words do, vectors where they are nearer than noise."""
     if source not in noise:
         return True
     part: BackgroundSimilarity = index.part(noise[source])
     vector = _own_vector(state, index, source, noise[source])
-    return part.robust_z_score(vector, state.rankings[source].chunks) >= _STANDS_OUT
+    return part.robust_z_score(vector, state.rankings[source].chunks) >= _OUTLIER_Z_SCORE
 
 
 def z_score(state: QueryState, index: Index, source: str, part: str) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ragbench.base.bounds import Validated, Weight
 from ragbench.base.types import QueryClass, QueryState
-from ragbench.search.stages.signals import names_a_place, names_something_exact
+from ragbench.search.stages.signals import names_a_location, names_something_exact
 from ragbench.search.stages.stage import NOTHING, StateProperty
 
 if TYPE_CHECKING:
@@ -56,4 +56,4 @@ def classify(text: str, *, seed: bool = False) -> QueryClass:
     """The class of a query: factual if it fits, else navigational if it fits, else exploratory."""
     if names_something_exact(text, seed=seed):
         return "factual"
-    return "navigational" if names_a_place(text, seed=seed) else "exploratory"
+    return "navigational" if names_a_location(text, seed=seed) else "exploratory"

@@ -97,7 +97,7 @@ class FilterDocuments(Validated):
         )
 
     @property
-    def given(self) -> dict[str, Any]:
+    def set_conditions(self) -> dict[str, Any]:
         """The conditions that are set, by name."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value not in (None, ())}
@@ -113,6 +113,6 @@ class FilterDocuments(Validated):
     def describe(self) -> str:
         named = (
             f"{name} {' or '.join(map(str, value)) if isinstance(value, tuple) else value}"
-            for name, value in self.given.items()
+            for name, value in self.set_conditions.items()
         )
-        return f"filter by {', '.join(named)}" if self.given else "filter by nothing"
+        return f"filter by {', '.join(named)}" if self.set_conditions else "filter by nothing"

@@ -99,7 +99,7 @@ class Fuse(Validated):
         return frozenset().union(*(source.needs for source in self.sources))
 
     @property
-    def asks(self) -> bool:
+    def requests_scores(self) -> bool:
         """Whether sources are asked for the scores of chunks they did not return."""
         return self.method != "rrf" and self.missing == "exact"
 
@@ -109,7 +109,7 @@ class Fuse(Validated):
 
     def among(self, sources: Sequence[Retriever]) -> Fuse:
         """This stage in a pipeline with these sources."""
-        return replace(self, sources=tuple(sources)) if self.asks else self
+        return replace(self, sources=tuple(sources)) if self.requests_scores else self
 
     def unanimous(self, state: QueryState) -> float:
         """The score of a hit that every source with hits and a vote ranks first; 0 for methods that fuse scores."""

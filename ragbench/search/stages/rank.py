@@ -13,7 +13,7 @@ from ragbench.base.bounds import Count, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
-from ragbench.search.stages.signals import names_a_place, names_something_exact
+from ragbench.search.stages.signals import names_a_location, names_something_exact
 from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def rows_of(
     """The documents of a state's first `depth` fused hits (at least one hit), and their features."""
     hits = fused(state).head(depth)
     candidates = Candidates.of(hits, index)
-    signals = names_something_exact(state.query.text), names_a_place(state.query.text)
+    signals = names_something_exact(state.query.text), names_a_location(state.query.text)
     return candidates, features.table(state, hits, candidates, index, names, signals)
 
 

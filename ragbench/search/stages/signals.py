@@ -53,6 +53,6 @@ def names_something_exact(text: str, *, seed: bool = False) -> bool:
     return names_code(text) or any(signal.search(text) for signal in _EXACT)
 
 
-def names_a_place(text: str, *, seed: bool = False) -> bool:
+def names_a_location(text: str, *, seed: bool = False) -> bool:
     """Whether a query names a part of the documents: a section, a guide, `[[a note]]`; `seed`: as seed 000 does."""
     return (_SEED_PLACES if seed else _PLACES).search(text) is not None

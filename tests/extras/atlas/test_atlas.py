@@ -84,8 +84,8 @@ def test_nothing_is_claimed_from_nine_collections() -> None:
     assert few.prior("p8", "plain_hybrid", "people") is None
     known, said = enough.prior("p8", "plain_hybrid", "people")  # type: ignore[misc]
     assert (known.collections, said) == (10, "10 other collections (none of them with user queries)")
-    assert atlas_page.lines(atlas_page.known(few))[1].rstrip().endswith("-")
-    assert "+0.030" in atlas_page.lines(atlas_page.known(enough))[1]
+    assert atlas_page.lines(atlas_page.effects_table(few))[1].rstrip().endswith("-")
+    assert "+0.030" in atlas_page.lines(atlas_page.effects_table(enough))[1]
 
 
 def test_collections_that_the_order_was_learned_from_do_not_tell_what_it_brings() -> None:
@@ -210,7 +210,7 @@ def test_elements_of_xml_in_json_become_markdown() -> None:
 def test_a_first_run_can_be_told_what_to_expect() -> None:
     shipped = Atlas.load(Path(changes.__file__).parent)
     known, said = shipped.prior("recommended", "baseline", "derived")  # type: ignore[misc]
-    assert known.enough and said == f"{known.collections} other collections with synthetic queries"
+    assert known.has_enough_collections and said == f"{known.collections} other collections with synthetic queries"
     assert not shipped.rows("recommended", "baseline", "derived")["learned"].any()
 
 

@@ -479,8 +479,8 @@ def test_any_text_goes_in_and_comes_out(server: str, two_chunks) -> None:
 
 
 def test_addresses() -> None:
-    assert address.place("notes.sqlite") == Path("notes.sqlite")
-    assert address.place("env:X") == "env:X" and address.is_remote("postgres://h/d")
+    assert address.parse_location("notes.sqlite") == Path("notes.sqlite")
+    assert address.parse_location("env:X") == "env:X" and address.is_remote("postgres://h/d")
     assert without_secret("postgres://me@[::1]:5432/db?sslmode=require")
     assert not without_secret("postgres://me:x@h/db") and not without_secret("postgres://h?password=x")
-    assert os.fspath(address.place("a:b")) == "a:b"
+    assert os.fspath(address.parse_location("a:b")) == "a:b"

@@ -54,7 +54,7 @@ def test_what_is_learned_holds_on_sites_left_out(learned) -> None:
     for each, held_out in zip(learned.parts, learned.held_out, strict=True):
         assert held_out.mean() > each.sample.fused.mean() + 0.2
         assert (
-            values_with(each.sample, replace(learned, model=learned.without[each.collection.place]).stage).tolist()
+            values_with(each.sample, replace(learned, model=learned.without[each.collection.site_name]).stage).tolist()
             == held_out.tolist()
         )
     unseen = made(40, seed=9)
@@ -128,8 +128,8 @@ def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
     )
     first, second, third, _ = ltr_multi.read(file)
     assert first.words == ("data=vault", f"data.corpus={tmp_path / 'a/vault'}", f"data.queries={tmp_path / 'a b.csv'}")
-    assert first.about == {"licence": "MIT"} and first.place == "a" and first.weight == 1
-    assert (second.weight, second.kind, second.split) == (0.3, "known", "train") and third.place == "b"
+    assert first.about == {"licence": "MIT"} and first.site_name == "a" and first.weight == 1
+    assert (second.weight, second.kind, second.split) == (0.3, "known", "train") and third.site_name == "b"
 
 
 @pytest.mark.parametrize(

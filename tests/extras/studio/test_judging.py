@@ -97,8 +97,8 @@ def test_judges_agree_live_and_what_others_wrote_is_read(desk) -> None:
         while (item := judging.item(run, judge)) is not None:
             judging.act(run, judge, (item.qid, item.section), "1" if len(item.section) % 2 else "0")
     (agreed,) = judging.agreements(run)
-    assert agreed.found.same == 1.0
-    assert agreed.found.alpha_ordinal == pytest.approx(1.0)
+    assert agreed.agreement.same == 1.0
+    assert agreed.agreement.alpha_ordinal == pytest.approx(1.0)
     assert "100% the same grade" in client.get("/judging").text
     theirs = studio.root / "studio" / "judges" / run / "Anna.csv"
     rows = read_pool(theirs)

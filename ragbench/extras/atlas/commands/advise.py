@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
     (folder,), _ = named_runs(arguments.words, limit=1)
     loaded = measurements.load(folder)
     arm = arguments.arm or advice.best_arm(loaded)
-    levers = advice.advice(loaded, arm, composition.project_words())
+    levers = advice.advice(loaded, arm, composition.project_overrides())
     if arguments.json:
         predictions = verdicts.predictions_of_run(loaded)
         console.print_json({"run": folder, "arm": arm, "levers": levers, "expected": predictions})

@@ -70,7 +70,7 @@ def _screen(arguments: argparse.Namespace) -> int:
     from ragbench.extras.atlas.tables import WORDS, Atlas
 
     atlas, base = Atlas.load(), _base(arguments)
-    frame = atlas_page.known(atlas, base, arguments.questions)
+    frame = atlas_page.effects_table(atlas, base, arguments.questions)
     if arguments.json:
         console.print_json({"base": base, "questions": arguments.questions, "changes": frame})
         return 0

@@ -108,7 +108,7 @@ def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.N
             len(comparison["queries"]),
             ", ".join(comparison["arms"]),
         )
-        for number, comparison in enumerate(comparisons.made(settings.ledger, benchmark.name), start=1)
+        for number, comparison in enumerate(comparisons.recorded(settings.ledger, benchmark.name), start=1)
     ]
     table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
     if arguments.json:
@@ -141,7 +141,7 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
         numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
         print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
         if not counts["error"]:
-            console.next_command(f"run{project.data_words(settings.overrides, ('data', 'links', 'topics'))}")
+            console.next_command(f"run{project.data_overrides(settings.overrides, ('data', 'links', 'topics'))}")
     return FAILED if counts["error"] else 0
 
 
@@ -166,7 +166,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
         else:
             raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
         print(f"wrote the splits of {counted(len(topics), 'topic')} into {console.short_path(path)}")
-        console.next_command(f"run split=train{project.data_words(settings.overrides)}")
+        console.next_command(f"run split=train{project.data_overrides(settings.overrides)}")
     else:
         console.print_json(dict(Counter(topic.split for topic in topics)))
     return 0

@@ -159,7 +159,7 @@ def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tup
     search = LiveHttp(url=url, hits="@", document="@")
     proposal = infer_mapping(search.answer(query), lambda name: find(name) is not None)
     typed = ", ".join(f"live.{name}={value}" for name, value in proposal.keys.items())
-    placed = f"{counted(proposal.hits, 'hit')}, {proposal.found} of them match documents here"
+    placed = f"{counted(proposal.hits, 'hit')}, {proposal.matched} of them match documents here"
     lines.append(f"queried {search.name} for '{query}': {placed} ({typed})")
     keys = {"live.url": url, **{f"live.{name}": value for name, value in proposal.keys.items()}}
     return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}

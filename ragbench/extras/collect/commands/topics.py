@@ -20,7 +20,7 @@ from ragbench.extras.collect import model_options
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
-    from ragbench.extras.collect.topics.derive import MadeTopics
+    from ragbench.extras.collect.topics.derive import DerivedTopics
     from ragbench.results.measurements import Measurements
     from ragbench.workbench import Experiment
 
@@ -160,7 +160,7 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.config["data"]["loader"] in ("vault", "git"):
         return _say_written(settings, path, " topics=given")
     print(f"wrote {path}")
-    console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_words(settings.overrides)}")
+    console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_overrides(settings.overrides)}")
     return 0
 
 
@@ -190,28 +190,28 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     summary = {
         "file": str(path),
         "searches": topics.searches,
-        "queries": topics.asked,
+        "queries": topics.queries,
         "topics": len(topics.topics),
-        "left_out": dict(logged.left_out),
+        "left_out": dict(logged.skipped),
         "judged_by_clicks": len(topics.document_qrels),
         "opened_by_rank": [round(float(rate), 4) for rate in topics.rates],
     }
-    for reason, count in logged.left_out.items():
+    for reason, count in logged.skipped.items():
         if reason.startswith("with "):
             console.say(f"warning: {count} searches {reason} are excluded; read {path} before you share it")
-    if topics.found < topics.named:
+    if topics.in_collection < topics.named:
         console.say(
-            f"warning: {topics.named - topics.found} of {topics.named} relevant documents of the log are not in this "
-            "collection: name its data with data=vault data.corpus=FOLDER"
+            f"warning: {topics.named - topics.in_collection} of {topics.named} relevant documents of the log are not "
+            "in this collection: name its data with data=vault data.corpus=FOLDER"
         )
     if arguments.json:
         console.print_json(summary)
         return 0
     console.print_table(
         titled(overview(topics)),
-        f"{counted(len(topics.topics), 'topic')} of {counted(topics.asked, 'query')} in {topics.searches} searches",
+        f"{counted(len(topics.topics), 'topic')} of {counted(topics.queries, 'query')} in {topics.searches} searches",
     )
-    _print_counts("left out", logged.left_out)
+    _print_counts("left out", logged.skipped)
     if opened:
         percentages = ", ".join(f"{rate:.1%}" for rate in topics.rates[:5])
         bias = (
@@ -309,7 +309,7 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     return _say_written(settings, path)
 
 
-def _as_json(path: Path, topics: MadeTopics) -> int:
+def _as_json(path: Path, topics: DerivedTopics) -> int:
     console.print_json({"file": str(path), "topics": len(topics.topics), "dropped": dict(topics.dropped)})
     return 0
 
@@ -321,7 +321,7 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
 
 def _say_written(settings: Settings, path: Path, more: str = "") -> int:
     """Say which file was written and what to do with it."""
-    overrides = f"{project.data_words(settings.overrides)}{more} {shlex.quote(f'data.queries={path}')}"
+    overrides = f"{project.data_overrides(settings.overrides)}{more} {shlex.quote(f'data.queries={path}')}"
     print(f"wrote {path}; read and correct it, then use it with{overrides}")
     console.next_command(f"run -m exp=baseline,recommended{overrides}")
     return 0

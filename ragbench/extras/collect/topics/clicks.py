@@ -1,7 +1,7 @@
-"""Weak judgments from clicks: a document is relevant if it is opened at least as often as others at its ranks.
+"""Weak judgments from clicks: a document is relevant if it is clicked at least as often as others at its ranks.
 
 COEC, clicks over expected clicks (Zhang and Jones, WWW 2007): the expected clicks of a rank are the share of its
-showings that were opened, made monotone, so that a document gains nothing from being shown first.
+showings that were clicked, made monotone, so that a document gains nothing from being shown first.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ragbench.extras.collect.search_log import Search
 
 @dataclass
 class Clicks:
-    """The clicks of one query: how often each document was opened and how often that was expected, by its name."""
+    """The clicks of one query: how often each document was clicked and how often that was expected, by its name."""
 
-    opened: Counter[str] = field(default_factory=Counter)
+    clicked: Counter[str] = field(default_factory=Counter)
     expected: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, search: Search, rates: NDArray[np.float64]) -> None:
         """Add a search."""
-        self.opened.update(dict.fromkeys(search.clicked, search.count))
+        self.clicked.update(dict.fromkeys(search.clicked, search.count))
         for rank, name in enumerate(search.shown):
             self.expected[name] += search.count * float(rates[rank])
 
     def relevant(self, least: int = minimums.CLICKS) -> list[str]:
-        """The documents that were opened `least` times or more, and at least as often as expected at their ranks."""
+        """The documents that were clicked `least` times or more, and at least as often as expected at their ranks."""
         return sorted(
-            name for name, count in self.opened.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)
+            name for name, count in self.clicked.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)
         )
 
 
 def rates(searches: Iterable[Search]) -> NDArray[np.float64]:
-    """The share of showings that were opened, one value a rank, never rising; empty where nothing was shown."""
+    """The share of showings that were clicked, one value a rank, never rising; empty where nothing was shown."""
     from scipy.optimize import isotonic_regression
 
     counted: list[Sequence[int]] = [
@@ -48,6 +48,6 @@ def rates(searches: Iterable[Search]) -> NDArray[np.float64]:
     ]
     if not counted:
         return np.zeros(0)
-    ranks, shown, opened = np.array(counted).T
+    ranks, shown, clicked = np.array(counted).T
     n = np.bincount(ranks, shown)
-    return np.asarray(isotonic_regression(np.bincount(ranks, opened) / n, weights=n, increasing=False).x)
+    return np.asarray(isotonic_regression(np.bincount(ranks, clicked) / n, weights=n, increasing=False).x)

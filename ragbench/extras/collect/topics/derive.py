@@ -33,7 +33,7 @@ _LIKENESS = 0.7  # share of common words from which two queries count as one
 
 
 @dataclass(frozen=True)
-class MadeTopics:
+class DerivedTopics:
     """New topics with their judgments, before anything is masked; `dropped` counts dropped candidates by reason."""
 
     topics: tuple[Topic, ...]
@@ -69,7 +69,7 @@ def queries(documents: Sequence[Document], limit: int, name: str) -> list[Query]
         return []
 
 
-def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> MadeTopics:
+def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> DerivedTopics:
     """Choose the topics. BenchmarkError when the documents give none."""
     dropped: Counter[str] = Counter()
     usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
@@ -90,7 +90,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         for qid, candidate in sorted(topics.items())
     ]
     sides = split(listed, judged, spec.seed, spec.train)
-    return MadeTopics(
+    return DerivedTopics(
         tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
     )
 

@@ -26,7 +26,7 @@ from ragbench.corpus.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.answer_candidates import Evidence, Passage
-from ragbench.extras.collect.topics.derive import MadeTopics
+from ragbench.extras.collect.topics.derive import DerivedTopics
 from ragbench.extras.collect.topics.stratify import interleave
 
 _DRAFTED = "model"
@@ -79,7 +79,7 @@ class DraftSpec(Validated):
     seed: Natural = 13
 
 
-def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> MadeTopics:
+def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> DerivedTopics:
     """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
     evidence = Evidence(documents)
     dropped: Counter[str] = Counter()
@@ -109,7 +109,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> MadeTopic
         for question, (passage, _) in kept_by_id.items()
     ]
     sides = split(listed, judged, spec.seed, spec.train)
-    return MadeTopics(
+    return DerivedTopics(
         tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
     )
 

@@ -49,7 +49,7 @@ class LogSpec(Validated):
 
 
 @dataclass
-class AskedQuery:
+class LoggedQuery:
     """A query with all its spellings: how often it was asked, by which sessions, and what was opened."""
 
     spellings: Counter[str] = field(default_factory=Counter)
@@ -67,18 +67,18 @@ class AskedQuery:
 class LogTopics:
     """Topics of a log with judgments from clicks.
 
-    `asked`: distinct queries; `searches`: all searches; `rates`: the share of showings opened, one value a rank;
-    `named`: documents that relevant clicks named; `found`: how many of these are in the collection.
+    `queries`: distinct queries; `searches`: all searches; `rates`: the share of showings opened, one value a rank;
+    `named`: documents that relevant clicks named; `in_collection`: how many of these are in the collection.
     """
 
     topics: tuple[Topic, ...]
     document_qrels: Qrels
     section_qrels: Qrels
-    asked: int
+    queries: int
     searches: int
     rates: NDArray[np.float64]
     named: int
-    found: int
+    in_collection: int
 
 
 def finder(documents: Sequence[Document]) -> Callable[[str], str | None]:
@@ -118,7 +118,7 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
     return LogTopics(placed, qrels, {}, len(queries), total, by_rank, named, resolved)
 
 
-def sample(queries: Sequence[AskedQuery], spec: LogSpec) -> list[AskedQuery]:
+def sample(queries: Sequence[LoggedQuery], spec: LogSpec) -> list[LoggedQuery]:
     """Up to `limit` queries, the most frequent first: a quota of those asked once, the rest in proportion to frequency.
 
     Systematic sampling with probabilities proportional to size (Madow 1949): a mean over the rest estimates the mean
@@ -161,12 +161,12 @@ def proportional(sizes: NDArray[np.float64], n: int, rng: np.random.Generator) -
     return sorted([*certain, *(int(i) for i in order[np.searchsorted(edges, points, side="right")])])
 
 
-def _distinct_queries(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[AskedQuery]:
+def _distinct_queries(searches: Sequence[Search], by_rank: NDArray[np.float64]) -> list[LoggedQuery]:
     """Distinct queries sorted by their words; queries with the same words in any order are one.
 
     A session that asks a query again counts once; without sessions every search counts.
     """
-    by_form: dict[tuple[str, ...], AskedQuery] = defaultdict(AskedQuery)
+    by_form: dict[tuple[str, ...], LoggedQuery] = defaultdict(LoggedQuery)
     for search in searches:
         key = tuple(sorted({*words(normal_form(search.query))})) or (normal_form(search.query),)
         query = by_form[key]
@@ -190,5 +190,5 @@ def _groups(texts: Sequence[str]) -> list[str]:
     return [f"l-{text_digest(texts[first[i]], 10)}" if i in grouped else "" for i in range(len(texts))]
 
 
-def _qid(query: AskedQuery) -> str:
+def _qid(query: LoggedQuery) -> str:
     return f"l-{text_digest(normal_form(query.text), 10)}"

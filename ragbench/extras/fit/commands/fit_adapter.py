@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json):
         learned = adapter.learn(settings, benchmark, spec, console.say)
-        asks = learned.asks
+        asks = learned.are_questions
         measured = {"held-out queries": training.compare(learned.held_out, learned.before, settings)}
         if enough := asks.sum() >= minimums.PER_TYPE:
             measured["of them, questions"] = training.compare(learned.held_out[asks], learned.before[asks], settings)

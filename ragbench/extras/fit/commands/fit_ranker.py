@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
-    from ragbench.extras.fit.ltr_finetune import OwnOrder
+    from ragbench.extras.fit.ltr_finetune import FinetunedRanker
     from ragbench.extras.fit.ranker import Spec
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.rank import Rank
@@ -79,10 +79,10 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.from_fusion or arguments.recency or arguments.folds is not None
     ):
         raise ConfigError("--from-fusion, --folds and --recency are for your own topics: omit them with --collections")
-    return _own_order(arguments) if arguments.collections is None else _shared_order(arguments)
+    return _finetuned_ranker(arguments) if arguments.collections is None else _shared_ranker(arguments)
 
 
-def _shared_order(arguments: argparse.Namespace) -> int:
+def _shared_ranker(arguments: argparse.Namespace) -> int:
     """Learn from several collections, print the gain on each without it, write the model."""
     from ragbench.extras.fit import ltr_multi, save_option
 
@@ -109,7 +109,7 @@ def _shared_order(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _own_order(arguments: argparse.Namespace) -> int:
+def _finetuned_ranker(arguments: argparse.Namespace) -> int:
     """Train on the queries of one collection, from the configured or the fused ranking, and report the gain."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
@@ -191,7 +191,7 @@ def _say_written(written: Sequence[Path], arguments: argparse.Namespace) -> None
 def _confirmation(
     arm: Arm,
     benchmark: Benchmark,
-    result: OwnOrder,
+    result: FinetunedRanker,
     start: Rank | None,
     spec: Spec,
     settings: Settings,
@@ -211,7 +211,7 @@ def _confirmation(
     return training.compare(*ltr_finetune.confirm(judged, start, result), settings)
 
 
-def _print(result: OwnOrder, topics: int, measured: Mapping[str, Comparison | None]) -> None:
+def _print(result: FinetunedRanker, topics: int, measured: Mapping[str, Comparison | None]) -> None:
     import pandas as pd
 
     from ragbench.extras.fit import training

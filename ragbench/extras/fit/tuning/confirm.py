@@ -56,7 +56,7 @@ class Confirmation:
         return self.judged.verdict
 
     @property
-    def keeps(self) -> str:
+    def unbeaten(self) -> str:
         """Which arm the winner is not shown to beat: `preset`, `plain_hybrid`, or `""` for none."""
         if self.verdict.outcome not in ("adopt", "confirm"):
             return PRESET

@@ -75,7 +75,7 @@ class Tuned:
         return changed_values(self.rules.parameters, self.base, self.winner.values)
 
     @property
-    def place(self) -> int:
+    def objective_index(self) -> int:
         """The place of `measure` among the objectives."""
         return next(n for n, objective in enumerate(self.rules.objectives) if objective.measure == self.measure)
 

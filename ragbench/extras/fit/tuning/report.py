@@ -57,9 +57,9 @@ def warnings(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
         return [*warned, "no topics are held out: a run of the winner on these topics shows too good a value"]
     if confirmation is None:
         return [*warned, "nothing is better than the configured values; the test topics were not used"]
-    if confirmation.keeps == PRESET:
+    if confirmation.unbeaten == PRESET:
         warned.append(f"the verdict on the test topics is '{confirmation.verdict.outcome}': keep the preset")
-    elif confirmation.keeps:
+    elif confirmation.unbeaten:
         warned.append(
             "the winner is not shown to beat a plain hybrid (exp=plain_hybrid) on the test topics: "
             "keep what you have, or take the plain hybrid"
@@ -81,7 +81,7 @@ def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:
         return None
     if parameter.choices:
         return Counter(map(str, values)).most_common(1)[0][1] / len(values)
-    places = [parameter.place(value) for value in values]
+    places = [parameter.normalized(value) for value in values]
     return round(1 - (max(places) - min(places)), 6)
 
 
@@ -181,7 +181,7 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
             "verdict": confirmation.verdict.outcome,
             "reason": confirmation.verdict.reason,
             "evaluations": confirmation.evaluations,
-            "keep": confirmation.keeps,
+            "keep": confirmation.unbeaten,
             "plain_hybrid": asdict(confirmation.plain.verdict) if confirmation.plain is not None else None,
             **{level: asdict(level_result.comparison) for level, level_result in confirmation.judged.levels.items()},
         }
@@ -205,8 +205,8 @@ def summary(tuned: Tuned, confirmation: Confirmation | None) -> dict[str, Any]:
 
 def sentences(tuned: Tuned, confirmation: Confirmation | None) -> list[str]:
     """The outcome in words."""
-    measure = tuned.rules.objectives[tuned.place].name
-    better, previous = tuned.winner.objectives[tuned.place], tuned.preset.objectives[tuned.place]
+    measure = tuned.rules.objectives[tuned.objective_index].name
+    better, previous = tuned.winner.objectives[tuned.objective_index], tuned.preset.objectives[tuned.objective_index]
     lines = [f"{measure} on {tuned.topics} training topics: preset {previous:.4f}, winner {better:.4f}"]
     if tuned.folds:
         gain = tuned.held_out_gain()

@@ -81,7 +81,7 @@ class Parameter(Validated):
             object.__setattr__(self, "high", tidy(self.low + steps * self.step))
 
     @property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether it is a whole number."""
         return not self.choices and all(isinstance(bound, int) for bound in (self.low, self.high, self.step or 0))
 
@@ -94,7 +94,7 @@ class Parameter(Validated):
         """The value that a trial tries."""
         if self.choices:
             return cast(Value, trial.suggest_categorical(self.key, self.choices))
-        if self.whole:
+        if self.is_integer:
             step = 1 if self.step is None else int(self.step)
             return trial.suggest_int(self.key, int(self.low or 0), int(self.high or 0), step=step, log=self.log)
         return tidy(trial.suggest_float(self.key, self.low or 0.0, self.high or 0.0, step=self.step, log=self.log))
@@ -104,11 +104,11 @@ class Parameter(Validated):
         if self.choices:
             return value in self.choices
         low, high = float(self.low or 0), float(self.high or 0)
-        if not low <= value <= high or (self.whole and value != int(value)):
+        if not low <= value <= high or (self.is_integer and value != int(value)):
             return False
         return self.step is None or abs((value - low) / self.step - round((value - low) / self.step)) < 1e-6
 
-    def place(self, value: Any) -> float:
+    def normalized(self, value: Any) -> float:
         """Where a value lies between low (0) and high (1), on the scale of the search; not for choices."""
         scale = math.log if self.log else float
         low, high = scale(self.low or 0.0), scale(self.high or 0.0)

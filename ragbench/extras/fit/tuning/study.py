@@ -170,7 +170,7 @@ def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> op
 def _starts(rules: Rules, base: Settings) -> Iterator[dict[str, Any]]:
     """The configured values of the preset and of every other start, if they are in the space."""
     starts = next((p.choices for p in rules.parameters if p.key == START), ("",))
-    integers = {p.key for p in rules.parameters if p.whole}
+    integers = {p.key for p in rules.parameters if p.is_integer}
     for start in starts:
         values = configured_values(rules.parameters, base, str(start))
         if all(p.contains(values[p.key]) for p in rules.parameters if p.key in values):

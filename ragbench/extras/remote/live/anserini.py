@@ -52,7 +52,7 @@ class Scoring:
 
 
 @lru_cache(maxsize=8)
-def opened(index: str, scoring: Scoring) -> Searcher:
+def open_searcher(index: str, scoring: Scoring) -> Searcher:
     """The searcher of a folder or of a prebuilt index, one for this process. Raises LiveError."""
     return Searcher(index, _folder(index), scoring)
 

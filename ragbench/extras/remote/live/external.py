@@ -57,11 +57,11 @@ class ExternalSearch(Validated, ABC):
         """Search, and do not place the hits, which does not count as query latency."""
         places = _places(index.chunks, self.prefix)
         for state in states:
-            self.found(state.query, places)
+            self.hits_of(state.query, places)
         return states
 
     @abstractmethod
-    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
+    def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """At most `depth` hits, best first. Raises LiveError when the query has no answer."""
 
     def sample(self, places: HitMatcher) -> Sequence[LiveHit] | None:
@@ -72,7 +72,7 @@ class ExternalSearch(Validated, ABC):
         """Ask for the hits of every state, one after the other. LiveError when one query has no answer."""
         places = _places(index.chunks, self.prefix)
         self._require(places)
-        return [_place_hits(state, self.found(state.query, places), places) for state in states]
+        return [_place_hits(state, self.hits_of(state.query, places), places) for state in states]
 
     def _require(self, places: HitMatcher) -> None:
         """Raise LiveError when nothing of what it may return is in the collection; looked at once."""
@@ -117,7 +117,7 @@ class LiveRun(ExternalSearch):
                 f"{self.name} has no hits for any of the topics: it answers {theirs}, the topics are {ours}"
             )
 
-    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
+    def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """The hits of the topic, in the order of trec_eval; none where the run has no such topic."""
         hits = read_run_file(self.path).get(query.qid, ())
         return [LiveHit(name, score=score) for name, score in hits[: self.depth]]
@@ -156,7 +156,7 @@ class LivePython(ExternalSearch):
     @property
     def lasting(self) -> bool:
         """Whether its results stay valid in another process: those of an object are known by its name alone."""
-        return objects.find(self.retriever, self.number).kept
+        return objects.find(self.retriever, self.number).decorated
 
     def require_topics(self, qids: Sequence[str]) -> None:
         """Raise LiveError or ConfigError for an object that is not there or lacks a parameter."""
@@ -167,14 +167,14 @@ class LivePython(ExternalSearch):
         objects.find(self.retriever, self.number).ask([state.query for state in states], self.depth, self.parameters)
         return states
 
-    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
+    def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """What it returns."""
-        return self._found([query], places)[0]
+        return self._hits_of_all([query], places)[0]
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Ask for the hits of all states. Raises LiveError if none of several queries has a hit in the collection."""
         places = _places(index.chunks, self.prefix)
-        hits_of_states = self._found([state.query for state in states], places)
+        hits_of_states = self._hits_of_all([state.query for state in states], places)
         states_after = [_place_hits(state, hits, places) for state, hits in zip(states, hits_of_states, strict=True)]
         hits = [hit for hits_of_query in hits_of_states for hit in hits_of_query]
         if len(states) > 1 and hits and not any(len(state.fused or ()) for state in states_after):
@@ -190,7 +190,7 @@ class LivePython(ExternalSearch):
             for state, hits in zip(states_after, hits_of_states, strict=True)
         ]
 
-    def _found(self, queries: Sequence[Query], places: HitMatcher) -> list[list[LiveHit]]:
+    def _hits_of_all(self, queries: Sequence[Query], places: HitMatcher) -> list[list[LiveHit]]:
         retriever = objects.find(self.retriever, self.number)
         answers = retriever.ask(queries, self.depth, self.parameters)
         pairs = zip(queries, answers, strict=True)

@@ -42,11 +42,11 @@ _USABLE = "return docnos, (docno, score) pairs, dicts with docno and score, a Da
 
 
 @dataclass(frozen=True)
-class _Way:
-    """How to ask an object; `known` are the names of its parameters (None: any), `batch`: all queries at once."""
+class _Call:
+    """How to ask an object; `parameter_names` are those that it takes (None: any), `batch`: all queries at once."""
 
     answers: _Answers
-    known: frozenset[str] | None = frozenset()
+    parameter_names: frozenset[str] | None = frozenset()
     batch: bool = False
 
 
@@ -54,19 +54,19 @@ class _Way:
 class PythonRetriever:
     """A Python object as a retriever, under a name; `parameters` are keyword arguments of a function.
 
-    `kept`: decorated with `@ragbench.retriever`, so that its name alone finds it.
+    `decorated`: decorated with `@ragbench.retriever`, so that its name alone finds it.
     """
 
     name: str
     target: Any = field(repr=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    kept: bool = False
+    decorated: bool = False
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.known = _asking(self.target, {}).known
+        self.parameter_names = _asking(self.target, {}).parameter_names
         self.content = _content(self.target)
-        self._bound: dict[str, _Way] = {}
+        self._bound: dict[str, _Call] = {}
         self.__module__ = str(getattr(self.target, "__module__", ""))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -80,8 +80,10 @@ class PythonRetriever:
     def require(self, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters. Raises ConfigError for one that the function does not have."""
         for name in parameters:
-            if self.known is not None and name not in self.known:
-                raise ConfigError(f"retriever '{self.name}' has no parameter '{name}'{_known(name, self.known)}")
+            if self.parameter_names is not None and name not in self.parameter_names:
+                raise ConfigError(
+                    f"retriever '{self.name}' has no parameter '{name}'{_known(name, self.parameter_names)}"
+                )
         return parameters
 
     def ask(self, queries: Sequence[Query], depth: int, parameters: Mapping[str, Any]) -> Sequence[Any]:
@@ -93,7 +95,7 @@ class PythonRetriever:
         groups = [queries] if way.batch else [[query] for query in queries]
         return [answer for group in groups for answer in self._answers(way, group, depth)]
 
-    def _answers(self, way: _Way, queries: Sequence[Query], depth: int) -> Sequence[Any]:
+    def _answers(self, way: _Call, queries: Sequence[Query], depth: int) -> Sequence[Any]:
         try:
             answers = way.answers(queries, depth)
         except extensions.FAILURES as error:
@@ -149,7 +151,7 @@ def retriever(function: Any = None, *, name: str | None = None) -> Any:
     if function is None:
         return functools.partial(retriever, name=name)
     new_retriever = PythonRetriever(
-        name or str(getattr(function, "__name__", type(function).__name__)), function, kept=True
+        name or str(getattr(function, "__name__", type(function).__name__)), function, decorated=True
     )
     extensions.register("retriever", new_retriever.name, new_retriever)
     return new_retriever
@@ -198,18 +200,18 @@ def _method(value: Any) -> str | None:
     return "" if callable(value) else None
 
 
-def _asking(target: Any, parameters: Mapping[str, Any]) -> _Way:
+def _asking(target: Any, parameters: Mapping[str, Any]) -> _Call:
     """How to ask an object, with these parameters. Raises ConfigError for one that cannot be asked."""
     method = _method(target)
     if method == "retrieve" and hasattr(target, "get_scores"):
-        return _Way(_of_bm25s(target))
+        return _Call(_of_bm25s(target))
     if method == "transform":
-        return _Way(_of_pyterrier(target), batch=True)
+        return _Call(_of_pyterrier(target), batch=True)
     if method == "run" and callable(getattr(target, "inputs", None)):
-        return _Way(_each(lambda query, depth: target.run(_haystack_inputs(target, query))))
+        return _Call(_each(lambda query, depth: target.run(_haystack_inputs(target, query))))
     if method in ("retrieve", "invoke"):
         ask = getattr(target, method)
-        return _Way(_each(lambda query, depth: ask(query)))
+        return _Call(_each(lambda query, depth: ask(query)))
     if method is None:
         raise ConfigError(
             f"{_shown(target)} is not a retriever: give a function of (query, k), or an object of LangChain, "
@@ -226,10 +228,10 @@ def _asking(target: Any, parameters: Mapping[str, Any]) -> _Way:
     names_taken = None if any(parameter.kind is parameter.VAR_KEYWORD for parameter in others) else names
     call = functools.partial(_call, functools.partial(function, **parameters), depth_name)
     if places and (places[0].name in _MANY or _is_list(places[0].annotation)):
-        return _Way(
+        return _Call(
             lambda queries, depth: list(call([query.text for query in queries], depth)), names_taken, batch=True
         )
-    return _Way(_each(call), names_taken)
+    return _Call(_each(call), names_taken)
 
 
 def _each(ask: Callable[[str, int], Any]) -> _Answers:

@@ -26,7 +26,7 @@ class ResponseMapping:
 
     keys: Mapping[str, str]
     hits: int
-    found: int
+    matched: int
 
 
 def infer_mapping(answer: Any, is_known: Callable[[str], bool]) -> ResponseMapping:

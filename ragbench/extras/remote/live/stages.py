@@ -68,7 +68,7 @@ class Live(Reading, ExternalSearch, ABC):
         """The whole answer to one query. Raises LiveError when there is none."""
         return _asker(self)(query, self.depth)
 
-    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
+    def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """What the answer holds."""
         return self.read(self.answer(query.text), self.depth)
 
@@ -204,7 +204,7 @@ class LivePyserini(ExternalSearch):
         """Raise LiveError for an index that cannot be opened, before anything is measured."""
         _ = self._searcher
 
-    def found(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
+    def hits_of(self, query: Query, places: HitMatcher) -> Sequence[LiveHit]:
         """The hits of `LuceneSearcher.search`."""
         return self._searcher.search(query.text, self.depth, places.knows)
 
@@ -222,7 +222,7 @@ class LivePyserini(ExternalSearch):
     def _searcher(self) -> anserini.Searcher:
         weights = tuple(sorted(self.fields.items()))
         scoring = anserini.Scoring(self.k1, self.b, weights, self.feedback, self.language)
-        return anserini.opened(self.index, scoring)
+        return anserini.open_searcher(self.index, scoring)
 
 
 def _asker(search: Live) -> RateLimitedClient:

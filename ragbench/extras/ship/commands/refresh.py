@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import RagbenchError
-from ragbench.extras.ship.address import engines, place
+from ragbench.extras.ship.address import engines, parse_location
 
 if TYPE_CHECKING:
     from ragbench.extras.ship.refresh import Refreshed, Refresher
@@ -28,7 +28,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, its documents, output options."""
-    parser.add_argument("bundle", type=place, help="bundle folder or SQLite file written by ragbench export")
+    parser.add_argument("bundle", type=parse_location, help="bundle folder or SQLite file written by ragbench export")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="the folder of the documents")
     parser.add_argument("--watch", action="store_true", help="keep running, and refresh whenever a file changes")
     parser.add_argument(

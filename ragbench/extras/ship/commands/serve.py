@@ -189,7 +189,7 @@ def _place(arguments: argparse.Namespace) -> Path | str:
     engine = getattr(arguments, "engine", None)
     if (arguments.bundle is None) == (engine is None):
         raise ConfigError("name what to serve: a bundle, a file of ragbench export, or --engine ADDRESS")
-    location = address.place(engine or arguments.bundle)
+    location = address.parse_location(engine or arguments.bundle)
     return location if isinstance(location, str) else location.expanduser()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.export.gate import show
-from ragbench.extras.ship.address import place
+from ragbench.extras.ship.address import parse_location
 
 if TYPE_CHECKING:
     pass
@@ -26,7 +26,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle, what to compare with, output options."""
-    parser.add_argument("bundle", type=place, help="bundle folder written by ragbench export")
+    parser.add_argument("bundle", type=parse_location, help="bundle folder written by ragbench export")
     parser.add_argument("--corpus", type=Path, metavar="PATH", help="folder of the documents on this machine")
     parser.add_argument(
         "--latency-tolerance",

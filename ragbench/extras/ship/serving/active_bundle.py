@@ -47,7 +47,7 @@ class CurrentBundle:
         self._opened = opened
 
     @property
-    def opened(self) -> OpenBundle:
+    def active(self) -> OpenBundle:
         """The bundle that answers now, to inspect it; to search in it, take a lease."""
         return self._opened
 

@@ -231,7 +231,7 @@ class SearchService:
             self._checked = time.monotonic()
             with suppress(Busy):
                 self._workers.submit(self._replay)
-        opened = self._current.opened
+        opened = self._current.active
         chunks = opened.bundle.index.chunks
         return Health(
             status="failing" if self.failing else "ok",
@@ -250,7 +250,7 @@ class SearchService:
 
     def engine_signature(self) -> tuple[tuple[str, int, int, int], ...]:
         """What a server says about its content, as `reload.signature` does of files; empty where it does not answer."""
-        engine = getattr(self._current.opened.bundle, "engine", None)
+        engine = getattr(self._current.active.bundle, "engine", None)
         try:
             version = engine.version() if engine is not None else ""
         except RagbenchError:
@@ -263,7 +263,7 @@ class SearchService:
         If the new bundle does not open, the old one still answers and the error is raised.
         """
         try:
-            opened = open_bundle(self.folder, self._threads, self._current.opened.bundle.index.models)
+            opened = open_bundle(self.folder, self._threads, self._current.active.bundle.index.models)
         except BaseException:
             self.metrics.reloads.labels("failed").inc()
             raise

@@ -46,7 +46,7 @@ def test_a_document_read_later_belongs_to_the_latest_search_of_its_session(tmp_p
     )
     read = log.read(path)
     assert [(each.query, each.clicked) for each in read.searches] == [("first", set()), ("second", {"b"})]
-    assert read.left_out == {"opened without a search": 1}
+    assert read.skipped == {"opened without a search": 1}
 
 
 def test_personal_data_and_unfinished_queries_are_left_out(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_personal_data_and_unfinished_queries_are_left_out(tmp_path: Path) -> No
     path = rows(tmp_path / "a.jsonl", *typed, {"query": "mail me@example.org"}, {"query": "??"})
     read = log.read(path)
     assert [each.query for each in read.searches] == ["rotate a key", "other"]
-    assert read.left_out == {"unfinished": 2, "with a mail address": 1, "without a word": 1}
+    assert read.skipped == {"unfinished": 2, "with a mail address": 1, "without a word": 1}
 
 
 def test_a_query_that_is_continued_a_minute_later_was_finished(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_spellings_and_orders_of_words_are_one_query_and_a_session_counts_once(t
     asked = [("a", "Rotate Keys"), ("a", "rotate keys"), ("b", "keys: rotate?"), ("c", "rotate keys"), ("d", "log in")]
     path = rows(tmp_path / "a.jsonl", *({"session": session, "query": query} for session, query in asked))
     made = choose(log.read(path), LogSpec(limit=5), nobody)
-    assert made.asked == 2 and made.searches == 5
+    assert made.queries == 2 and made.searches == 5
     assert {(topic.text, topic.type, topic.provenance) for topic in made.topics} == {
         ("Rotate Keys", "frequent", "log"),
         ("log in", "rare", "log"),

@@ -59,11 +59,16 @@ def test_a_parameter_refuses_nonsense(node: dict, said: str) -> None:
 
 def test_places_steps_and_kinds() -> None:
     log = Parameter("x", low=1, high=100, log=True)
-    assert (log.whole, log.place(10), log.place(1), log.place(100)) == (True, pytest.approx(0.5), 0.0, 1.0)
+    assert (log.is_integer, log.normalized(10), log.normalized(1), log.normalized(100)) == (
+        True,
+        pytest.approx(0.5),
+        0.0,
+        1.0,
+    )
     stepped = Parameter("x", low=0.5, high=1.0, step=0.2)
     assert stepped.high == 0.9  # 0.5, 0.7, 0.9
     assert [stepped.contains(value) for value in (0.5, 0.7, 0.8, 0.9, 1.1)] == [True, True, False, True, False]
-    assert stepped.place(0.7) == pytest.approx(0.5)
+    assert stepped.normalized(0.7) == pytest.approx(0.5)
     whole = Parameter("x", low=1, high=5)
     assert whole.contains(3) and not whole.contains(2.5) and not whole.contains(6)
     assert Parameter("x", choices=(False, True)).ends == (False, True)

@@ -112,7 +112,7 @@ def test_hits_and_scores_are_those_of_lucene_searcher(index: Path) -> None:
     before = set(sys.modules)
     for call, given in SETTINGS.items():
         scoring = anserini.Scoring(**{"k1": 0.9, "b": 0.4, "fields": (), "feedback": None, "language": None, **given})
-        searcher = anserini.opened(str(index), scoring)
+        searcher = anserini.open_searcher(str(index), scoring)
         ours = [[(hit.document, hit.score) for hit in searcher.search(text, 10, lambda name: True)] for text in texts]
         assert any(ours)
         assert ours == [[(name, pytest.approx(score)) for name, score in hits] for hits in theirs[call]]
@@ -167,11 +167,11 @@ def test_what_cannot_be_searched_is_said(
         ("beir-v1.0.0-scifact.splade-v3", "is a prebuilt index that LuceneSearcher does not read"),
     ):
         with pytest.raises(LiveError) as raised:
-            anserini.opened(name, scoring)
+            anserini.open_searcher(name, scoring)
         assert said in str(raised.value)
     with pytest.raises(LiveError, match=r"has no document vectors, which live.feedback=rm3 reads"):
-        anserini.opened(str(plain), anserini.Scoring(0.9, 0.4, (), "rm3", None))
-    assert anserini.opened(str(plain), scoring).search("", 10, lambda name: True) == []
+        anserini.open_searcher(str(plain), anserini.Scoring(0.9, 0.4, (), "rm3", None))
+    assert anserini.open_searcher(str(plain), scoring).search("", 10, lambda name: True) == []
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", f"source=pyserini:{tmp_path / 'empty'}", "tracking.enabled=false", "--quiet"]) == 2
     assert "is not an index of Lucene" in capsys.readouterr().err
@@ -218,22 +218,22 @@ def test_a_prebuilt_index_is_downloaded_once_and_checked(
     monkeypatch.setitem(prebuilt.TF_INDEX_INFO, "cacm", entry)
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
     scoring = anserini.Scoring(0.9, 0.4, (), None, None)
-    before = anserini.opened(str(index), scoring).search("counters", 3, lambda name: True)
+    before = anserini.open_searcher(str(index), scoring).search("counters", 3, lambda name: True)
     monkeypatch.setitem(entry, "md5", "0" * 32)
     with pytest.raises(LiveError, match=r"cacm .* could not be downloaded from 127.0.0.1 \(its digest differs\)"):
-        anserini.opened("cacm", scoring)
+        anserini.open_searcher("cacm", scoring)
     monkeypatch.undo()
     monkeypatch.setitem(prebuilt.TF_INDEX_INFO, "cacm", entry)
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
     entry["md5"] = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    assert anserini.opened("cacm", scoring).search("counters", 3, lambda name: True) == before
+    assert anserini.open_searcher("cacm", scoring).search("counters", 3, lambda name: True) == before
     packed.unlink()
-    anserini.opened.cache_clear()
-    assert anserini.opened("cacm", scoring).search("counters", 3, lambda name: True) == before  # from the cache
+    anserini.open_searcher.cache_clear()
+    assert anserini.open_searcher("cacm", scoring).search("counters", 3, lambda name: True) == before  # from the cache
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "other"))
-    anserini.opened.cache_clear()
+    anserini.open_searcher.cache_clear()
     with pytest.raises(LiveError, match=r"cacm .* could not be downloaded from 127.0.0.1 \(no answer\): check the net"):
-        anserini.opened("cacm", scoring)
+        anserini.open_searcher("cacm", scoring)
 
 
 def test_source_is_another_spelling_of_live() -> None:

@@ -47,7 +47,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_where_an_answer_has_its_hits(answer, keys: dict[str, str], found: int) -> None:
     proposal = infer_mapping(answer, {"a.md", "b.md"}.__contains__)
-    assert (proposal.keys, proposal.found) == (keys, found)
+    assert (proposal.keys, proposal.matched) == (keys, found)
 
 
 @pytest.mark.parametrize(

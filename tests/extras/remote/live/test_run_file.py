@@ -66,7 +66,7 @@ def test_what_comes_next_is_no_export_of_what_runs_elsewhere(
     file = ours.arm_path("ours") / "run.trec"
     both = measured(benchmark_small, arm("theirs", f"source=trec:{file}"), arm("ours", "latency.enabled=false"))
     shown = "diagnose" if plugins.module("commands", "diagnose") else "report"
-    assert Results.load(both.folder).next_words == shown
+    assert Results.load(both.folder).next_command == shown
 
 
 def test_sections_of_a_run_file_are_judged_as_sections(arm, ours: Measurements, benchmark_small: Benchmark) -> None:

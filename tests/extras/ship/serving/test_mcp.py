@@ -190,7 +190,7 @@ def test_no_room_and_errors_of_ours(talk, make_service, monkeypatch) -> None:
         gate.wait()
         raise OSError("/srv/secret")
 
-    monkeypatch.setattr(service._current.opened.bundle, "answer", broken)
+    monkeypatch.setattr(service._current.active.bundle, "answer", broken)
 
     async def many(client):
         calls = [asyncio.create_task(client.call_tool("search", {"query": "a"})) for _ in range(8)]

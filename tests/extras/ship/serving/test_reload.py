@@ -60,7 +60,7 @@ def ear() -> Ear:
 
 def test_clients_search_on_while_bundles_are_exchanged(make_service, ask, place: Path, ear: Ear) -> None:
     service = make_service(place)
-    before = service._current.opened
+    before = service._current.active
     reloader = Reloader(service, ear, signature(place))
     folders = [renamed(place, name) for name in ("second", "third")]
 
@@ -127,7 +127,7 @@ def test_a_watched_folder_is_loaded_again_when_it_has_changed(make_service, plac
 def test_a_new_generation_answers_at_once(make_service, ask, place: Path, tmp_path: Path, ear: Ear) -> None:
     notes = Path(shutil.copytree(Path(__file__).parents[3] / "data" / "phases", tmp_path / "notes"))
     service = make_service(place)
-    before = service._current.opened.version
+    before = service._current.active.version
     reloader = Reloader(service, ear, signature(place), poll_seconds=0.05)
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
     Refresher(place, notes, say=lambda sentence: None).refresh()

@@ -83,7 +83,7 @@ def test_half_a_line_of_a_full_disk_costs_that_line(tmp_path: Path, monkeypatch:
     SearchLog(path).log_search("s", "four", ["a"])
     read = topics_log.read(path)
     assert [search.query for search in read.searches] == ["one", "three", "four"]
-    assert read.left_out == {"not JSON": 2}
+    assert read.skipped == {"not JSON": 2}
 
 
 def test_a_log_that_cannot_be_written_is_refused_at_once_and_later_said_once(tmp_path: Path, caplog) -> None:

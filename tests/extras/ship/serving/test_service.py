@@ -17,7 +17,7 @@ QUERY = {"query": "how do programs prove their identity", "top_n": 3}
 
 
 def bundle_of(service: SearchService):
-    return service._current.opened.bundle
+    return service._current.active.bundle
 
 
 def test_32_clients_at_once_get_the_same_answer(service, ask) -> None:
