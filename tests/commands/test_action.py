@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +59,5 @@ def test_the_action_gives_the_script_what_it_takes() -> None:
     last = action["runs"]["steps"][-1]
     assert ".ci/gate" in last["run"]
     assert {f"${{{{ inputs.{name} }}}}" for name in action["inputs"]} == set(last["env"].values())
+    used = [step["uses"] for step in action["runs"]["steps"] if "uses" in step]
+    assert used and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each) for each in used)  # a tag can be moved
