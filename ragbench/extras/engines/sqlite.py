@@ -206,7 +206,7 @@ class SqliteEngine(Tables):
                     "INSERT INTO about VALUES (?, ?)",
                     (("format", str(FORMAT)), ("plan", plan.to_json()), ("search", statement(plan))),
                 )
-                engine = SqliteEngine(draft, writable=True, draft=db)
+                engine = SqliteEngine(path, writable=True, draft=db)
                 with engine.transaction():
                     engine._say(facts)
                 yield engine
