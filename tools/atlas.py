@@ -46,10 +46,10 @@ def _measure(arguments: argparse.Namespace) -> None:
         raise ConfigError("measure takes a file that lists collections: fetch writes one")
     listed = [each for path in paths for each in atlas_measure.collections(path)]
     with console.progress(False):
-        found = atlas_measure.measure(listed, words, arguments.groups)
+        measured = atlas_measure.measure(listed, words, arguments.groups)
     out = arguments.out or Path("atlas")
-    found.write(out)
-    print(f"{len(found.effects)} effects on {len(found.collections)} collections in {console.short_path(out)}")
+    measured.write(out)
+    print(f"{len(measured.effects)} effects on {len(measured.collections)} collections in {console.short_path(out)}")
 
 
 def _page(arguments: argparse.Namespace) -> None:

@@ -52,15 +52,15 @@ class Requirement:
 def read(folder: Path) -> list[Requirement]:
     """The requirements of `conformance.yaml` in a folder; ConfigError for a row that cannot be used."""
     path = folder / FILE
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for section in read_yaml_file(path):
         for row in section["rows"]:
-            found.append(_requirement(row, section, path))
-    ids = [each.id for each in found]
+            requirements.append(_requirement(row, section, path))
+    ids = [each.id for each in requirements]
     twice = sorted({each for each in ids if ids.count(each) > 1})
     if twice:
         raise ConfigError(f"{path} has two rows with the id {', '.join(twice)}: give each another id")
-    return found
+    return requirements
 
 
 def document(requirements: Sequence[Requirement]) -> str:
@@ -80,13 +80,13 @@ def audited(requirements: Sequence[Requirement]) -> dict[str, list[str]]:
 
     `differs` if a row differs and each that does has evidence, else `wrong`; `missing` without a row.
     """
-    found: dict[str, list[str]] = {}
+    audits: dict[str, list[str]] = {}
     first = 1
     for seed, count in AUDITED.items():
         rows = [[each for each in requirements if number in each.covers] for number in range(first, first + count)]
-        found[seed] = [_state(each) for each in rows]
+        audits[seed] = [_state(each) for each in rows]
         first += count
-    return found
+    return audits
 
 
 def _state(rows: Sequence[Requirement]) -> str:

@@ -66,23 +66,23 @@ def docstrings(tree: ast.AST) -> Iterator[ast.Expr]:
 def code_lines(text: str, tree: ast.AST) -> set[int]:
     """The numbers of the lines that hold code."""
     documented = {line for node in docstrings(tree) for line in range(node.lineno, (node.end_lineno or 0) + 1)}
-    found: set[int] = set()
+    lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _NO_CODE:
-            found |= set(range(token.start[0], token.end[0] + 1))
-    return found - documented
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return lines - documented
 
 
 def public_names(tree: ast.Module) -> set[str]:
     """The public names that the module binds at its top level, besides imports."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {target.id for target in targets if isinstance(target, ast.Name)}
-    return {name for name in found if not name.startswith("_")}
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
 
 
 def count(path: Path) -> Count:

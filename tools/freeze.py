@@ -136,11 +136,11 @@ def configurations(work: Path) -> dict[str, Any]:
         for option in options:
             word = f"{group}={option}"
             try:
-                found = composition.compose([f"{group}=[{option}]" if group == "tune" else word])
+                settings = composition.compose([f"{group}=[{option}]" if group == "tune" else word])
             except Exception as error:
                 frozen[word] = f"{type(error).__name__}: {error}"
                 continue
-            values = {key: _portable(value) for key, value in flat(found.config)}
+            values = {key: _portable(value) for key, value in flat(settings.config)}
             changed = {key for key in {*values, *plain} if values.get(key) != plain.get(key)}
             shown = values if group == "exp" else sorted(changed)
             frozen[word] = {key: values.get(key, "(absent)") for key in shown}

@@ -79,20 +79,20 @@ def _rows(name: str, results: Results, bm25: float) -> list[dict[str, Any]]:
         from ragbench.evidence.statistics import compare
 
         ours, theirs = (results.values(arm, "nDCG@10") for arm in ("recommended", "baseline"))
-        found = compare(ours.to_numpy(), theirs.to_numpy(), seed=13)
-        rows[-1] |= {"gain": found.difference, "low": found.ci_low, "high": found.ci_high}
+        comparison = compare(ours.to_numpy(), theirs.to_numpy(), seed=13)
+        rows[-1] |= {"gain": comparison.difference, "low": comparison.ci_low, "high": comparison.ci_high}
     return rows
 
 
 def _line(row: dict[str, Any]) -> str:
-    said = f"{row['arm']}: nDCG@10 {row['ndcg_at_10']:.4f} on {row['topics']} topics"
+    line = f"{row['arm']}: nDCG@10 {row['ndcg_at_10']:.4f} on {row['topics']} topics"
     if row["published"] is not None:
         word = "met" if row["within"] else "MISSED"
         off = row["ndcg_at_10"] - row["published"]
-        said += f"; published {row['published']:g}, {off:+.4f} off, {row['allowed']:g} allowed: {word}"
+        line += f"; published {row['published']:g}, {off:+.4f} off, {row['allowed']:g} allowed: {word}"
     if "gain" in row:
-        said += f"; on baseline {with_interval(row['gain'], row['low'], row['high'])}"
-    return said
+        line += f"; on baseline {with_interval(row['gain'], row['low'], row['high'])}"
+    return line
 
 
 def _published(name: str) -> float:
