@@ -115,6 +115,7 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
             f"Dense retrieval uses the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
             f"{cite('faiss')}."
         )
+    parts += [f"{sentence} {cite(work)}." if work else f"{sentence}." for sentence, work in _fusions(configs)]
     for stage, sentence in _SENTENCES.items():
         if stage in used:
             parts.append(f"{sentence} {cite(OF_STAGE[stage])}.")
@@ -125,8 +126,14 @@ def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], ci
     return " ".join(parts)
 
 
+_FUSIONS = {
+    "rrf": ("Rankings are fused by reciprocal rank", "rrf"),
+    "convex": ("Rankings are fused by a weighted sum of normalised scores", "convex"),
+    "dbsf": ("Rankings are fused by a sum of scores, scaled by three standard deviations around their mean", ""),
+}
+"""The sentence for a method of fusion and the name of the work that it follows."""
+
 _SENTENCES = {
-    "Fuse": "Rankings are fused by reciprocal rank",
     "ExpandSynonyms": "Synonyms come from WordNet",
     "SupposeAnswer": "Hypothetical answers are embedded instead of queries",
     "BoostCommunity": "Communities of the link graph are found by the Louvain method",
@@ -138,6 +145,13 @@ _SENTENCES = {
 def stages(config: Mapping[str, Any]) -> Iterator[str]:
     """The class names of the stages that a configuration turns on, in the order they run."""
     return (str(node["_target_"]).rpartition(".")[2] for _, node in active(config))
+
+
+def _fusions(configs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The sentences and works of the fusions of all configurations."""
+    nodes = [node for config in configs.values() for _, node in active(config)]
+    methods = {node.get("method", "rrf") for node in nodes if str(node["_target_"]).endswith(".Fuse")}
+    return [_FUSIONS[method] for method in _FUSIONS if method in methods]
 
 
 def _fields(config: Mapping[str, Any]) -> set[str]:

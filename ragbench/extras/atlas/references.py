@@ -66,7 +66,6 @@ WORKS: Mapping[str, Reference] = {
 OF_STAGE = {
     "RetrieveDense": "faiss",
     "RetrieveLexical": "bm25",
-    "Fuse": "rrf",
     "Rerank": "cross-encoder",
     "Diversify": "mmr",
     "SupposeAnswer": "hyde",

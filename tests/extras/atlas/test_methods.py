@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -15,6 +16,7 @@ from ragbench.extras.atlas import references
 from ragbench.extras.atlas.methods import methods, stages
 from ragbench.extras.atlas.references import WORKS
 from ragbench.results.measurements import Measurements
+from ragbench.search.stages.fuse import Fuse
 
 
 def test_numbers_are_those_of_the_record(ablation: Measurements) -> None:
@@ -54,6 +56,14 @@ def test_stages_are_named_by_class_in_their_order() -> None:
     assert list(stages({**config, "cut": {"_target_": "a.Cut"}})) == ["LimitPerDocument", "Cut"]
 
 
+def test_fusions_are_those_of_the_configurations() -> None:
+    fuse = {"_target_": "ragbench.search.stages.fuse.Fuse"}
+    configs = {name: {"order": ["fuse"], "fuse": {**fuse, "method": name}} for name in ("convex", "dbsf")}
+    assert [work for _, work in methods_module._fusions(configs)] == ["convex", ""]
+    assert [work for _, work in methods_module._fusions({"a": {"order": ["fuse"], "fuse": fuse}})] == ["rrf"]
+    assert set(methods_module._FUSIONS) == set(get_args(get_type_hints(Fuse)["method"]))
+
+
 def test_sources_are_of_stages_that_exist() -> None:
     names = set()
     for package in (ragbench.search.stages, ragbench.extras.fit.stages, ragbench.extras.systems.stages):
@@ -65,7 +75,9 @@ def test_sources_are_of_stages_that_exist() -> None:
 
 def test_every_name_that_is_cited_is_that_of_a_work() -> None:
     source = inspect.getsource(methods_module)
-    named = set(re.findall(r"cite\('([\w-]+)'\)", source))
+    named = set(re.findall(r"cite\('([\w-]+)'\)", source)) | {
+        work for _, work in methods_module._FUSIONS.values() if work
+    }
     assert len(named) >= 10 and named <= set(WORKS)
 
 
