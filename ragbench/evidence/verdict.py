@@ -22,7 +22,7 @@ _Quality = Literal["better", "worse", "equivalent", "open"]
 _Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
 _OUTCOMES: tuple[_Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
 """Ordered from acceptance to rejection; `confirm` is better within the budget, in an exploratory comparison."""
-QUALITY: Mapping[_Quality, str] = {
+QUALITY: Mapping[str, str] = {
     "better": "significantly better",
     "worse": "significantly worse",
     "equivalent": "equivalent",

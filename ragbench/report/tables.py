@@ -221,7 +221,7 @@ def to_latex(frame: pd.DataFrame) -> str:
 def html(frame: pd.DataFrame, means: pd.DataFrame, title: str) -> str:
     """Verdicts with their confidence intervals as bars, then the means: without scripts, as a notebook shows it."""
     main = frame[(frame["kind"] == "main") & frame["effect"].notna()]
-    head = "".join(f"<th>{name}</th>" for name in ("change", "effect", "", "p", "quality", "cost", "verdict"))
+    head = "".join(f"<th>{name}</th>" for name in ("change", "effect", "", "p", "quality", "latency", "verdict"))
     reach = max([0.01, *(abs(bound) for name in ("ci_low", "ci_high", "effect") for bound in main[name].dropna())])
     body = ""
     for row in evidence.rows(main):
@@ -229,7 +229,8 @@ def html(frame: pd.DataFrame, means: pd.DataFrame, title: str) -> str:
         timed = row["latency_ms"] == row["latency_ms"]
         unknown = row["quality"] == "better" and row["cost"] == "open" and not timed
         verdict = "better; latency not measured: .time()" if unknown else row["verdict"]
-        cells = [escape(cell) for cell in [*cells, row["quality"], row["cost"], verdict]]
+        axes = [QUALITY.get(str(row["quality"]), ""), LATENCY.get(str(row["cost"]), "")]
+        cells = [escape(cell) for cell in [*cells, *axes, verdict]]
         cells[2] = _bar(row, reach)
         body += f"<tr title='{escape(str(row['reason']), quote=True)}'>{''.join(f'<td>{e}</td>' for e in cells)}</tr>"
     verdicts = f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{body}</table>" if body else ""

@@ -348,5 +348,6 @@ def test_a_gain_of_unknown_latency_is_named_in_a_notebook(write_results, tmp_pat
     values = {"baseline": [0.4, 0.5] * 15, "better": [0.6, 0.7] * 15}
     untimed = Results.load(write_results(tmp_path / "untimed", values))._repr_html_()
     assert "better; latency not measured: .time()" in untimed and "inconclusive</td>" not in untimed
+    assert "<th>latency</th>" in untimed and "<td>significantly better</td><td>unknown</td>" in untimed
     timed = write_results(tmp_path / "timed", values, {"baseline": 20.0, "better": 21.0})
     assert "adopt</td>" in Results.load(timed)._repr_html_()
