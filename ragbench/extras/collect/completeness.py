@@ -45,21 +45,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Completeness:
-    """`relevant` items by judgment; systems retrieved `retrieved` of them, `by_one` in one system, `by_two` in two."""
+    """`known` items are judged relevant; systems retrieved `found` of them, `once` in one system, `twice` in two.
+
+    The names are those of `data judged --json`.
+    """
 
     depth: int
     topics: int
-    relevant: int
-    retrieved: int
-    by_one: int
-    by_two: int
+    known: int
+    found: int
+    once: int
+    twice: int
     estimates: tuple[Estimate, ...]
 
     def sentences(self) -> list[str]:
         """The estimates in words."""
         lines = [
-            f"{self.relevant} sections or documents are judged relevant; the first {self.depth} results of "
-            f"{len(self.estimates[0].systems)} systems contain {self.retrieved} of them, {self.by_one} in one system "
+            f"{self.known} sections or documents are judged relevant; the first {self.depth} results of "
+            f"{len(self.estimates[0].systems)} systems contain {self.found} of them, {self.once} in one system "
             "only"
         ]
         for row in self.estimates:

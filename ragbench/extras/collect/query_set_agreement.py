@@ -49,8 +49,8 @@ class Validity:
     """How far two sets of topics agree on the same arms; `topics` are the sizes, of the human-written set first.
 
     `same_sign`: the share of pairs of arms in which both find the same one better. `correlation` (Pearson) and `bias`
-    (mean difference, other minus human-written) compare the effects against the first arm. `same_in_both`,
-    `opposite_in_both`, `in_one`, `in_neither`: pairs whose difference is significant on both sets with the same sign,
+    (mean difference, other minus human-written) compare the effects against the first arm. `sure_same`,
+    `sure_other`, `sure_one`, `sure_none`: pairs whose difference is significant on both sets with the same sign,
     on both with opposite signs, on one set, on none. `effects`: a row for every arm but the first: arm, effect, low,
     high, quality, other_effect, other_low, other_high, other_quality, difference, difference_low, difference_high.
     """
@@ -64,24 +64,24 @@ class Validity:
     same_sign: Interval
     correlation: Interval
     bias: Interval
-    same_in_both: int
-    opposite_in_both: int
-    in_one: int
-    in_neither: int
+    sure_same: int
+    sure_other: int
+    sure_one: int
+    sure_none: int
     effects: pd.DataFrame
 
     @property
     def sentences(self) -> list[str]:
         """The agreement in words."""
-        both = self.same_in_both + self.opposite_in_both
-        pairs = both + self.in_one + self.in_neither
+        both = self.sure_same + self.sure_other
+        pairs = both + self.sure_one + self.sure_none
         summary = f"both sets find a significant difference in {both} of {pairs} pairs"
         return [
             f"Order of {len(self.effects) + 1} arms: Kendall's tau {self.tau.text}; two samples of the human-written "
             f"queries reach {self.ceiling.text}.",
             f"Pairs of arms: the same one is better in {self.same_sign.value:.0%} "
             f"[{self.same_sign.low:.0%}, {self.same_sign.high:.0%}]; {summary}, contradict each other in "
-            f"{self.opposite_in_both} of these, and only one set finds one in {self.in_one}.",
+            f"{self.sure_other} of these, and only one set finds one in {self.sure_one}.",
             f"Effects against {self.base}: correlation {self.correlation.text}; the other topics find "
             f"{with_interval(self.bias.value, self.bias.low, self.bias.high)} more on average.",
         ]

@@ -16,7 +16,7 @@ def run(*items: str) -> dict[str, list[tuple[str, float]]]:
 def test_both_estimates_are_those_worked_by_hand() -> None:
     qrels = {"q": dict.fromkeys("abcdef", 1) | {"x": 0}}
     found = completeness({"one": run("a", "b", "c", "x"), "two": run("c", "d"), "three": run("c", "d", "z")}, qrels)
-    assert (found.topics, found.relevant, found.retrieved, found.by_one, found.by_two) == (1, 6, 4, 2, 1)
+    assert (found.topics, found.known, found.found, found.once, found.twice) == (1, 6, 4, 2, 1)
     chao, petersen = found.estimates
     assert chao.relevant == pytest.approx(4 + 2 / 3 * 2 * 1 / (2 * 2))
     assert chao.share == 1  # 6 are judged
@@ -45,7 +45,7 @@ def test_independent_systems_are_estimated_well() -> None:
 def test_what_lies_deeper_is_not_found() -> None:
     qrels = {"q": {"a": 1, "b": 2}}
     found = completeness({"one": run("x", "a"), "two": run("a", "b")}, qrels, depth=1)
-    assert (found.relevant, found.retrieved) == (2, 1)
+    assert (found.known, found.found) == (2, 1)
 
 
 @pytest.mark.parametrize(

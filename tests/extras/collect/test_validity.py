@@ -36,7 +36,7 @@ def test_one_swapped_pair_of_six(policy: Policy) -> None:
     assert found.topics == (60, 40) and found.base == "a"
     assert found.tau.value == pytest.approx(4 / 6)  # 5 pairs in one order, 1 in the other
     assert found.same_sign.value == pytest.approx(5 / 6)
-    assert (found.same_in_both, found.opposite_in_both, found.in_one, found.in_neither) == (5, 1, 0, 0)
+    assert (found.sure_same, found.sure_other, found.sure_one, found.sure_none) == (5, 1, 0, 0)
     assert found.ceiling.value > 0.95
     # Effects against a: +.1 -.2 -.3 and +.2 -.4 -.3.
     assert found.correlation.value == pytest.approx(np.corrcoef([0.1, -0.2, -0.3], [0.2, -0.4, -0.3])[0, 1])
@@ -55,7 +55,7 @@ def test_the_same_set_agrees_with_itself_as_far_as_its_size_allows(policy: Polic
     found = validate(human, human)
     assert found.tau.value == found.same_sign.value == 1
     assert found.ceiling.value < 0.9 and found.tau.low < 1
-    assert found.opposite_in_both == 0 and found.bias.value == 0
+    assert found.sure_other == 0 and found.bias.value == 0
     again = validate(human, human)
     assert (again.tau, again.ceiling, again.bias) == (found.tau, found.ceiling, found.bias)
 

@@ -30,6 +30,7 @@ def test_both_kinds_of_topics_are_measured_and_compared(
     found = json.loads(capsys.readouterr().out)
     assert found["topics"] == [20, 30] and len(found["effects"]) == 2
     assert set(found["tau"]) == {"", "value", "low", "high"}
+    assert sum(found[name] for name in ("sure_same", "sure_other", "sure_one", "sure_none")) == 3
     persons, derived = found["runs"]
     assert cli.main(["topics", "validate", derived, "--against", persons, *around]) == 0
     said = capsys.readouterr().out
