@@ -74,7 +74,7 @@ class TrigramIndex:
         rows = np.repeat(np.arange(len(chunks)), lengths)
         offsets = np.arange(total) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         grams = values[np.repeat(starts[chunks], lengths) + offsets]
-        if grams.max() >= len(values):  # there are no more numbers than values
+        if grams.min() < 0 or grams.max() >= len(values):  # there are no more numbers than values
             raise misfit(self._folder)
         # A trigram that only one candidate holds is in no intersection.
         frequency = np.bincount(grams)

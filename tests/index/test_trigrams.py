@@ -40,6 +40,7 @@ def overlap(texts: list[str], folder: Path, unit="character") -> np.ndarray:
     ("name", "change"),
     [
         ("values", lambda array: np.append(array[:-1], np.int32(2**31 - 1))),  # 16 GiB of counts
+        ("values", lambda array: np.append(array[:-1], np.int32(-1))),
         ("starts", lambda array: np.append(array[:-1], 2**31)),
         ("starts", lambda array: array[::-1]),
         ("starts", lambda array: array[:0]),
