@@ -80,7 +80,8 @@ def summarise(measurements: Measurements) -> RunSummary:
     judged = verdicts.read(measurements)
     configs = {arm: measurements.config(arm) for arm in measurements.arms}
     parameters = _parameters(measurements.record, configs)
-    primary = metric_name(policy.primary(configs[measurements.arms[0]]))
+    measure = policy.primary(configs[measurements.arms[0]])
+    primary = metric_name(measure)
     arms: dict[str, ArmSummary] = {}
     for arm in measurements.arms:
         every = _metrics(measurements, judged, arm)
