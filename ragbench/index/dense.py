@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_, ModelError
 from ragbench.base.types import Ranking
+from ragbench.index.artefacts import misfit
 from ragbench.index.chunks import ChunkTable
 
 _Kind = Literal["flat", "hnsw", "ivf_sq8"]
@@ -223,7 +224,10 @@ class DenseIndex:
     @cached_property
     def _index(self) -> Any:
         if self.spec.kind != "flat":
-            return _open_structure(self._folder / _INDEX)
+            structure = _open_structure(self._folder / _INDEX)
+            if (structure.ntotal, structure.d) != self.vectors.shape:
+                raise misfit(self._folder)
+            return structure
         if not _has_library():
             return _Compared(self.vectors)
         index = library().IndexFlatIP(self.vectors.shape[1])

@@ -1,6 +1,7 @@
 """Dense search: exact, the same in any company, ties by chunk number, filters inside."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -76,6 +77,17 @@ def test_hnsw_finds_nearly_all(vectors: np.ndarray, index: DenseIndex, tmp_path:
         for a, e in zip(approximate.search(vectors[200:260], 10), index.search(vectors[200:260], 10), strict=True)
     )
     assert found >= 0.95 * 600
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivf_sq8"])
+def test_a_structure_over_other_vectors_is_refused(vectors: np.ndarray, tmp_path: Path, kind: Literal["hnsw"]) -> None:
+    spec = DenseSpec(kind=kind, lists=4)
+    for name, rows in (("all", vectors), ("some", vectors[:-1])):
+        (tmp_path / name).mkdir()
+        build_dense(tmp_path / name, spec, rows)
+    (tmp_path / "all" / "vectors.npy").replace(tmp_path / "some" / "vectors.npy")
+    with pytest.raises(IndexError_, match="some contains numbers that do not fit: export the bundle again"):
+        DenseIndex(tmp_path / "some", spec).search(vectors[:1], 5)
 
 
 @pytest.fixture(scope="module")
