@@ -78,10 +78,8 @@ class RunSummary:
 def summarise(measurements: Measurements) -> RunSummary:
     """Compute what MLflow shows from the results of a finished run."""
     judged = verdicts.read(measurements)
-    configs = {arm: measurements.config(arm) for arm in measurements.arms}
-    parameters = _parameters(measurements.record, configs)
-    measure = policy.primary(configs[measurements.arms[0]])
-    primary = metric_name(measure)
+    measure = policy.primary(measurements.config(measurements.arms[0]))
+    primary, parameters = metric_name(measure), _parameters(measurements)
     arms: dict[str, ArmSummary] = {}
     for arm in measurements.arms:
         every = _metrics(measurements, judged, arm)
@@ -193,12 +191,12 @@ def _tags(measurements: Measurements) -> dict[str, str]:
     }
 
 
-def _parameters(record: Mapping[str, Any], configs: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+def _parameters(measurements: Measurements) -> Mapping[str, Mapping[str, Any]]:
     """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
 
     config.yaml has the whole configuration.
     """
-    if recorded := record.get("parameters"):
+    if recorded := measurements.record.get("parameters"):
         return dict(recorded)
-    overrides = record.get("overrides", {})
-    return differences.of_arms({arm: (overrides.get(arm, ()), config) for arm, config in configs.items()})
+    overrides = measurements.record.get("overrides", {})
+    return differences.of_arms({arm: (overrides.get(arm, ()), measurements.config(arm)) for arm in measurements.arms})
