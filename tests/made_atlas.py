@@ -1,10 +1,18 @@
-"""An atlas of one change, for tests."""
+"""An atlas of one change, and queries of a run that is added to one, for tests."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from ragbench.extras.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, Atlas
+
+QUESTIONS = """text,relevant
+largest file I may send,configuration.md
+which compiler do I need,clients.md
+counters,metrics.md
+the guide on emptying a queue,queues.md
+"""
+"""Queries on the handbook of `tests/data/phases`."""
 
 
 def made(

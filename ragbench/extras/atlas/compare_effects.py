@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import console, minimums
 from ragbench.base.columns import Columns
 from ragbench.base.errors import ConfigError, ResultsError
+from ragbench.base.formatting import with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,7 @@ def compare(sources: Sequence[Path], arguments: argparse.Namespace) -> int:
     columns = table[["change"]].assign(
         **{
             name: [
-                f"{row[f'{name} effect']:+.3f} [{row[f'{name} low']:+.3f}, {row[f'{name} high']:+.3f}]"
+                with_interval(row[f"{name} effect"], row[f"{name} low"], row[f"{name} high"])
                 for row in table.to_dict(orient="records")
             ]
             for name in loaded

@@ -13,14 +13,7 @@ from ragbench.extras.atlas import ingest
 from ragbench.extras.atlas.tables import Atlas
 from ragbench.report import evidence, screen
 from ragbench.results import measurements, store
-from tests.made_atlas import made
-
-QUESTIONS = """text,relevant
-largest file I may send,configuration.md
-which compiler do I need,clients.md
-counters,metrics.md
-the guide on emptying a queue,queues.md
-"""
+from tests.made_atlas import QUESTIONS, made
 
 
 @pytest.fixture(scope="module")

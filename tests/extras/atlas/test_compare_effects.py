@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.commands.cli import main
-
-QUESTIONS = """text,relevant
-largest file I may send,configuration.md
-which compiler do I need,clients.md
-counters,metrics.md
-the guide on emptying a queue,queues.md
-"""
+from tests.made_atlas import QUESTIONS
 
 
 @pytest.fixture(scope="module")
