@@ -379,7 +379,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
         said = capsys.readouterr().err
         assert said.startswith("ragbench: ") and said.count("\n") == 1
         assert "a file cannot be used" not in said  # which
-        assert ".new.sqlite" not in said  # a draft, which nobody has named
+        assert ".new.sqlite" not in said  # the path of the draft
     assert list(out.parent.iterdir()) == []
     with sqlite.closing(opened.connect(file)) as engine:
         assert engine.digests() == before

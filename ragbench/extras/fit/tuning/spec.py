@@ -30,7 +30,7 @@ class TuneSpec(Validated):
     p95_ms: Positive | None = None  # maximum p95 latency in milliseconds; null: no limit
     # outer cross-validation folds over groups of queries; 0: none
     folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
-    # repetitions of the cross-validation; null: 1, or 3 if there are no test queries
+    # repetitions of the cross-validation; null: 1, or 3 without test queries
     repeats: Count | None = None
     fold_trials: Count | None = None  # trials in each fold; null: as many as `trials`
     seed: Seed = 13
