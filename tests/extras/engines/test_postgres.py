@@ -372,9 +372,8 @@ def test_many_vectors_get_a_graph(server: str, two_chunks, monkeypatch) -> None:
         for row, vector in rows:
             engine.put(row, [vector], terms)
         engine.finish(terms.forms(), {}, {})
-    assert sql(
-        place, "SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE relname = 'vectors_graph'"
-    ) == [("hnsw",)]
+    in_schema = "relname = 'vectors_graph' AND relnamespace = 'graph'::regnamespace"  # other tests have graphs, too
+    assert sql(place, f"SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE {in_schema}") == [("hnsw",)]
     hits = opened.connect(place).ask("apple", np.array([1.0, 0.0], np.float32), None)
     assert list(hits.chunk_ids) == ["a#0", "b#0"]
     assert hits.scores.tolist() == pytest.approx([0.5, 0.5])
