@@ -110,24 +110,20 @@ def as_options() -> Iterator[None]:
 
 def check_field(cls: Callable[..., Any], name: str, value: Any) -> Any:
     """The value in the type of a dataclass's field, or of a function's parameter. Raises Refused, with no owner."""
-    return _validated(_adapter(cls, name), _hints(cls)[name], name, value)
+    from pydantic import ValidationError
+
+    try:
+        # Strict: "10" is not a number and 1 is not a truth value. Lists may stand for tuples.
+        return _adapter(cls, name).validate_python(_lists_to_tuples(value), strict=True)
+    except ValidationError as error:
+        key, reason = _key_and_reason(error.errors(include_url=False)[0], _hints(cls)[name], name, value)
+        raise Refused("", key, reason) from None
 
 
 def dataclass_in(cls: type, name: str) -> type | None:
     """The dataclass that a field holds (or null); None when the field holds anything else."""
     inner = _without_null(_hints(cls)[name])[0]
     return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
-
-
-def _validated(adapter: TypeAdapter[Any], hint: Any, key: str, value: Any) -> Any:
-    """The value in the type that `adapter` checks and `hint` describes. Raises Refused, with no owner."""
-    from pydantic import ValidationError
-
-    try:
-        # Strict: "10" is not a number and 1 is not a truth value. Lists may stand for tuples.
-        return adapter.validate_python(_lists_to_tuples(value), strict=True)
-    except ValidationError as error:
-        raise Refused("", *_key_and_reason(error.errors(include_url=False)[0], hint, key, value)) from None
 
 
 @cache

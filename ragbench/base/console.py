@@ -13,7 +13,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
@@ -21,7 +21,6 @@ from ragbench.base.progress import Progress, Report, is_shown, shown
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.live import Live
     from rich.table import Table
 
 
@@ -81,7 +80,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 _COMMANDS = re.compile("\x1b(?!\\[[0-9;?]*[A-Za-z])|[\0-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
-class _Terminal:
+class _GuardedTerminal:
     """A terminal that shows control characters as codes, except those of colours and positions, which we print too.
 
     Notes, queries and names of arms come from others: `ESC ] 52` would write to the clipboard.
@@ -103,7 +102,7 @@ class _Terminal:
 def guarding_terminals() -> Iterator[None]:
     """Pass no commands to terminals from texts that are printed inside the block."""
     streams = sys.stdout, sys.stderr
-    guarded = (cast("TextIO", _Terminal(stream)) if stream.isatty() else stream for stream in streams)
+    guarded = (cast("TextIO", _GuardedTerminal(stream)) if stream.isatty() else stream for stream in streams)
     sys.stdout, sys.stderr = guarded
     try:
         yield
@@ -197,6 +196,35 @@ def _strict(value: Any) -> Any:
     return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column of a table as text."""
+
+    heading: str
+    cells: Sequence[str]
+    is_number: bool
+
+    @property
+    def widest(self) -> int:
+        """Characters of the longest cell or of the heading."""
+        return max(map(len, (self.heading, *self.cells)))
+
+    @property
+    def narrowest(self) -> int:
+        """Characters of what is never broken: a number, or the longest word of a text."""
+        words = (word for text in (self.heading, *self.cells) for word in text.split())
+        return self.widest if self.is_number else max(map(len, words), default=0)
+
+
+def _columns(frame: pd.DataFrame, formats: Mapping[str, str] | None) -> list[_Column]:
+    return [
+        _Column(
+            str(name), [_cell(value, (formats or {}).get(str(name))) for value in values], values.dtype.kind in "fiu"
+        )
+        for name, values in frame.items()
+    ]
+
+
 def print_table(
     frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] | None = None, in_pipe: int = _PIPE
 ) -> None:
@@ -207,11 +235,11 @@ def print_table(
     """
     if title:
         print_text(title)
-    names, width = list(frame.columns), _width(in_pipe)
-    while names:
-        fits = _columns_that_fit(width, frame, names, formats)
-        render(_table(frame, names[:fits], formats, width), in_pipe)
-        names = [names[0], *names[fits:]] if fits < len(names) else []
+    columns, width = _columns(frame, formats), _width(in_pipe)
+    while columns:
+        count = _count_that_fits(width, columns)
+        render(_table(columns[:count], width), in_pipe)
+        columns = [columns[0], *columns[count:]] if count < len(columns) else []
 
 
 def print_text(*sentences: str, in_pipe: int = sys.maxsize) -> None:
@@ -241,46 +269,33 @@ def _width(in_pipe: int = _PIPE) -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else in_pipe
 
 
-def _columns_that_fit(width: int, frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None) -> int:
+def _count_that_fits(width: int, columns: Sequence[_Column]) -> int:
     """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
     width_left = width - 1
-    for number, name in enumerate(names):
-        cells = [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])]
-        is_number = frame[name].dtype.kind in "fiu"
-        width_left -= 3 + (max(map(len, cells)) if is_number else _longest_word(cells))
+    for number, column in enumerate(columns):
+        width_left -= 3 + column.narrowest
         if width_left < 0:
-            return min(max(2, number), len(names))
-    return len(names)
+            return min(max(2, number), len(columns))
+    return len(columns)
 
 
-def _longest_word(cells: Sequence[str]) -> int:
-    """Characters of the longest word."""
-    return max((len(word) for cell in cells for word in cell.split()), default=0)
-
-
-def _table(frame: pd.DataFrame, names: Sequence[Any], formats: Mapping[str, str] | None, screen_width: int) -> Table:
+def _table(columns: Sequence[_Column], screen_width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table()
-    numeric = {name for name in names if frame[name].dtype.kind in "fiu"}
-    cells = {
-        name: [str(name), *(_cell(value, (formats or {}).get(str(name))) for value in frame[name])] for name in names
-    }
-    needed = {name: max(map(len, column_cells)) for name, column_cells in cells.items()}
-    widths = {
-        name: needed[name] if name in numeric else _longest_word(column_cells) for name, column_cells in cells.items()
-    }
-    spare = screen_width - 1 - 3 * len(names) - sum(widths.values())
-    for excess, name in enumerate(sorted(names, key=lambda name: needed[name] - widths[name])):
-        more = max(0, min(needed[name] - widths[name], spare // (len(names) - excess)))
-        widths[name] += more
+    widths = {column.heading: column.narrowest for column in columns}
+    spare = screen_width - 1 - 3 * len(columns) - sum(widths.values())
+    by_need = sorted(columns, key=lambda column: column.widest - column.narrowest)
+    for excess, column in enumerate(by_need):
+        more = max(0, min(column.widest - column.narrowest, spare // (len(columns) - excess)))
+        widths[column.heading] += more
         spare -= more
-    for name in names:
-        justify: Literal["left", "right"] = "right" if name in numeric else "left"
-        width = widths[name] if spare >= 0 else None  # one word is longer than the screen
-        table.add_column(str(name), justify=justify, no_wrap=name in numeric, width=width)
-    for row in zip(*(cells[name][1:] for name in names), strict=True):
+    table = Table()
+    for column in columns:
+        width = widths[column.heading] if spare >= 0 else None  # one word is longer than the screen
+        justify: Literal["left", "right"] = "right" if column.is_number else "left"
+        table.add_column(column.heading, justify=justify, no_wrap=column.is_number, width=width)
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*map(Text, row))
     return table
 
@@ -300,41 +315,17 @@ def columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def markdown(frame: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:
     """A data frame as a markdown table; numbers with four decimals unless `formats` says otherwise."""
-    names = [str(name) for name in frame.columns]
-    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
-    head = f"| {' | '.join(names)} |"
-    rule = "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
-    rows = [
-        "| "
-        + " | ".join(_cell(row[name], (formats or {}).get(str(name))).replace("|", "\\|") for name in frame.columns)
-        + " |"
-        for row in frame.to_dict(orient="records")
-    ]
-    return "\n".join([head, rule, *rows])
+    columns = _columns(frame, formats)
+    head = f"| {' | '.join(column.heading for column in columns)} |"
+    rule = "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|"
+    rows = zip(*([cell.replace("|", "\\|") for cell in column.cells] for column in columns), strict=True)
+    return "\n".join([head, rule, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def latex(frame: pd.DataFrame) -> str:
-    """A data frame as a LaTeX `tabular` with rules from booktabs."""
-    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
-    lines = [
-        r"\begin{tabular}{" + "".join("r" if right else "l" for right in numeric) + "}",
-        r"\toprule",
-        " & ".join(_escape_latex(str(name)) for name in frame.columns) + r" \\",
-        r"\midrule",
-        *(
-            " & ".join(_escape_latex(_cell(row[name], None)) for name in frame.columns) + r" \\"
-            for row in frame.to_dict(orient="records")
-        ),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    return "\n".join(lines)
-
-
-def _escape_latex(text: str) -> str:
-    for symbol in "&%$#_{}":
-        text = text.replace(symbol, f"\\{symbol}")
-    return text
+    """A data frame as a LaTeX `tabular` with rules from booktabs; numbers to the right, with four decimals."""
+    sides = "".join("r" if values.dtype.kind in "fiu" else "l" for _, values in frame.items())
+    return frame.to_latex(index=False, escape=True, float_format="%.4f", na_rep="", column_format=sides).rstrip()
 
 
 _BEAT = 20.0
@@ -359,17 +350,32 @@ class Nothing:
         return nullcontext()
 
 
-class _Drawn(Nothing):
-    """A display that reads the progress by itself, several times a second, while `live` is started."""
+class _Terminal(Nothing):
+    """One line that moves; nothing of it stays. It reads the progress by itself, several times a second."""
 
     shows = True
 
-    def __init__(self, new_live: Callable[[], Live]) -> None:
-        self._new_live = new_live
+    def __init__(self) -> None:
+        self.progress = Progress(self)
+        self.start()
 
     def start(self) -> None:
         """Draw with a new `Live`: one that is started again first erases as many lines as it drew before."""
-        self.live = self._new_live()
+        from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        spinner, screen = Spinner("dots"), Console(stderr=True)
+        beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
+
+        def drawn() -> Spinner:
+            spinner.update(text=Text(self.progress.line, overflow="ellipsis", no_wrap=True))
+            return spinner
+
+        self.live = Live(
+            get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside
+        )
         self.live.start()
 
     @contextmanager
@@ -383,40 +389,31 @@ class _Drawn(Nothing):
 
 
 class Pipe(Nothing):
-    """A line for every task when it begins, for every note, and whenever the last line is `_BEAT` seconds old."""
+    """A line for every task when it begins, and whenever the last line is `_BEAT` seconds old."""
 
     shows = True
 
     def __init__(self, write: Callable[[str], None] | None = None) -> None:
         self._write = write or (lambda line: print(line, file=sys.stderr, flush=True))
-        self._note = ""
         self._last = float("-inf")
 
     def changed(self, progress: Progress, new: bool) -> None:
         """Print the line if it is time."""
-        if progress.note != self._note:
-            self._note = progress.note
-            self._write(progress.note)
         if new or progress.clock() - max(self._last, progress.began) >= _BEAT:
             self._last = progress.clock()
             self._write(progress.line)
 
 
 class _JsonLines(Nothing):
-    """Lines of JSON: a task at its beginning, at its end and at most five times a second; notes."""
+    """Lines of JSON: a task at its beginning, at its end and at most five times a second."""
 
     shows = True
 
     def __init__(self) -> None:
         self._said: dict[tuple[str, str], float] = {}
-        self._note = ""
 
     def changed(self, progress: Progress, new: bool) -> None:
         """Print what a program wants to know."""
-        if progress.note != self._note:
-            self._note = progress.note
-            _print_json({"note": progress.note})
-            return
         task, now = progress.task, progress.clock()
         if task is None:
             return
@@ -428,9 +425,8 @@ class _JsonLines(Nothing):
             part = {"part": progress.part.rows} if progress.part else {}
             times = {"left": progress.seconds_left, "all_left": progress.all_seconds_left}
             seconds_by_name = {name: round(value, 1) for name, value in times.items() if value is not None}
-            _print_json(
-                {"progress": task.name, "done": task.done, "total": task.total, **of_arm, **part, **seconds_by_name}
-            )
+            rows = {"progress": task.name, "done": task.done, "total": task.total}
+            print(json.dumps({**rows, **of_arm, **part, **seconds_by_name}), file=sys.stderr, flush=True)
 
 
 class Notebook(Nothing):
@@ -455,8 +451,7 @@ class Notebook(Nothing):
         self._drawn = progress.clock()
         task = progress.task
         bar = f" <progress value='{task.done}' max='{task.total}'></progress>" if task and task.total else ""
-        note = f"<div>{escape(progress.note)}</div>" if progress.note else ""
-        html = f"<div>{escape(progress.line)}{bar}</div>{note}"
+        html = f"<div>{escape(progress.line)}{bar}</div>"
         self._handle.update({"text/plain": "", "text/html": html}, raw=True)
 
     def close(self) -> None:
@@ -467,28 +462,10 @@ class Notebook(Nothing):
 
 @contextmanager
 def in_terminal() -> Iterator[Progress]:
-    """One line that moves, a note below it; nothing of it stays."""
-    from rich.console import Console, Group
-    from rich.live import Live
-    from rich.spinner import Spinner
-    from rich.text import Text
-
-    spinner = Spinner("dots")
-    screen = Console(stderr=True)
-    beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
-
-    def drawn() -> Group:
-        spinner.update(text=Text(made.line, overflow="ellipsis", no_wrap=True))
-        return Group(spinner, *([Text(made.note)] if made.note else []))
-
-    def new_live() -> Live:
-        return Live(get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside)
-
-    view = _Drawn(new_live)
-    made = Progress(view)
-    view.start()
+    """One line that moves."""
+    view = _Terminal()
     try:
-        yield made
+        yield view.progress
     finally:
         view.live.stop()
 
@@ -510,7 +487,3 @@ def _in_pipe() -> Iterator[Progress]:
     finally:
         over.set()
         thread.join()
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value), file=sys.stderr, flush=True)

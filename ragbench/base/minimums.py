@@ -60,9 +60,6 @@ GRADES = 3
 FUNCTION_WORDS = 3
 """Function words of a language from which a document counts as written in it."""
 
-_SAMPLED = 5
-"""Queries from which a preview is shown before the full result."""
-
 WITHOUT_PRIOR = 100
 """Queries from which a run is reported without a prediction from other collections."""
 

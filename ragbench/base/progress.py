@@ -98,7 +98,7 @@ class _Task:
 
 
 class Progress:
-    """The state of a command: a task, optionally a part of it, the arm, expected steps, a note."""
+    """The state of a command: a task, optionally a part of it, the arm, expected steps."""
 
     def __init__(self, view: _View, clock: Callable[[], float] = time.monotonic) -> None:
         self.view = view
@@ -106,8 +106,7 @@ class Progress:
         self.began = clock()
         self.task: _Task | None = None
         self.part: _Task | None = None
-        self.note = ""
-        self._arm: _Arm | None = None
+        self.arm: _Arm | None = None
         self._tasks: dict[tuple[str, str], _Task] = {}
         self._expected: dict[tuple[str, str], Step] = {}
         self._lock = threading.RLock()  # models report from their threads
@@ -115,10 +114,10 @@ class Progress:
     def __call__(self, task: str, done: int, total: int) -> None:
         """Report the rows of a task."""
         with self._lock:
-            now, key = self.clock(), (self._arm.name if self._arm else "", task)
+            now, key = self.clock(), (self.arm.name if self.arm else "", task)
             new = key not in self._tasks
             if new or done < self._tasks[key].done:
-                self._tasks[key] = _Task(task, self._arm, now)
+                self._tasks[key] = _Task(task, self.arm, now)
             self.task, self.part = self._tasks[key], None
             self.task.report(now, done, total)
             self.view.changed(self, new)
@@ -128,30 +127,15 @@ class Progress:
         with self._lock:
             now = self.clock()
             if self.part is None or self.part.name != name or done < self.part.done:
-                self.part = _Task(name, self._arm, now)
+                self.part = _Task(name, self.arm, now)
             self.part.report(now, done, total)
             self.view.changed(self, False)
             if total and done >= total:
                 self.part = None
 
-    def say(self, note: str) -> None:
-        """Show a note next to the progress, instead of the one before."""
-        with self._lock:
-            self.note = note
-            self.view.changed(self, False)
-
     def expect(self, steps: Sequence[Step]) -> None:
         """The steps to come, so that the time left of the whole command is known."""
         self._expected = {(step.arm, step.task): step for step in steps}
-
-    @contextmanager
-    def of_arm(self, arm: _Arm | None) -> Iterator[None]:
-        """What is reported meanwhile is about this arm."""
-        outer_arm, self._arm = self._arm, arm
-        try:
-            yield
-        finally:
-            self._arm = outer_arm
 
     @property
     def seconds_left(self) -> float | None:
@@ -291,14 +275,11 @@ def arm(number: int, count: int, name: str) -> Iterator[None]:
     if progress is None:
         yield
         return
-    with progress.of_arm(_Arm(number, count, name) if count > 1 else None):
+    outer_arm, progress.arm = progress.arm, _Arm(number, count, name) if count > 1 else None
+    try:
         yield
-
-
-def _note(text: str) -> None:
-    """Show a note next to the progress."""
-    if (progress := _shown.get()) is not None:
-        progress.say(text)
+    finally:
+        progress.arm = outer_arm
 
 
 def is_shown() -> bool:

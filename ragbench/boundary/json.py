@@ -64,7 +64,7 @@ def read_json_lines(content: bytes | str, *, max_bytes: int = _MAX_BYTES) -> Ite
             try:
                 yield read_json(line, max_bytes=max_bytes)
             except BoundaryError as error:
-                raise BoundaryError(f"{_without_line(str(error))} at line {number}") from None
+                raise BoundaryError(f"{str(error).partition(' at line ')[0]} at line {number}") from None
 
 
 def read_bytes(path: Path, max_bytes: int = _MAX_BYTES) -> bytes:
@@ -126,30 +126,26 @@ def _check_characters(value: Any) -> None:
         raise BoundaryError("it holds half of a character (a lone surrogate)") from None
 
 
-def _without_line(reason: str) -> str:
-    return reason.partition(" at line ")[0]
-
-
 def _one_of_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         seen: set[str] = set()
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise BoundaryError(f"the key '{_shown(repeated)}' stands twice")
+        raise BoundaryError(f"the key '{excerpt(repeated)}' stands twice")
     return value
 
 
 def _whole_number(digits: str) -> int:
     # Python refuses more than 4,300 digits with an error of its own.
     if len(digits) > 20 or not -(2**64) < (number := int(digits)) < 2**64:
-        raise BoundaryError(f"the number {_shown(digits)} does not fit in 64 bits")
+        raise BoundaryError(f"the number {excerpt(digits)} does not fit in 64 bits")
     return number
 
 
 def _number(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise BoundaryError(f"the number {_shown(digits)} does not fit in 64 bits")
+        raise BoundaryError(f"the number {excerpt(digits)} does not fit in 64 bits")
     return number
 
 
@@ -157,8 +153,9 @@ def _no_constant(name: str) -> float:
     raise BoundaryError(f"{name} is not a number of JSON")
 
 
-def _shown(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode()
+def excerpt(value: object) -> str:
+    """The beginning of a value as text that can be written, for a message."""
+    text = str(value).encode("utf-8", "replace").decode()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

@@ -7,20 +7,19 @@ gigabytes, and a value may contain itself), deep nesting, several documents, and
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ragbench.base.errors import BoundaryError
-from ragbench.boundary.json import decoded, read_bytes, size_in_words
+from ragbench.boundary.json import decoded, excerpt, read_bytes, size_in_words
 
 _MAX_BYTES = 2**24
 _MAX_DEPTH = 32
 _LIBYAML_MAX_CHARS = 4_000
 _MAX_EVENTS = 2_000_000
-_SHOWN = 40
 _CLOSING = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
 _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 
@@ -37,8 +36,7 @@ def read_yaml(
     text = decoded(content) if isinstance(content, bytes) else content
     try:
         # The events are read without recursion, so that the parser never meets what would exhaust its stack.
-        for _ in _checked_events(text, max_depth, aliases):
-            pass
+        _check_events(text, max_depth, aliases)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         raise BoundaryError(_reason_of(error)) from None
@@ -69,8 +67,9 @@ def _reason_of(error: yaml.MarkedYAMLError) -> str:
     return f"invalid YAML at line {mark.line + 1}: {problem[:120]}" if mark else f"invalid YAML: {problem[:120]}"
 
 
-def _checked_events(text: str, max_depth: int, aliases: bool) -> Iterator[None]:
-    depth = documents = 0
+def _check_events(text: str, max_depth: int, aliases: bool) -> None:
+    """Raise BoundaryError for the first event that is not allowed."""
+    documents = 0
     open_anchors: list[str | None] = []
     for number, event in enumerate(yaml.parse(text, Loader=_Parser)):
         line = event.start_mark.line + 1 if event.start_mark else 0
@@ -82,18 +81,15 @@ def _checked_events(text: str, max_depth: int, aliases: bool) -> Iterator[None]:
                 raise BoundaryError(f"a second document begins at line {line}: keep one")
         elif isinstance(event, yaml.AliasEvent):
             if not aliases:
-                raise BoundaryError(f"line {line} repeats a value with *{_shown(event.anchor)}: write the value out")
+                raise BoundaryError(f"line {line} repeats a value with *{excerpt(event.anchor)}: write the value out")
             if event.anchor in open_anchors:
-                raise BoundaryError(f"the value &{_shown(event.anchor)} contains itself at line {line}")
+                raise BoundaryError(f"the value &{excerpt(event.anchor)} contains itself at line {line}")
         elif isinstance(event, _OPENING):
-            depth += 1
             open_anchors.append(event.anchor)
-            if depth > max_depth:
+            if len(open_anchors) > max_depth:
                 raise BoundaryError(f"nested deeper than {max_depth} levels at line {line}")
         elif isinstance(event, _CLOSING):
-            depth -= 1
             open_anchors.pop()
-        yield
 
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -128,7 +124,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]
                 if not isinstance(key, Hashable):
                     raise BoundaryError(f"the key at line {_line(key_node)} is not a text: put it into quotes")
                 if key in seen:
-                    raise BoundaryError(f"line {_line(key_node)} repeats the key '{_shown(key)}': keep one of the two")
+                    raise BoundaryError(f"line {_line(key_node)} repeats the key '{excerpt(key)}': keep one of the two")
                 seen.add(key)
         return super().construct_mapping(node, deep=deep)  # type: ignore[no-any-return]
 
@@ -139,8 +135,3 @@ _Parser: Any = getattr(yaml, "CLoader", yaml.Loader)
 
 def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
-
-
-def _shown(value: Any) -> str:
-    text = str(value).encode("utf-8", "replace").decode()
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

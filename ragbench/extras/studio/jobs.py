@@ -56,7 +56,6 @@ class Job:
     tasks: dict[str, Task] = field(default_factory=dict)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES))
     run: str = ""
-    note: str = ""
     seconds_left: float | None = None
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
@@ -83,7 +82,6 @@ class Job:
             "tasks": tasks,
             "seconds": round(spent),
             "seconds_left": self.seconds_left,
-            "note": self.note,
             "lines": list(self.lines),
             "ended": self.ended > 0,
         }
@@ -180,26 +178,22 @@ class Jobs:
 
 
 def _take_line(job: Job, line: str) -> None:
-    """Add a line of the output to the job: its progress, a provisional result, or a message."""
+    """Add a line of the output to the job: its progress, or a message."""
     progress = _progress(line)
     if progress is None:
         if line.strip():
             job.lines.append(line)
-    elif isinstance(progress, str):
-        job.note = progress
     else:
         name, task, job.seconds_left = progress
         job.tasks[name] = task
 
 
-def _progress(line: str) -> tuple[str, Task, float | None] | str | None:
-    """What a line of JSON tells: a note, or a step with the name of its arm, and the seconds left of all."""
+def _progress(line: str) -> tuple[str, Task, float | None] | None:
+    """A step with the name of its arm, and the seconds left of all; None for a line that is not progress."""
     if not line.startswith("{"):
         return None
     try:
         value = read_json(line, own=True)
-        if "note" in value:
-            return str(value["note"])
         of_arm = f"arm {value['number']} of {value['of']} {value['arm']}: " if "arm" in value else ""
         task = Task(int(value["done"]), int(value["total"]), value.get("left"))
         return of_arm + str(value["progress"]), task, value.get("all_left")

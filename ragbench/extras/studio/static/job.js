@@ -23,7 +23,6 @@ if (job?.dataset.over === "no") {
     byId("seconds").textContent = told.seconds
       ? `${time(told.seconds)} so far${told.seconds_left ? `, about ${time(told.seconds_left)} left` : ""}`
       : "";
-    byId("note").textContent = told.note;
     byId("tasks").replaceChildren(...told.tasks.map(row));
     byId("lines").textContent = told.lines.join("\n");
     if (told.ended) {
