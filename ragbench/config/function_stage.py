@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ragbench.base import extensions
-from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import QueryState, Ranking
 from ragbench.config.settings import Settings
 from ragbench.models.functions import as_array, in_32_bits
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import Reorder, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -48,13 +47,10 @@ class _StageHit:
 
 
 @dataclass(frozen=True)
-class FunctionStage(Validated):
+class FunctionStage(Reorder):
     """A stage that calls a function; its field `code` is a digest of the function, so that results belong to it."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
-    provides: ClassVar[frozenset[str]] = frozenset()
-    forbids: ClassVar[Mapping[str, str]] = {}
     function: ClassVar[Callable[..., Any]]
     current: ClassVar[str] = ""
     position: ClassVar[Mapping[str, str]] = {}
@@ -66,16 +62,13 @@ class FunctionStage(Validated):
                 f"the code of stage '{type(self).__name__}' has changed since this configuration was written: run again"
             )
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Give the hits of every state new scores."""
-        return [replace(state, fused=self._rescored(state, index)) for state in states]
-
     def describe(self) -> str:
         """Its name and parameters."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != _CODE}
         return " ".join([type(self).__name__, *(f"{name}={value}" for name, value in values.items())])
 
-    def _rescored(self, state: QueryState, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """The hits with the scores that the function gives."""
         ranking, table = fused(state), index.chunks
         hits = []
         pairs = zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -15,7 +15,7 @@ from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.classify import Classify
 from ragbench.search.stages.cut import Cut, ExpandToParents
 from ragbench.search.stages.filters import FilterDocuments
-from ragbench.search.stages.stage import NOTHING, Stage, StateProperty
+from ragbench.search.stages.stage import Stage, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -127,17 +127,14 @@ def _with_last_choice(stages: Stages, top_n: int) -> Stages:
 
 
 @dataclass(frozen=True)
-class _NoSearch:
+class _NoSearch(StateStage):
     """Return an empty ranking."""
 
-    needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
-    forbids: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Give every state an empty ranking."""
-        return [replace(state, fused=Ranking.empty()) for state in states]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Give the state an empty ranking."""
+        return replace(state, fused=Ranking.empty())
 
     def describe(self) -> str:
         return "search nothing"

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Natural, Positive, Share, Validated
+from ragbench.base.bounds import Natural, Positive, Share
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import NOTHING, Filter, Retriever, StateProperty, fused
+from ragbench.search.stages.stage import Filter, Reorder, Retriever, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class Calibrate(Validated):
+class Calibrate(Reorder):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
 
     `threshold` is the score that maps to 0.5; `steepness` (above 0) is how fast confidence grows around it. The
@@ -34,7 +34,6 @@ class Calibrate(Validated):
     lists: Natural = 2  # number of agreeing retrievers that the threshold assumes; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.CALIBRATED: "scores have been calibrated already"}
 
@@ -47,12 +46,9 @@ class Calibrate(Validated):
         """This stage in a pipeline with these sources."""
         return replace(self, noise=agreement.noise_of_several(sources, self.lists))
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Map the scores of every state's fused ranking; order is kept."""
-        factors = (agreement.scale_factor(state, index, self.lists, self.noise) for state in states)
-        return [
-            replace(state, fused=self.calibrate(fused(state), by)) for state, by in zip(states, factors, strict=True)
-        ]
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Map the scores; the order is kept."""
+        return self.calibrate(fused(state), agreement.scale_factor(state, index, self.lists, self.noise))
 
     def calibrate(self, ranking: Ranking, factor: float = 1.0) -> Ranking:
         """The same hits with confidences instead of scores, which are multiplied by `factor`."""
@@ -64,7 +60,7 @@ class Calibrate(Validated):
 
 
 @dataclass(frozen=True)
-class CalibrateByCurve(Validated):
+class CalibrateByCurve(Reorder):
     """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
 
     The points are those of seed 001's table of interpretations (`calibration=table`), or those that `ragbench fit
@@ -84,7 +80,6 @@ class CalibrateByCurve(Validated):
     lists: Natural = 0  # number of agreeing retrievers that the points assume; scores of fewer are scaled
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.CALIBRATED: "scores have been calibrated already"}
 
@@ -116,11 +111,8 @@ class CalibrateByCurve(Validated):
         if not (np.diff(y) >= 0).all():
             raise self.refused(y_name, "must never decrease")
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Map the scores of every state's fused ranking; order is kept."""
-        return [replace(state, fused=self._calibrated(state, index)) for state in states]
-
-    def _calibrated(self, state: QueryState, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Map the scores; the order is kept."""
         ranking = fused(state)
         scores = agreement.scale_factor(state, index, self.lists, self.noise) * ranking.scores.astype(np.float64)
         return Ranking.ordered(ranking.chunks, np.interp(scores, self.x, self.y) * self._answerable(state))
@@ -149,7 +141,6 @@ class FilterByConfidence(Filter):
     threshold: Share = 0.3
 
     counted: ClassVar[str] = "after_threshold"
-    needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.DIVERSE: "the scores are no longer confidences"}
 

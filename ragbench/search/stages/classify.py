@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from ragbench.base.bounds import Validated, Weight
+from ragbench.base.bounds import Weight
 from ragbench.base.types import QueryClass, QueryState
 from ragbench.search.stages.signals import names_a_location, names_something_exact
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -18,7 +18,7 @@ _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "g
 
 
 @dataclass(frozen=True)
-class Classify(Validated):
+class Classify(StateStage):
     """Classify the query by its form and multiply the weight of the source that is best for its class.
 
     `factual`, `navigational`, `exploratory`: factors (at least 0) for `lexical`, `graph` and `dense`; seeds 000 and
@@ -32,17 +32,12 @@ class Classify(Validated):
     override: QueryClass | None = None  # fixed class: factual, navigational or exploratory
     signals: Literal["more", "seed"] = "more"  # seed: only the signals of sources 000 and 001
 
-    needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CLASS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}
     options: ClassVar[frozenset[str]] = frozenset({"query_class"})
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Set the class of every state and the factor of one source."""
-        return [self._classified(state) for state in states]
-
-    def _classified(self, state: QueryState) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Set the class of the query and the factor of one source."""
         query_class: QueryClass = self.override or classify(state.query.text, seed=self.signals == "seed")
         source, factor = _SOURCE_OF[query_class], float(getattr(self, query_class))
         noted = replace(state, query_class=query_class).with_note(f"a {query_class} query: {source} counts x{factor:g}")

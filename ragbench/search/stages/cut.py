@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Validated
+from ragbench.base.bounds import Count
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import FREE, NOTHING, StateProperty, fused
+from ragbench.search.stages.stage import Reorder, StateProperty, StateStage, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class ExpandToParents(Validated):
+class ExpandToParents(StateStage):
     """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
 
     A chunk without a parent stays as it is, and so does one that already has a context.
@@ -29,11 +29,8 @@ class ExpandToParents(Validated):
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.PARENTS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "hits have been expanded already"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Expand every state's fused ranking; the parent of a guaranteed child is guaranteed."""
-        return [self._expanded(state, index) for state in states]
-
-    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Expand the fused ranking; the parent of a guaranteed child is guaranteed."""
         ranking = fused(state)
         units = _parents_or_selves(ranking.chunks, state, index)
         first = np.sort(np.unique(units, return_index=True)[1])
@@ -56,21 +53,15 @@ def _parents_or_selves(chunks: NDArray[np.int32], state: QueryState, index: Inde
 
 
 @dataclass(frozen=True)
-class Cut(Validated):
+class Cut(Reorder):
     """Keep the first `top_n` (at least 1) hits, and in addition all guaranteed hits."""
 
     top_n: Count = 100
 
-    needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CUT})
-    forbids: ClassVar[Mapping[str, str]] = FREE
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Shorten every state's fused ranking."""
-        return [replace(state, fused=self._first(state)) for state in states]
-
-    def _first(self, state: QueryState) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """The first hits."""
         ranking = fused(state)
         if not state.guaranteed:
             return ranking.head(self.top_n)

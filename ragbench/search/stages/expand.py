@@ -15,7 +15,7 @@ from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import NOTHING, StateProperty, StateStage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +68,7 @@ class ExpandTerms(Validated):
 
 
 @dataclass(frozen=True)
-class ExpandSynonyms(Validated):
+class ExpandSynonyms(StateStage):
     """Add after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
 
     Seed 000, P5 has 2 and 2, on the lexical channel. `function_words` expands English function words, too, as the seed
@@ -81,15 +81,11 @@ class ExpandSynonyms(Validated):
     sources: tuple[str, ...] = ("lexical",)
 
     needs: ClassVar[frozenset[str]] = frozenset({"synonyms"})
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANSION})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.RANKINGS: "a source has been searched already"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Expand the texts of every state."""
-        return [self._expanded(state, index) for state in states]
-
-    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Expand the texts of a state."""
         added: dict[str, list[str]] = {}
         for word in map(_without_punctuation, state.query.text.split()):
             if word not in added and (self.function_words or word.lower() not in FUNCTION_WORDS):

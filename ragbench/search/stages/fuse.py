@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ragbench.base.bounds import Positive, Share, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
-from ragbench.search.stages.stage import NOTHING, Retriever, StateProperty
+from ragbench.search.stages.stage import Retriever, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -194,7 +194,7 @@ def _on_scale_of(norm: Callable[[Scores, float], Scores], scores: Scores, least:
 
 
 @dataclass(frozen=True)
-class WeighByDecisiveness(Validated):
+class WeighByDecisiveness(StateStage):
     """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.
 
     Seed 001, "Score-Aware Fusion", with `measure` `variance` as there: the variance of a source's scores instead of
@@ -210,16 +210,12 @@ class WeighByDecisiveness(Validated):
     sources: tuple[str, ...] = ("dense", "lexical")
     weights: Mapping[str, Weight] = field(default_factory=dict)
 
-    needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.DYNAMIC_WEIGHTS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the sources' weights would change too late"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Weigh the sources of every state."""
-        return [self._weighed(state) for state in states]
-
-    def _weighed(self, state: QueryState) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Weigh the sources of a query."""
         present = [source for source in self.sources if source in state.rankings]
         measure = _decisiveness if self.measure == "decisiveness" else _variance
         factors = {

@@ -6,15 +6,15 @@ import itertools
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Interval
 
-from ragbench.base.bounds import Count, Factor, Share, Validated
+from ragbench.base.bounds import Count, Factor, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import Reorder, StateProperty, StateStage, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -23,7 +23,7 @@ _SOURCE = "graph"
 
 
 @dataclass(frozen=True)
-class FollowLinks(Validated):
+class FollowLinks(StateStage):
     """Add the neighbours of the documents found so far as a separate source, whose weight is multiplied by `factor`.
 
     Seed 001, "Graph Traversal": links are followed both ways for `hops` (1 to 3) from the best `seeds` (at least 1)
@@ -45,12 +45,9 @@ class FollowLinks(Validated):
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.GRAPH_RANKING})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Add the ranking of source `graph` to every state."""
-        return [
-            state.with_ranking(_SOURCE, self._neighbours(state, index)).with_weight(_SOURCE, self.factor)
-            for state in states
-        ]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Add the ranking of source `graph`."""
+        return state.with_ranking(_SOURCE, self._neighbours(state, index)).with_weight(_SOURCE, self.factor)
 
     def _neighbours(self, state: QueryState, index: Index) -> Ranking:
         best_chunk = _best_chunks(state, index)
@@ -110,7 +107,7 @@ def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class BoostCommunity(Validated):
+class BoostCommunity(Reorder):
     """Multiply by `factor` (at least 1) the scores in the communities of the best `seeds` (at least 1) documents.
 
     Seed 001, "Community Detection": Louvain communities of the link graph (Blondel et al., 2008). It works on fused
@@ -124,7 +121,6 @@ class BoostCommunity(Validated):
     include_seeds: bool = True  # also boost the best documents; false: only others, as in source 001
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks", "graph"})
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.COMMUNITY})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.CALIBRATED: "a confidence times 1.1 may exceed 1: boost before calibration",
@@ -132,11 +128,9 @@ class BoostCommunity(Validated):
         StateProperty.PARENTS: "it boosts chunks",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Boost every state's fused ranking."""
-        return [replace(state, fused=self._boosted(fused(state), index)) for state in states]
-
-    def _boosted(self, ranking: Ranking, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Boost the hits in the communities of the best documents."""
+        ranking = fused(state)
         documents = index.chunks.document[ranking.chunks]
         communities = index.graph.community[documents]
         best = list(dict.fromkeys(documents.tolist()))[: self.seeds]

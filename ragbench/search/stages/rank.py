@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Validated, Weight
+from ragbench.base.bounds import Count, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
 from ragbench.search.stages.signals import names_a_location, names_something_exact
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import Reorder, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class Rank(Validated):
+class Rank(Reorder):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.
 
     `model` is the text of trees that LightGBM learned by LambdaMART (Burges, 2010), as `ragbench fit ranker` writes it,
@@ -35,7 +35,6 @@ class Rank(Validated):
     prior: Weight = 2.0
     depth: Count = 100
 
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKED})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.RANKED: "hits have been ranked by a model already",
@@ -69,11 +68,8 @@ class Rank(Validated):
         """The names of the features that the model reads."""
         return trees.parse(self.trees).features
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Order the hits of every state."""
-        return [replace(state, fused=self._rank(state, index)) for state in states]
-
-    def _rank(self, state: QueryState, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Order the hits by the model."""
         ranking = fused(state)
         if not len(ranking):
             return ranking

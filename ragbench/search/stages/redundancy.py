@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -10,9 +10,9 @@ import numpy as np
 from annotated_types import Interval
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Cosine, Count, Natural, Share, Validated
+from ragbench.base.bounds import Cosine, Count, Natural, Share
 from ragbench.base.types import QueryClass, QueryState, Ranking
-from ragbench.search.stages.stage import Filter, StateProperty, first_of_similar, fused
+from ragbench.search.stages.stage import Filter, Reorder, StateProperty, first_of_similar, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -79,12 +79,10 @@ class DropParaphrases(Filter):
         StateProperty.DIVERSE: "P11 replaces semantic deduplication: turn one off (p8.semantic=null or p11=off)"
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Filter every state's fused ranking and count the merged clusters."""
-        return [
-            replace(left, clusters_merged=state.clusters_merged + len(fused(state)) - len(fused(left)))
-            for state, left in zip(states, super().__call__(states, index), strict=True)
-        ]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Drop hits of the fused ranking and count the merged clusters."""
+        left = super().apply(state, index)
+        return replace(left, clusters_merged=state.clusters_merged + len(fused(state)) - len(fused(left)))
 
     def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
         """The hits that are similar to no better one that stays."""
@@ -95,7 +93,7 @@ class DropParaphrases(Filter):
 
 
 @dataclass(frozen=True)
-class Diversify(Validated):
+class Diversify(Reorder):
     """Pick hits one by one, each time the one with the highest lambda * relevance - (1 - lambda) * similarity.
 
     Carbonell and Goldstein, SIGIR 1998; seed 000, P11. `lambda_` (0 to 1): 1 is relevance alone. The first `candidates`
@@ -115,18 +113,14 @@ class Diversify(Validated):
     by_class: Mapping[QueryClass, Share] = field(default_factory=dict)
 
     needs: ClassVar[frozenset[str]] = frozenset({"dense"})
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.DIVERSE})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.SEMANTIC_DEDUP: "P11 replaces semantic deduplication: turn one off (p8.semantic=null or p11=off)",
         StateProperty.RERANKED: "its order would replace that of the re-ranker",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Reorder every state's fused ranking."""
-        return [replace(state, fused=self._diverse(state, index)) for state in states]
-
-    def _diverse(self, state: QueryState, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Pick the hits one by one."""
         ranking = fused(state)
         head = ranking.head(self.candidates)
         if len(head) == 0:

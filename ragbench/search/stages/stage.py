@@ -209,21 +209,54 @@ class Retriever(Validated, ABC):
         return [state.with_ranking(self.source, ranking) for state, ranking in zip(states, rankings, strict=True)]
 
 
-class Filter(Validated, ABC):
+class StateStage(Validated, ABC):
+    """A stage that changes each state independently. A class names only the declarations that differ from these."""
+
+    requires: ClassVar[frozenset[str]] = NOTHING
+    provides: ClassVar[frozenset[str]] = NOTHING
+    forbids: ClassVar[Mapping[str, str]] = FREE
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Parts of the index it reads: none."""
+        return NOTHING
+
+    @abstractmethod
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """The state after this stage."""
+
+    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
+        """Change every state."""
+        return [self.apply(state, index) for state in states]
+
+
+class Reorder(StateStage):
+    """A stage that replaces the fused ranking and nothing else."""
+
+    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
+
+    @abstractmethod
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """The new fused ranking of a state."""
+
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Replace the fused ranking."""
+        return replace(state, fused=self.reorder(state, index))
+
+
+class Filter(StateStage):
     """A stage that drops fused hits; `counted` names how many are left. Guaranteed hits always stay."""
 
     counted: ClassVar[str]
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
-    provides: ClassVar[frozenset[str]] = NOTHING
-    forbids: ClassVar[Mapping[str, str]] = FREE
 
     @abstractmethod
     def keep(self, state: QueryState, index: Index) -> NDArray[np.bool_]:
         """Which fused hits stay, shape (n,)."""
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Filter every state's fused ranking."""
-        return [state.filtered(self.counted, keep_hits(state, self.keep(state, index))) for state in states]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Drop hits of the fused ranking."""
+        return state.filtered(self.counted, keep_hits(state, self.keep(state, index)))
 
 
 def fused(state: QueryState) -> Ranking:

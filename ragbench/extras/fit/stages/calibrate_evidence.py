@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Validated, one_of
+from ragbench.base.bounds import one_of
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
-from ragbench.search.stages.stage import Retriever, StateProperty, fused
+from ragbench.search.stages.stage import Reorder, Retriever, StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -25,7 +25,7 @@ _Sign = Annotated[str, one_of(*SIGNS)]
 
 
 @dataclass(frozen=True)
-class CalibrateByEvidence(Validated):
+class CalibrateByEvidence(Reorder):
     """Give the first hit the probability that there is an answer, and every other hit its share of it by score.
 
     Normalised scores say nothing of a query: the first hit of nonsense has 1. The probability is 1 / (1 + exp(-s)), s
@@ -42,7 +42,6 @@ class CalibrateByEvidence(Validated):
     typical: Mapping[_Sign, float]
     noise: Mapping[str, str] = field(default_factory=dict, metadata={"made by": "the pipeline"})
 
-    requires: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CALIBRATED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.CALIBRATED: "scores have been calibrated already"}
 
@@ -65,11 +64,8 @@ class CalibrateByEvidence(Validated):
             raise ConfigError("calibration=evidence needs dense retrieval: take calibration=on, or turn on dense")
         return replace(self, noise=noise)
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Map the scores of every state's fused ranking; order is kept."""
-        return [replace(state, fused=self._calibrated(state, index)) for state in states]
-
-    def _calibrated(self, state: QueryState, index: Index) -> Ranking:
+    def reorder(self, state: QueryState, index: Index) -> Ranking:
+        """Map the scores; the order is kept."""
         ranking = fused(state)
         if not len(ranking):
             return ranking

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Validated, Weight
+from ragbench.base.bounds import Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class AverageScores(Validated):
+class AverageScores(StateStage):
     """score(d) = sum over sources of weight * score / sum of weights; a source that lacks a chunk gives it 0.
 
     Seed 004, "Merge -> Weighted Average" with `semantic_weight` 0.5. `weights` (default 1.0, at least 0) are by source;
@@ -29,14 +29,13 @@ class AverageScores(Validated):
 
     weights: Mapping[str, Weight] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
 
-    needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the rankings have been fused already"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Set the fused ranking of every state."""
-        return [replace(state, fused=self.average(state)) for state in states]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Set the fused ranking."""
+        return replace(state, fused=self.average(state))
 
     def average(self, state: QueryState) -> Ranking:
         """One ranking of all chunks that any source of positive weight found."""

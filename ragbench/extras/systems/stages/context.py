@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Natural, Validated
+from ragbench.base.bounds import Natural
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import StateProperty, fused, keep_hits
+from ragbench.search.stages.stage import StateProperty, StateStage, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class AddNeighbours(Validated):
+class AddNeighbours(StateStage):
     """Keep the best hit of every document and return it with the `neighbours` (at least 0) chunks on either side.
 
     Seed 004, "Aggregate results", where the neighbours come from the hits; here they come from the document, if the
@@ -31,11 +31,8 @@ class AddNeighbours(Validated):
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CONTEXTS})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "a parent is a context already"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Keep one hit per document in every state and set its neighbours as context."""
-        return [self._with_context(state, index) for state in states]
-
-    def _with_context(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Keep one hit per document and set its neighbours as context."""
         table, documents = index.chunks, index.chunks.document[fused(state).chunks]
         best = np.zeros(len(documents), dtype=np.bool_)
         best[np.unique(documents, return_index=True)[1]] = True

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Validated
+from ragbench.base.bounds import Count
 from ragbench.base.types import QueryState
-from ragbench.search.stages.stage import NOTHING, StateProperty, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import StateProperty, StateStage, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class KeepDiverse(Validated):
+class KeepDiverse(StateStage):
     """Keep `top_k` (at least 1) hits: the best of every document, then the best of the others.
 
     Seed 002, `selectDiverseTopK`; the seed gives only its name. The order of the kept hits does not change. It acts on
@@ -30,14 +30,10 @@ class KeepDiverse(Validated):
 
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
-    provides: ClassVar[frozenset[str]] = NOTHING
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.PARENTS: "it chooses among chunks, not their parents"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Shorten the ranking of every state."""
-        return [self._keep_diverse(state, index) for state in states]
-
-    def _keep_diverse(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Shorten the ranking."""
         ranking = current_ranking(state, self.source)
         documents = index.chunks.document[ranking.chunks]
         keep = np.zeros(len(ranking), dtype=np.bool_)

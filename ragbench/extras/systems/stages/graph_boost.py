@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ragbench.base.bounds import Count, Factor, Validated, Weight
+from ragbench.base.bounds import Count, Factor, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import StateProperty, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import StateProperty, StateStage, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class BoostConnected(Validated):
+class BoostConnected(StateStage):
     """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
 
     Seed 002, "Post-ranking adjustments". It reads the first `max_candidates` (at least 1) documents. The connections of
@@ -42,15 +42,12 @@ class BoostConnected(Validated):
         StateProperty.PARENTS: "it boosts chunks",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Boost the ranking of every state."""
-        return [self._boosted(state, index) for state in states]
-
     def factor(self, connections: float) -> float:
         """The factor for a connection score."""
         return min(self.max_factor, 1 + self.strength * math.log(1 + connections))
 
-    def _boosted(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Boost the ranking."""
         ranking = current_ranking(state, self.source)
         factors = {document: self.factor(score) for document, score in self.connections(ranking, index).items()}
         factor_of_hit = [factors.get(document, 1.0) for document in index.chunks.document[ranking.chunks].tolist()]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Count, Share, Validated
+from ragbench.base.bounds import Count, Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import StateProperty, StateStage, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -20,7 +20,7 @@ _AROUND = "?!.,;:\"'`()[]{}<>\u201c\u201d\u2018\u2019"
 
 
 @dataclass(frozen=True)
-class RerankByKeywords(Validated):
+class RerankByKeywords(StateStage):
     """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.
 
     Seed 004, feature 1. The keyword score of a text, 0 to 1: the occurrences of every word of the query of at least
@@ -46,9 +46,9 @@ class RerankByKeywords(Validated):
     }
     in_mode_alone: ClassVar[bool] = True  # of the modes of a request, only `rerank` has it
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Reorder and thin the fused ranking of every state."""
-        return [state.filtered("after_keywords", self._reranked(state, index)) for state in states]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Reorder and thin the fused ranking."""
+        return state.filtered("after_keywords", self._reranked(state, index))
 
     def score(self, query: str, text: str) -> float:
         """The keyword score of a text, 0 for a query without words."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Factor, Validated, Weight
+from ragbench.base.bounds import Factor, Weight
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
-from ragbench.search.stages.stage import StateProperty
+from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class MergeScores(Validated):
+class MergeScores(StateStage):
     """One ranking of the hits of `lexical` and `dense`; a chunk that both found keeps its lexical score alone.
 
     Seed 002, "Semantic Mode". Scores, at least 0, are multiplied by the source's weight (at least 0; at 0 the source is
@@ -37,9 +37,9 @@ class MergeScores(Validated):
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the rankings have been fused already"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Set the fused ranking of every state."""
-        return [replace(state, fused=self._merged(state, index)) for state in states]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Set the fused ranking."""
+        return replace(state, fused=self._merged(state, index))
 
     def _merged(self, state: QueryState, index: Index) -> Ranking:
         expanded = state.expanded or ExpandedQuery(state.query.text)

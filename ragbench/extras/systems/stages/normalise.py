@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Share, Validated
+from ragbench.base.bounds import Share
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.stages.stage import NOTHING, StateProperty, current_ranking, with_current_ranking
+from ragbench.search.stages.stage import StateProperty, StateStage, current_ranking, with_current_ranking
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class NormaliseScores(Validated):
+class NormaliseScores(StateStage):
     """Map scores to (score - lowest) / (highest - lowest), clipped to [`low`, `high`], both between 0 and 1.
 
     Seed 002, "Post-ranking adjustments". Equal scores, or a single one, become `high`. The order stays, also when
@@ -28,7 +28,6 @@ class NormaliseScores(Validated):
     low: Share = 0.02
     high: Share = 0.98
 
-    needs: ClassVar[frozenset[str]] = NOTHING
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.NORMALISED})
     forbids: ClassVar[Mapping[str, str]] = {
@@ -41,12 +40,9 @@ class NormaliseScores(Validated):
         if not self.low < self.high:
             raise self.refused("high", f"must be above low {self.low:g}, got {self.high:g}")
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Normalise the ranking of every state."""
-        return [
-            with_current_ranking(state, self.source, self.normalise(current_ranking(state, self.source)))
-            for state in states
-        ]
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Normalise the ranking."""
+        return with_current_ranking(state, self.source, self.normalise(current_ranking(state, self.source)))
 
     def normalise(self, ranking: Ranking) -> Ranking:
         """The same hits with scores between `low` and `high`."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Count, Validated, Weight, one_of
+from ragbench.base.bounds import Count, Weight, one_of
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
-from ragbench.search.stages.stage import FAILURES, NOTHING, StateProperty
+from ragbench.search.stages.stage import FAILURES, StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -21,7 +21,7 @@ FIELDS = ("title", "tags", "heading", "path", "body")
 
 
 @dataclass(frozen=True)
-class RankCandidates(Validated):
+class RankCandidates(StateStage):
     """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
 
     Seed 002, "Full-text lexical ranking" (`index.prefixes` has the formula): any salient term, or one that
@@ -37,15 +37,11 @@ class RankCandidates(Validated):
 
     by: ClassVar[str] = "words"
     needs: ClassVar[frozenset[str]] = frozenset({"prefixes", "scan", "facets"})
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.V3_RANKING})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "its ranking would come too late to be fused"}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Add the ranking to every state."""
-        return [self._ranked(state, index) for state in states]
-
-    def _ranked(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Add the ranking of the candidates."""
         text = (state.expanded or ExpandedQuery(state.query.text)).ranking_text
         return state.with_ranking(
             SOURCE, index.prefixes.search(text, self.depth, self.weights, _candidates(state, index))

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Validated
 from ragbench.base.types import ExpandedQuery, QueryState
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)
-class RecallBySubstring(Validated):
+class RecallBySubstring(StateStage):
     """Keep at most `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
 
     Seed 002, "Candidate recall": first those whose path holds the most terms, then those whose content does. Terms of
@@ -28,18 +27,14 @@ class RecallBySubstring(Validated):
     limit: Annotated[int, Interval(ge=10, le=1000)] = 200
 
     needs: ClassVar[frozenset[str]] = frozenset({"scan", "facets"})
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.CANDIDATES})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.V3_RANKING: "they have been ranked already",
         StateProperty.FUSED: "it would come too late to be ranked",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Set the candidates of every state."""
-        return [self._recalled(state, index) for state in states]
-
-    def _recalled(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Set the candidates of a query."""
         expanded = state.expanded or ExpandedQuery(state.query.text)
         terms = dict.fromkeys(text.lower() for text in (*expanded.queries, *expanded.salient_terms))
         allowed = None if state.filters is None else index.passing(state.filters)
