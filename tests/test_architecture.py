@@ -144,6 +144,16 @@ def test_stages_stand_alone() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_settings_end_at_the_plan() -> None:
+    """What runs after `plan()` reads the plan; a process of its own builds settings from a plain configuration."""
+    named = {
+        path.stem
+        for path in (PACKAGE / "experiment").glob("*.py")
+        if any(isinstance(node, ast.Name) and node.id == "Settings" for node in ast.walk(parsed(path)))
+    }
+    assert named == {"ablate", "plan", "run", "worker", "coldstart"}
+
+
 def test_imports_are_absolute() -> None:
     for path in modules():
         for node in ast.walk(parsed(path)):

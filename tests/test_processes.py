@@ -77,7 +77,7 @@ cli.entry()
 
 def _cold_start(folder: Path) -> None:
     with pytest.raises(RagbenchError, match="KeyError"):  # no settings
-        coldstart.measure(SimpleNamespace(config={}), "text", SimpleNamespace(collection="", documents=()))
+        coldstart.measure({}, "text", SimpleNamespace(collection="", documents=()))
 
 
 def _job(folder: Path) -> None:

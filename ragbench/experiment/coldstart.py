@@ -13,28 +13,26 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragbench.base.errors import IndexError_, RagbenchError
-from ragbench.base.fingerprint import plain
 from ragbench.base.processes import exit_with_parent
 from ragbench.boundary.json import read_json
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.settings import Settings
 
 
 PEAK_MEMORY = "peak_memory_mb"
 
 
-def measure(settings: Settings, text: str, benchmark: Benchmark) -> Mapping[str, float]:
+def measure(config: Mapping[str, Any], text: str, benchmark: Benchmark) -> Mapping[str, float]:
     """Milliseconds from the first line of a new process to `ready` (index and models open) and to the `first answer`.
 
     The process reads the artefacts of the benchmark, which must be on this machine, and not its documents, as a search
     that starts does. `peak_memory_mb` is the largest resident set of that process, in MiB. Raises RagbenchError.
     """
-    specification = {"config": plain(settings.config), "text": text, "collection": benchmark.collection}
+    specification = {"config": config, "text": text, "collection": benchmark.collection}
     times = {document.docno: document.modified for document in benchmark.documents}
     process = subprocess.run(
         [sys.executable, "-P", "-m", "ragbench.experiment.coldstart"],

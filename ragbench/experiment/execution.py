@@ -22,8 +22,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.pools import Failure, LocalPool
 from ragbench.base.progress import task_ticks
 from ragbench.config.execution_backends import Execution, execution_of
-from ragbench.config.sections import LOCAL, ExecutionSpec
-from ragbench.config.settings import Settings
+from ragbench.config.sections import LOCAL
 from ragbench.experiment import worker
 from ragbench.experiment.worker import Job
 from ragbench.models.parallel import threads_for
@@ -31,34 +30,24 @@ from ragbench.search.engine import executor
 
 if TYPE_CHECKING:
     from ragbench.base.pools import Pool
-    from ragbench.base.types import Query
-    from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.arm_builder import Say
-    from ragbench.search.engine.executor import Arm, Outcome
+    from ragbench.experiment.plan import Plan, PlannedArm
+    from ragbench.search.engine.executor import Outcome
+
+    _Keyed = tuple[PlannedArm, tuple[str, ...]]
 
 EXECUTION = Execution(lambda count, begin, spec: LocalPool(count, begin))
 
 
-def outcomes(
-    pairs: Sequence[tuple[Settings, Arm]],
-    benchmark: Benchmark,
-    queries: Sequence[Query],
-    say: Say = print,
-) -> Iterator[Outcome]:
-    """Run arms, each with the settings it was made from, and yield each as it finishes.
+def outcomes(plan: Plan, say: Say = print) -> Iterator[Outcome]:
+    """Run the arms of a plan and yield each as it finishes.
 
     Raises ArmsFailed after the last one when some could not be computed.
     """
-    if not pairs:
+    if not plan.arms:
         return
-    settings, arms = [settings for settings, _ in pairs], [arm for _, arm in pairs]
-    spec = settings[0].execution
     failed: list[Failure] = []
-    answers = (
-        _in_this_process(arms, queries, spec)
-        if spec.kind == LOCAL
-        else _in_workers(settings, benchmark, queries, spec, say)
-    )
+    answers = _in_this_process(plan) if plan.execution.kind == LOCAL else _in_workers(plan, say)
     for answer in answers:
         if isinstance(answer, Failure):
             say(f"arm '{answer.task}' failed: {answer.reason}\n{answer.details}".rstrip())
@@ -69,15 +58,15 @@ def outcomes(
         names = ", ".join(f"'{failure.task}'" for failure in failed)
         reason = failed[0].reason.rstrip(".")
         raise ArmsFailed(
-            f"{len(failed)} of {len(settings)} arms failed ({names}: {reason}); the others are written, "
+            f"{len(failed)} of {len(plan.arms)} arms failed ({names}: {reason}); the others are written, "
             "and the same command tries again only what is missing"
         ) from failed[0].error
 
 
-def _in_this_process(arms: Sequence[Arm], queries: Sequence[Query], spec: ExecutionSpec) -> Iterator[Outcome | Failure]:
-    finished = set()
+def _in_this_process(plan: Plan) -> Iterator[Outcome | Failure]:
+    arms, finished = list(plan.arms.values()), set()
     try:
-        for outcome in executor.execute(arms, queries):
+        for outcome in executor.execute(arms, plan.queries):
             finished.add(outcome.arm)
             yield outcome
         return
@@ -85,7 +74,7 @@ def _in_this_process(arms: Sequence[Arm], queries: Sequence[Query], spec: Execut
         if len(arms) == 1:
             raise
     # One branch of the tree failed: run every remaining arm alone, so that the others are still computed.
-    session = executor.Session(queries, spec.memory_mb << 20)
+    session = executor.Session(plan.queries, plan.execution.memory_mb << 20)
     for arm in arms:
         if arm.name not in finished:
             try:
@@ -94,36 +83,30 @@ def _in_this_process(arms: Sequence[Arm], queries: Sequence[Query], spec: Execut
                 yield replace(Failure.of(arm.name, error), error=error)
 
 
-def _in_workers(
-    settings: Sequence[Settings],
-    benchmark: Benchmark,
-    queries: Sequence[Query],
-    spec: ExecutionSpec,
-    say: Say,
-) -> Iterator[Outcome | Failure]:
-    workers = min(spec.workers or threads_for(None), len(settings))
-    threads = max(1, threads_for(None) // workers)
-    job = Job.of(settings[0], benchmark, queries, threads, spec.memory_mb << 20)
+def _in_workers(plan: Plan, say: Say) -> Iterator[Outcome | Failure]:
+    spec, arms = plan.execution, list(plan.arms.values())
+    workers = min(spec.workers or threads_for(None), len(arms))
+    job = Job.of(plan, max(1, threads_for(None) // workers))
     with execution_of(spec).pool(workers, (worker.begin, job), spec) as ready:
-        # New settings, without the objects built from them: a worker builds its own.
-        shares = [[Settings(s.name, s.config, s.overrides) for s in part] for part in groups(settings, ready.count)]
-        tick = task_ticks("running arms", len(settings))
-        for answer in dispatch(shares, ready, spec.retries, say):
+        tick = task_ticks("running arms", len(arms))
+        for answer in dispatch(groups(arms, ready.count), ready, spec.retries, say):
             tick(1)
             yield answer
 
 
-def dispatch(parts: Sequence[Sequence[Settings]], workers: Pool, retries: int, say: Say) -> Iterator[Outcome | Failure]:
+def dispatch(
+    parts: Sequence[Sequence[PlannedArm]], workers: Pool, retries: int, say: Say
+) -> Iterator[Outcome | Failure]:
     """Give every worker its group, arm by arm; a worker whose group is done takes the last arm of the longest group."""
     waiting = [deque(part) for part in parts]
     attempts: Counter[str] = Counter()
-    running: dict[Future[Outcome | Failure], tuple[int, Settings]] = {}
+    running: dict[Future[Outcome | Failure], tuple[int, PlannedArm]] = {}
 
     def start_next(number: int) -> None:
         longest = max(waiting, key=len)
         if waiting[number] or longest:
             arm = waiting[number].popleft() if waiting[number] else longest.pop()
-            running[workers.submit(number, worker.run, arm)] = (number, arm)
+            running[workers.submit(number, worker.run, arm.name, arm.config)] = (number, arm)
 
     for number in range(len(parts)):
         start_next(number)
@@ -148,9 +131,9 @@ def dispatch(parts: Sequence[Sequence[Settings]], workers: Pool, retries: int, s
                 yield answer
 
 
-def groups(settings: Sequence[Settings], count: int) -> list[list[Settings]]:
+def groups(arms: Sequence[PlannedArm], count: int) -> list[list[PlannedArm]]:
     """At most `count` groups of about equal work, arms that share long prefixes in one, none of them empty."""
-    ordered = _neighbours([(arm, _keys(arm)) for arm in settings], 0)
+    ordered = _neighbours([(arm, _keys(arm)) for arm in arms], 0)
     shared = [0]
     for (_, previous), (_, keys) in pairwise(ordered):
         shared.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(previous, keys, strict=False))))
@@ -166,17 +149,16 @@ def groups(settings: Sequence[Settings], count: int) -> list[list[Settings]]:
     return [[arm for arm, _ in ordered[begin:end]] for begin, end in pairwise(sorted(cuts))]
 
 
-def _keys(settings: Settings) -> tuple[str, ...]:
+def _keys(arm: PlannedArm) -> tuple[str, ...]:
     """A key for each stage, with the index specification where the executor's key has the artefacts of the index."""
     return tuple(
-        digest([type(stage).__module__, stage, settings.index if stage.needs else None])
-        for _, stage in settings.pipeline
+        digest([type(stage).__module__, stage, arm.index.spec if stage.needs else None]) for _, stage in arm.pipeline
     )
 
 
-def _neighbours(arms: Sequence[tuple[Settings, tuple[str, ...]]], depth: int) -> list[tuple[Settings, tuple[str, ...]]]:
+def _neighbours(arms: Sequence[_Keyed], depth: int) -> list[_Keyed]:
     """The arms in the order of their prefix tree."""
-    branches: dict[str, list[tuple[Settings, tuple[str, ...]]]] = {}
+    branches: dict[str, list[_Keyed]] = {}
     for arm in arms:
         if len(arm[1]) > depth:
             branches.setdefault(arm[1][depth], []).append(arm)

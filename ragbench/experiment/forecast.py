@@ -18,12 +18,8 @@ from typing import TYPE_CHECKING
 from ragbench.base.errors import RagbenchError
 from ragbench.base.formatting import counted
 from ragbench.base.progress import Step, in_words, report
-from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
 from ragbench.evaluation.machine import waited_ms
-from ragbench.experiment.plan import arm_key, plan
-from ragbench.index.artefacts import Survey
+from ragbench.experiment.plan import Plan, PlannedArm
 from ragbench.models.bundled import DRAFT
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
@@ -124,8 +120,9 @@ class Forecast:
         return f"about {in_words(self.seconds)} on a quiet machine: {', '.join(parts)}{at_current_load}"
 
 
-def forecast(arms: Sequence[Arm], queries: Sequence[Query], spec: LatencySpec, *, keep: bool = False) -> Forecast:
+def forecast(plan: Plan, *, keep: bool = False) -> Forecast:
     """What the arms will take; chunk tables are built. `keep`: what is embedded to try a model goes into the cache."""
+    arms, queries, spec = list(plan.arms.values()), plan.queries, plan.latency
     texts_by_model: dict[str, set[str]] = {}
     rates: dict[EncoderSpec | CrossEncoderSpec, _Speed | None] = {}
     passes = []
@@ -253,26 +250,22 @@ def _words(seconds: float | None) -> str:
     return "by its endpoint" if seconds is None else in_words(seconds)
 
 
-def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> str:
+def explain(plan: Plan) -> str:
     """The prefix tree of the arms, the artefacts to build and to reuse, the finished arms, and what is timed.
 
-    `command` is the one that would run it: only the same command continues a stopped experiment.
+    The command of the plan is the one that would run it: only the same command continues a stopped experiment.
     """
-    shared = settings[0]
-    builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
-    planned = plan(settings, command, builder)
-    arms = [arm for _, arm in planned.arms.values()]
-    stopped = store.stopped(shared.results, planned.digest)
-    finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm_key(arm))]
-    remaining = [arm for arm in arms if arm.name not in finished]
-    queries = len(planned.topics)
-    lines = [_explain_tree(_prefix_tree(remaining), queries)] if remaining else []
+    arms = list(plan.arms.values())
+    stopped = store.stopped(plan.results, plan.digest)
+    finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm.key)]
+    remaining = replace(plan, arms={arm.name: arm for arm in arms if arm.name not in finished})
+    queries, spec = len(plan.queries), plan.latency
+    lines = [_explain_tree(_prefix_tree(list(remaining.arms.values())), queries)] if remaining.arms else []
     if finished:
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
-    lines.append(f"reusing embeddings and re-ranking scores cached in {shared.cache_folder}")
-    lines.append(forecast(remaining, planned.queries, shared.latency).sentence)
-    spec = shared.latency
+    lines.append(f"reusing embeddings and re-ranking scores cached in {arms[0].index.models.cache}")
+    lines.append(forecast(remaining).sentence)
     if spec.enabled:
         sampled = min(spec.queries, queries)
         lines.append(f"then each arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} warm-up queries")
@@ -281,20 +274,12 @@ def explain(settings: Sequence[Settings], benchmark: Benchmark, command: str) ->
     return "\n".join(lines)
 
 
-def expected(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> Forecast:
-    """How long a run of the settings will take; the models are tried for some seconds."""
-    shared = settings[0]
-    builder = ArmBuilder(benchmark, Survey(shared.index_folder), shared.models())
-    planned = plan(settings, command, builder)
-    return forecast([arm for _, arm in planned.arms.values()], planned.queries, shared.latency)
-
-
-def _artefacts(arms: Sequence[Arm]) -> list[str]:
+def _artefacts(arms: Sequence[PlannedArm]) -> list[str]:
     """A line for every artefact: whether it is found or must be built, and which arms read it."""
     readers: dict[tuple[str, str], list[str]] = {}
     missing: dict[tuple[str, str], bool] = {}
     for arm in arms:
-        for artefact in arm.index.artefacts(arm.pipeline.needs):
+        for artefact in arm.artefacts:
             key = artefact.kind, artefact.fingerprint
             readers.setdefault(key, []).append(arm.name)
             missing[key] = artefact.built

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError, ConfigError
@@ -15,55 +15,63 @@ from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import differences
 from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.sections import ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
+from ragbench.evaluation.latency import LatencySpec, Timing
+from ragbench.evidence.policy import primary
+from ragbench.index.artefacts import Artefact, Survey
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
+from ragbench.search.engine.executor import Arm
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragbench.evaluation.latency import Timing
-    from ragbench.index.artefacts import Artefact
-    from ragbench.search.engine.executor import Arm
+
+@dataclass(frozen=True)
+class PlannedArm(Arm):
+    """An arm of an experiment, with the plain configuration and the overrides that it is made from."""
+
+    config: Mapping[str, Any]
+    overrides: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The identity of what the arm measures, whatever its folder."""
+        return digest([self.name, self.pipeline.fingerprint, self.index.spec, self.index.collection])
+
+    @property
+    def artefacts(self) -> list[Artefact]:
+        """The artefacts that the arm reads; its index may hold more for other arms."""
+        return self.index.artefacts(self.pipeline.needs)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Arms by name, each with its settings, over the topics of a split; the first settings decide what all share."""
+    """Arms by name over the topics of a split; the first arm decides how and where all are measured.
+
+    `primary` is the measure of the verdicts. `digest` is the identity of the experiment: the arms, topics and measures,
+    not how or where it runs.
+    """
 
     command: str
     benchmark: Benchmark
     topics: Sequence[Topic]
-    arms: Mapping[str, tuple[Settings, Arm]]
+    queries: Sequence[Query]
+    arms: Mapping[str, PlannedArm]
+    split: str
+    primary: str
+    latency: LatencySpec
+    execution: ExecutionSpec
+    results: Path
+    digest: str
     started: float = field(default_factory=time.time)
 
     @property
-    def settings(self) -> list[Settings]:
-        """The settings of every arm."""
-        return [settings for settings, _ in self.arms.values()]
-
-    @property
-    def shared(self) -> Settings:
-        """The settings that decide where and how to measure."""
-        return self.settings[0]
-
-    @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """By arm, its choices and values that are not the defaults or in which the arms differ."""
-        return differences.of_arms({arm.name: (arm.overrides, plain(arm.config)) for arm in self.settings})
-
-    @cached_property
-    def queries(self) -> list[Query]:
-        """The topics as queries of the pipelines."""
-        return [topic.query() for topic in self.topics]
-
-    @property
-    def digest(self) -> str:
-        """The identity of an experiment: the arms, topics and measures, not how or where it runs."""
-        keys = [arm_key(arm) for _, arm in self.arms.values()]
-        qids = [] if len(self.topics) == len(self.benchmark.select(self.shared.split)) else [t.qid for t in self.topics]
-        return digest([self.command, self.benchmark.digest, self.shared.split, self.shared.measures, keys, *qids])
+        return differences.of_arms({arm.name: (arm.overrides, arm.config) for arm in self.arms.values()})
 
 
 def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: Collection[str] | None = None) -> Plan:
@@ -74,18 +82,41 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
     repeated = next((name for name, count in Counter(arm.name for arm in settings).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
-    measures.check(settings[0].measures)
+    shared, benchmark = settings[0], builder.benchmark
+    measures.check(shared.measures)
     # By name, so that no table depends on the order in which they were written down.
-    topics = tuple(sorted(builder.benchmark.select(settings[0].split), key=lambda topic: topic.qid))
-    topics = topics if only is None else tuple(topic for topic in topics if topic.qid in only)
-    judged = {*builder.benchmark.document_qrels, *builder.benchmark.section_qrels}
-    if not settings[0].config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
+    of_split = sorted(benchmark.select(shared.split), key=lambda topic: topic.qid)
+    topics = tuple(topic for topic in of_split if only is None or topic.qid in only)
+    judged = {*benchmark.document_qrels, *benchmark.section_qrels}
+    if not shared.config.get("allow_unjudged") and not any(topic.qid in judged for topic in topics):
         raise BenchmarkError(
-            f"none of the {len(topics)} queries of '{builder.benchmark.name}' has a relevance judgment: correct the "
+            f"none of the {len(topics)} queries of '{benchmark.name}' has a relevance judgment: correct the "
             "answers, or add allow_unjudged=true to measure only times and to pool results for judging"
         )
-    arms = dict(zip((arm.name for arm in settings), zip(settings, builder.arms(settings), strict=True), strict=True))
-    return Plan(command, builder.benchmark, topics, arms)
+    arms = [
+        PlannedArm(arm.name, arm.pipeline, arm.index, plain(of_arm.config), of_arm.overrides)
+        for arm, of_arm in zip(builder.arms(settings), settings, strict=True)
+    ]
+    qids = [] if len(topics) == len(of_split) else [topic.qid for topic in topics]
+    return Plan(
+        command,
+        benchmark,
+        topics,
+        [topic.query() for topic in topics],
+        {arm.name: arm for arm in arms},
+        shared.split,
+        primary(shared.config),
+        shared.latency,
+        shared.execution,
+        shared.results,
+        digest([command, benchmark.digest, shared.split, shared.measures, [arm.key for arm in arms], *qids]),
+    )
+
+
+def surveyed(settings: Sequence[Settings], benchmark: Benchmark, command: str) -> Plan:
+    """The plan of a run that may come: of its artefacts only missing chunk tables are built."""
+    shared = settings[0]
+    return plan(settings, command, ArmBuilder(benchmark, Survey(shared.index_folder), shared.models()))
 
 
 @dataclass
@@ -106,13 +137,3 @@ class Run:
     cold: Mapping[str, dict[str, float]] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
     measurements: Measurements | None = None
-
-
-def arm_key(arm: Arm) -> str:
-    """The identity of what an arm measures, whatever its folder."""
-    return digest([arm.name, arm.pipeline.fingerprint, arm.index.spec, arm.index.collection])
-
-
-def artefacts(arm: Arm) -> list[Artefact]:
-    """The artefacts that the arm reads; its index may hold more for other arms."""
-    return arm.index.artefacts(arm.pipeline.needs)

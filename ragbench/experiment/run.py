@@ -43,11 +43,11 @@ def run(
     """
     builder = ArmBuilder.of(settings[0], benchmark, say)
     planned = plan(settings, command, builder, only)
-    for _, arm in planned.arms.values():
+    for arm in planned.arms.values():
         arm.pipeline.require_topics([topic.qid for topic in planned.topics])
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
-    with store.writing(planned.shared.results, command, label, planned.digest, names, folder, say) as run_folder:
+    with store.writing(planned.results, command, label, planned.digest, names, folder, say) as run_folder:
         state = Run(planned, run_folder, conclude, say)
         for step in _STEPS:
             step(state)
@@ -87,7 +87,7 @@ def remeasure_latency(
         folder.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
         state = Run(planned, folder, conclude, say, finished.per_query)
         steps.write_judgments(planned, folder)
-        for _, arm in planned.arms.values():
+        for arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
         for step in _STEPS[1:]:
             step(state)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import plugins
+from ragbench.base import locations, plugins
 from ragbench.base import progress as shown
 from ragbench.base.errors import LiveError, RagbenchError
 from ragbench.base.fingerprint import digest, plain
@@ -20,12 +20,10 @@ from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.config.arm_builder import Say
-from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures, passages
 from ragbench.evaluation.machine import Watch
-from ragbench.evidence.policy import primary
 from ragbench.experiment import coldstart, execution, forecast
-from ragbench.experiment.plan import Plan, Run, arm_key, artefacts
+from ragbench.experiment.plan import Plan, PlannedArm, Run
 from ragbench.results import comparisons, environment, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
@@ -58,21 +56,21 @@ def measure_quality(run: Run) -> None:
     surroundings = environment.describe()
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
-    for name, (_, arm) in planned.arms.items():
-        if arm.pipeline.lasting and store.finished(folder.path, name, arm_key(arm), say):
+    for name, arm in planned.arms.items():
+        if arm.pipeline.lasting and store.finished(folder.path, name, arm.key, say):
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(folder.path, name) / measurements.PER_QUERY)
-    remaining = [pair for name, pair in planned.arms.items() if name not in frames]
+    remaining = replace(planned, arms={name: arm for name, arm in planned.arms.items() if name not in frames})
     if shown.watched():
-        _look_ahead(planned, remaining, say)
-    for outcome in execution.outcomes(remaining, planned.benchmark, planned.queries, say):
-        settings, arm = planned.arms[outcome.arm]
+        _look_ahead(remaining, say)
+    for outcome in execution.outcomes(remaining, say):
+        arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
         files = folder.arm(outcome.arm)
-        frames[outcome.arm] = _write_arm(files, settings, arm, outcome, planned.benchmark, facts, surroundings)
+        frames[outcome.arm] = _write_arm(files, arm, outcome, planned.benchmark, facts, surroundings)
         for problem in problems(outcome.final):
             say(f"warning: arm '{outcome.arm}': {problem}")
-    read = {a.folder: a for _, arm in planned.arms.values() for a in artefacts(arm) if a.built}
+    read = {a.folder: a for arm in planned.arms.values() for a in arm.artefacts if a.built}
     if came := sum(index.manifest.get("vectors", {}).get("shipped", 0) for index in read.values()):
         rounding = {kind for index in read.values() for kind in index.manifest.get("numerics", {}).values() if kind}
         rounding_note = ", rounded differently than on this CPU" if len(rounding) > 1 else ""
@@ -83,11 +81,10 @@ def measure_quality(run: Run) -> None:
     run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
 
-def _look_ahead(planned: Plan, remaining: Sequence[tuple[Settings, Arm]], say: Say) -> None:
+def _look_ahead(remaining: Plan, say: Say) -> None:
     """Announce the steps to come and their time."""
-    arms = [arm for _, arm in remaining]
-    if not any(arm.pipeline.live for arm in arms):
-        coming = forecast.forecast(arms, planned.queries, planned.shared.latency, keep=True)
+    if not any(arm.pipeline.live for arm in remaining.arms.values()):
+        coming = forecast.forecast(remaining, keep=True)
         shown.expect(coming.steps)
         if coming.seconds > _LONG:
             say(f"this run takes {coming.sentence}")
@@ -116,8 +113,7 @@ def write_judgments(planned: Plan, folder: RunFolder) -> None:
 
 def _write_arm(
     folder: RunFolder,
-    settings: Settings,
-    arm: Arm,
+    arm: PlannedArm,
     outcome: Outcome,
     benchmark: Benchmark,
     facts: pd.DataFrame,
@@ -127,44 +123,43 @@ def _write_arm(
     import pandas as pd
 
     table, names = arm.index.chunks, file_names(benchmark)
+    context_tokens = arm.config["context_tokens"]
     frames = []
     for level in measures.levels(outcome.final, table, benchmark):
         # Written without judgments, too: `ragbench data pool` reads from it what must still be judged.
         named = level.run if level.name == measures.QUOTE else renamed(level.run, names)
         folder.text(_RUN_FILES[level.name], measurements.trec(named, "ragbench"))
         if level.name == measures.DOCUMENT or level.qrels:
-            frames.append(level.evaluate(settings.measures, benchmark.unanswerable))
+            frames.append(level.evaluate(arm.config["measures"], benchmark.unanswerable))
     units = passages.Passages(table, arm.index.encoder.count_tokens, benchmark.quotes_by_topic)
-    frames.append(passages.evaluate(outcome.final, units, benchmark, settings.context_tokens))
-    context = contexts.delivered(outcome.final, units, benchmark, settings.context_tokens)
-    frames.append(contexts.evaluate(context, settings.context_tokens))
+    frames.append(passages.evaluate(outcome.final, units, benchmark, context_tokens))
+    context = contexts.delivered(outcome.final, units, benchmark, context_tokens)
+    frames.append(contexts.evaluate(context, context_tokens))
     filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
     per_query = facts.merge(pd.concat(filled, ignore_index=True), on="qid")
-    per_query.insert(0, "arm", settings.name)
+    per_query.insert(0, "arm", arm.name)
     per_query = per_query[list(measurements.PER_QUERY_COLUMNS)]
-    folder.yaml("config.yaml", plain(settings.config), sort_keys=True)
+    folder.yaml("config.yaml", arm.config, sort_keys=True)
     folder.text("pipeline.txt", f"{arm.pipeline!r}\n")
     decided = Counter(note for state in outcome.final for note in state.notes)
-    folder.yaml(measurements.METADATA, {**_ir_metadata(settings, arm, benchmark, surroundings), "notes": dict(decided)})
+    folder.yaml(measurements.METADATA, {**_ir_metadata(arm, benchmark, surroundings), "notes": dict(decided)})
     folder.table(measurements.PER_QUERY, per_query)
     folder.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
     folder.table(measurements.SOURCES, headroom.source_frame(outcome, table))
     folder.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
     folder.table(measurements.CONTEXTS, context)
     folder.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
-    folder.finish_arm(arm_key(arm))
+    folder.finish_arm(arm.key)
     return per_query
 
 
-def _ir_metadata(
-    settings: Settings, arm: Arm, benchmark: Benchmark, surroundings: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def _ir_metadata(arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata that explains a run file (Breuer et al., ir_metadata, SIGIR 2022)."""
     return {
         "platform": {"software": {"libraries": {"python": surroundings["packages"]}}},
         "implementation": {"source": {"commit": (surroundings["git"] or {}).get("commit")}},
-        "resources": {"artefacts": {a.kind: a.fingerprint for a in artefacts(arm)}},
-        "research goal": {"evaluation": {"reported measures": list(settings.measures)}},
+        "resources": {"artefacts": {a.kind: a.fingerprint for a in arm.artefacts}},
+        "research goal": {"evaluation": {"reported measures": arm.config["measures"]}},
         "data": {"test collection": {"name": benchmark.name, "digest": benchmark.digest}},
         "method": {"pipeline": [{"stage": n, "parameters": plain(s)} for n, s in arm.pipeline]},
     }
@@ -172,8 +167,8 @@ def _ir_metadata(
 
 def time_arms(run: Run) -> None:
     """Time the queries of all arms but recorded ones, side by side and under load; write the times."""
-    spec = run.plan.shared.latency
-    arms = [arm for _, arm in run.plan.arms.values() if not arm.pipeline.recorded]
+    spec = run.plan.latency
+    arms = [arm for arm in run.plan.arms.values() if not arm.pipeline.recorded]
     if not spec.enabled or not arms:
         return
     local_arms = [arm for arm in arms if not arm.pipeline.live]
@@ -188,19 +183,16 @@ def time_arms(run: Run) -> None:
 
 def start_cold(run: Run) -> None:
     """Measure a first query of every arm in a fresh process; one that fails costs a warning, not the run."""
-    settings = [settings for settings, arm in run.plan.arms.values() if not arm.pipeline.live]
-    if not run.timings or not run.plan.shared.latency.cold_start:
+    arms = [arm for arm in run.plan.arms.values() if not arm.pipeline.live]
+    if not run.timings or not run.plan.latency.cold_start:
         return
     measured: dict[str, dict[str, float]] = {}
-    for arm_settings in shown.steps("timing cold starts", settings):
+    for arm in shown.steps("timing cold starts", arms):
         try:
-            measured[arm_settings.name] = dict(
-                coldstart.measure(arm_settings, run.plan.queries[0].text, run.plan.benchmark)
-            )
+            measured[arm.name] = dict(coldstart.measure(arm.config, run.plan.queries[0].text, run.plan.benchmark))
         except RagbenchError as error:
             run.say(
-                f"warning: the cold start of '{arm_settings.name}' was not measured ({error}); "
-                "all other results are complete"
+                f"warning: the cold start of '{arm.name}' was not measured ({error}); all other results are complete"
             )
     run.cold = measured
 
@@ -209,7 +201,7 @@ def _time_arms(arms: Sequence[Arm], planned: Plan, say: Say) -> tuple[dict[str, 
     """The times of every arm, and how busy the machine was while they were taken."""
     try:
         with Watch() as watch:
-            timings = latency.measure(arms, _timed_queries(planned), planned.shared.latency)
+            timings = latency.measure(arms, _timed_queries(planned), planned.latency)
     except LiveError as error:
         if not any(arm.pipeline.in_process for arm in arms):
             raise
@@ -227,7 +219,7 @@ def _timed_queries(planned: Plan) -> list[Query]:
 
     Time needs no judgments, so the other topics of the benchmark serve, and then queries derived from its documents.
     """
-    limit, queries = planned.shared.latency.queries, list(planned.queries)
+    limit, queries = planned.latency.queries, list(planned.queries)
     if len(queries) < limit:
         measured_qids = {query.qid for query in queries}
         queries += [topic.query() for topic in planned.benchmark.topics if topic.qid not in measured_qids]
@@ -255,14 +247,14 @@ def _write_table(run: Run) -> pd.DataFrame:
 
 def judge(run: Run) -> None:
     """Write the summary and the verdicts."""
-    plan, shared, benchmark = run.plan, run.plan.shared, run.plan.benchmark
+    plan, benchmark = run.plan, run.plan.benchmark
     run.record = {
         "name": run.folder.path.name,
         "command": plan.command,
         "arms": list(plan.arms),
         "parameters": plan.parameters,
-        "overrides": {arm.name: list(arm.overrides) for arm in plan.settings},
-        "split": shared.split,
+        "overrides": {name: list(arm.overrides) for name, arm in plan.arms.items()},
+        "split": plan.split,
         "topics": len(plan.topics),
         "comparison": _record_comparison(plan),
         "benchmark": {
@@ -277,12 +269,12 @@ def judge(run: Run) -> None:
         "started": plan.started,
         "seconds": round(time.time() - plan.started, 3),
         "environment": environment.describe(),
-        "latency": plain(shared.latency),
+        "latency": plain(plan.latency),
         "machine": run.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),
-        "index_bytes": {name: sum(a.size_bytes for a in artefacts(arm)) for name, (_, arm) in plan.arms.items()},
+        "index_bytes": {name: sum(a.size_bytes for a in arm.artefacts) for name, arm in plan.arms.items()},
         "endpoints": usage() if (usage := plugins.hook("endpoint_usage")) else {},
-        "models": {name: arm.pipeline.digests(arm.index) for name, (_, arm) in plan.arms.items()},
+        "models": {name: arm.pipeline.digests(arm.index) for name, arm in plan.arms.items()},
     }
     assert run.quality is not None, "quality is measured first"
     measurements = Measurements(run.folder.path, run.record, run.quality, _write_table(run))
@@ -308,7 +300,7 @@ def _record_comparison(planned: Plan) -> int:
     queries = [topic.qid for topic in planned.topics if topic.qid in judged]
     if len(planned.arms) < 2 or not queries:
         return 0
-    shared = planned.shared
-    arms = sorted(digest([arm.pipeline.fingerprint, arm.index.spec]) for _, arm in planned.arms.values())
-    key = [primary(shared.config), arms]
-    return comparisons.record(shared.ledger, planned.benchmark.name, queries, key, planned.command, list(planned.arms))
+    arms = sorted(digest([arm.pipeline.fingerprint, arm.index.spec]) for arm in planned.arms.values())
+    key = [planned.primary, arms]
+    ledger, collection = locations.ledger(), planned.benchmark.name
+    return comparisons.record(ledger, collection, queries, key, planned.command, list(planned.arms))

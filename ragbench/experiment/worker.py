@@ -1,6 +1,7 @@
 """A worker process: it keeps models, the Java machine and intermediate results, and runs one arm at a time.
 
-A worker gets plain values (`Job` once, `Settings` for every arm) and returns an `Outcome`; the driver writes it.
+A worker gets plain values (`Job` once, a name and a configuration for every arm) and returns an `Outcome`, which the
+driver writes.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from ragbench.base.pools import Failure, run_captured
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document, Query
-    from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.settings import Settings
+    from ragbench.experiment.plan import Plan
     from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index
     from ragbench.index.spec import IndexSpec
@@ -41,16 +41,17 @@ class Job:
     memory_bytes: int
 
     @staticmethod
-    def of(settings: Settings, benchmark: Benchmark, queries: Sequence[Query], threads: int, memory_bytes: int) -> Job:
-        """The job of running `queries` over a benchmark; the settings name the folders."""
+    def of(plan: Plan, threads: int) -> Job:
+        """The job of running the queries of a plan; the configuration of its first arm names the folders."""
+        benchmark = plan.benchmark
         return Job(
-            settings.config,
-            tuple(queries),
+            next(iter(plan.arms.values())).config,
+            plan.queries,
             benchmark.collection,
             benchmark.documents_source,
             tuple(benchmark.documents) if benchmark.documents_source is None else (),
             threads,
-            memory_bytes,
+            plan.execution.memory_mb << 20,
         )
 
 
@@ -75,12 +76,12 @@ class _Worker:
         self._models = self._shared.models(self.job.threads)
         self._session = Session(self.job.queries, self.job.memory_bytes)
 
-    def run(self, settings: Settings) -> Outcome | Failure:
+    def run(self, name: str, config: Mapping[str, Any]) -> Outcome | Failure:
         """The outcome of one arm. Errors are returned as a `Failure`; only a process that dies raises in the driver."""
-        return run_captured(settings.name, self._outcome, settings)
+        return run_captured(name, self._outcome, name, config)
 
-    def _outcome(self, settings: Settings) -> Outcome:
-        return self._session.outcome(self._arm(settings))
+    def _outcome(self, name: str, config: Mapping[str, Any]) -> Outcome:
+        return self._session.outcome(self._arm(name, config))
 
     @cached_property
     def _store(self) -> ArtefactStore:
@@ -88,15 +89,17 @@ class _Worker:
 
         return store_of(self._shared, lambda message: None)
 
-    def _arm(self, settings: Settings) -> Arm:
+    def _arm(self, name: str, config: Mapping[str, Any]) -> Arm:
+        from ragbench.config.settings import Settings
         from ragbench.index.index import Index
         from ragbench.search.engine.executor import Arm
 
+        settings = Settings(name, config)
         if settings.index not in self._indexes:
             self._indexes[settings.index] = Index(
                 settings.index, self.job.collection, self._documents, self._store, self._models, opened=self._opened
             )
-        return Arm(settings.name, settings.pipeline, self._indexes[settings.index])
+        return Arm(name, settings.pipeline, self._indexes[settings.index])
 
     def _documents(self) -> Sequence[Document]:
         """The collection, read only when an artefact must be built."""
@@ -124,10 +127,10 @@ def begin(job: Job) -> None:
     _job, _worker = job, None
 
 
-def run(settings: Settings) -> Outcome | Failure:
+def run(name: str, config: Mapping[str, Any]) -> Outcome | Failure:
     """Run an arm of the job in this process; the first arm starts the worker."""
     global _worker
     if _worker is None:
         assert _job is not None, "call begin() first"
         _worker = _Worker(_job)
-    return _worker.run(settings)
+    return _worker.run(name, config)

@@ -264,15 +264,15 @@ class Experiment:
 
     def plan(self) -> str:
         """The tree of shared work, artefacts to build and to reuse, and what is timed, as text; computes nothing."""
-        from ragbench.experiment import forecast
+        from ragbench.experiment import forecast, plan
 
-        return forecast.explain(self.settings_to_measure, self.benchmark, self.command)
+        return forecast.explain(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
 
     def expected(self) -> Forecast:
         """How long `run` will take; tries the models for some seconds: `.sentence`, `.seconds`."""
-        from ragbench.experiment import forecast
+        from ragbench.experiment import forecast, plan
 
-        return forecast.expected(self.settings_to_measure, self.benchmark, self.command)
+        return forecast.forecast(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
 
     def run(self, progress: Report | None = None, say: Say = console.say) -> Results:
         """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.

@@ -15,9 +15,9 @@ from ragbench.base.pools import Failure, LocalPool
 from ragbench.benchmark.load import load
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
 from ragbench.experiment import worker
 from ragbench.experiment.execution import dispatch, groups
+from ragbench.experiment.plan import Plan, surveyed
 from ragbench.experiment.worker import Job
 
 # Near-copies are looked for before anything that differs, so that no arm finds work done by another.
@@ -36,38 +36,47 @@ def around() -> list[str]:
 
 
 @contextmanager
-def started(settings: list[Settings], count: int) -> Iterator[LocalPool]:
+def started(coming: Plan, count: int) -> Iterator[LocalPool]:
     """Workers that have answered once, so that Java and models are there."""
-    benchmark = load(settings[0].config["data"])
-    queries = [topic.query() for topic in benchmark.select("all")]
-    with LocalPool(count, (worker.begin, Job.of(settings[0], benchmark, queries, 1, 512 << 20))) as workers:
-        for future in [workers.submit(number, worker.run, settings[0]) for number in range(count)]:
+    first = next(iter(coming.arms.values()))
+    with LocalPool(count, (worker.begin, Job.of(coming, 1))) as workers:
+        for future in [workers.submit(number, worker.run, first.name, first.config) for number in range(count)]:
             assert not isinstance(future.result(), Failure)
         yield workers
 
 
-def seconds(settings: list[Settings], count: int) -> float:
-    with started(settings, count) as workers:
+def planned(overrides: list[str]) -> Plan:
+    settings = composition.sweep(overrides)
+    return surveyed(settings, load(settings[0].config["data"]), "run")
+
+
+def seconds(coming: Plan, count: int) -> float:
+    others = list(coming.arms.values())[1:]
+    with started(coming, count) as workers:
         begun = time.perf_counter()
-        answers = list(dispatch(groups(settings[1:], count), workers, 0, print))
+        answers = list(dispatch(groups(others, count), workers, 0, print))
         took = time.perf_counter() - begun
-    assert len(answers) == len(settings) - 1
+    assert len(answers) == len(others)
     return took
 
 
 def test_two_workers_against_one(benchmark, around: list[str]) -> None:
-    settings = composition.sweep([*ARMS, *around])
-    one = seconds(settings, 1)
-    two = benchmark.pedantic(seconds, args=(settings, 2), rounds=1)
-    print(f"\n{len(settings) - 1} arms: 1 worker {one:.1f} s, 2 workers {two:.1f} s, {one / two:.2f} times as fast")
+    coming = planned([*ARMS, *around])
+    one = seconds(coming, 1)
+    two = benchmark.pedantic(seconds, args=(coming, 2), rounds=1)
+    print(f"\n{len(coming.arms) - 1} arms: 1 worker {one:.1f} s, 2 workers {two:.1f} s, {one / two:.2f} times as fast")
 
 
 def test_what_an_arm_costs_beside_its_work(benchmark, around: list[str]) -> None:
-    settings = composition.sweep([*SMALL, *around])
-    with started(settings, 1) as workers:
-        for each in settings:  # now every arm is only a look at what is there
-            workers.submit(0, each).result()
+    coming = planned([*SMALL, *around])
+    with started(coming, 1) as workers:
+
+        def run_all() -> None:
+            for arm in coming.arms.values():
+                workers.submit(0, worker.run, arm.name, arm.config).result()
+
+        run_all()  # now every arm is only a look at what is there
         begun = time.perf_counter()
-        benchmark.pedantic(lambda: [workers.submit(0, each).result() for each in settings], rounds=1)
-        each_ms = (time.perf_counter() - begun) / len(settings) * 1e3
-    print(f"\n{len(settings)} arms of {len(load(settings[0].config['data']).topics)} queries: {each_ms:.0f} ms each")
+        benchmark.pedantic(run_all, rounds=1)
+        each_ms = (time.perf_counter() - begun) / len(coming.arms) * 1e3
+    print(f"\n{len(coming.arms)} arms of {len(coming.queries)} queries: {each_ms:.0f} ms each")

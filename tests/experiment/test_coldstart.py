@@ -21,7 +21,7 @@ def test_times_and_memory_of_its_own_process(workplace: Path, index: Index, benc
     index.prepare(settings.pipeline.needs)
     # What this process holds is not counted.
     ballast = bytearray(600 << 20)
-    found = coldstart.measure(settings, "lamps", benchmark_small)
+    found = coldstart.measure(settings.config, "lamps", benchmark_small)
     assert 0 < found["ready"] < found["first answer"]
     assert 50 < found[coldstart.PEAK_MEMORY] < 600
     assert coldstart.peak_memory_bytes() > len(ballast)
@@ -42,4 +42,4 @@ def test_memory_once_used_stays_in_the_peak() -> None:
 def test_a_cold_start_reads_artefacts_and_builds_none(tmp_path: Path, benchmark_small: Benchmark) -> None:
     settings = composition.compose([f"paths.results={tmp_path}"])
     with pytest.raises(RagbenchError, match="an index artefact is missing or damaged"):
-        coldstart.measure(settings, "lamps", benchmark_small)
+        coldstart.measure(settings.config, "lamps", benchmark_small)

@@ -15,6 +15,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.experiment.execution import dispatch, groups
+from ragbench.experiment.plan import PlannedArm, surveyed
 from ragbench.experiment.run import run
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine.executor import Outcome
@@ -163,23 +164,25 @@ class Pretended:
     def __init__(self, bad: dict[str, tuple[int, bool]]) -> None:
         self.count, self.bad, self.log, self.restarted = 2, bad, [], []
 
-    def submit(self, number: int, function: Callable[..., object], settings: Settings) -> Future[Outcome | Failure]:
-        self.log.append((number, settings.name))
+    def submit(
+        self, number: int, function: Callable[..., object], name: str, config: object
+    ) -> Future[Outcome | Failure]:
+        self.log.append((number, name))
         future: Future[Outcome | Failure] = Future()
-        left, dies = self.bad.get(settings.name, (0, False))
-        self.bad[settings.name] = (left - 1, dies)
+        left, dies = self.bad.get(name, (0, False))
+        self.bad[name] = (left - 1, dies)
         if left > 0 and dies:
             future.set_exception(RuntimeError("gone"))
         else:
-            future.set_result(Failure(settings.name, "bad") if left > 0 else Outcome(settings.name, (), ()))
+            future.set_result(Failure(name, "bad") if left > 0 else Outcome(name, (), ()))
         return future
 
     def restart(self, number: int) -> None:
         self.restarted.append(number)
 
 
-def named(*names: str) -> list[Settings]:
-    return [Settings(name, {}) for name in names]
+def named(*names: str) -> list[PlannedArm]:
+    return [PlannedArm(name, None, None, {}, ()) for name in names]
 
 
 def test_retries_are_counted_for_each_arm() -> None:
@@ -200,19 +203,20 @@ def test_an_idle_worker_helps_the_busiest_from_its_end() -> None:
     assert {name for number, name in workers.log if number == 0} >= {"a", "e"}
 
 
-def test_groups_hold_every_arm_once_and_neighbours_together() -> None:
-    settings = composition.sweep(["p2=on,off", "p3=on,off", "fuse.k=20,60", "p12=on,off"])
+def test_groups_hold_every_arm_once_and_neighbours_together(benchmark_small: Benchmark, tmp_path: Path) -> None:
+    words = ["p2=on,off", "p3=on,off", "fuse.k=20,60", "p12=on,off", "split=all", f"paths.results={tmp_path}"]
+    arms = list(surveyed(composition.sweep(words), benchmark_small, "run").arms.values())
     for count in (1, 2, 3, 16, 40):
-        parts = groups(settings, count)
+        parts = groups(arms, count)
         assert 1 <= len(parts) <= count
         assert all(parts)
-        assert sorted(each.name for part in parts for each in part) == sorted(each.name for each in settings)
+        assert sorted(each.name for part in parts for each in part) == sorted(each.name for each in arms)
     # Classification (P3) stands first in the order, then what is embedded (P2).
     for count in (2, 4):
-        parts = groups(settings, count)
+        parts = groups(arms, count)
         assert [len(part) for part in parts] == [16 // count] * count
         assert all(len({"p3=on" in each.name for each in part}) == 1 for part in parts)
-    assert all(len({each.index.passage.headings for each in part}) == 1 for part in parts)
+    assert all(len({each.index.spec.passage.headings for each in part}) == 1 for part in parts)
 
 
 def test_what_cannot_be_is_one_sentence() -> None:

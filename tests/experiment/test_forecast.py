@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,9 @@ def test_the_forecast_counts_passages_once(handbook: Benchmark, settings_of, tmp
         settings_of(tmp_path, *own, "exp=plain_hybrid"),
     ]
     builder = ArmBuilder.of(settings[0], handbook)
-    arms = [arm for _, arm in plan(settings, "run", builder).arms.values()]
-    found = forecast.forecast(arms, [topic.query() for topic in handbook.topics], settings[0].latency)
+    coming = plan(settings, "run", builder)
+    arms = list(coming.arms.values())
+    found = forecast.forecast(coming)
     plain, same, named = found.passes
     assert 0 < plain.missing <= plain.chunks == arms[0].index.chunks.n_retrievable  # copies are embedded once
     assert same.missing == 0 < named.missing <= named.chunks
@@ -48,7 +50,7 @@ def test_the_forecast_counts_passages_once(handbook: Benchmark, settings_of, tmp
     assert {step.task for step in found.steps} == {"embedding", "timing queries"}
     for arm in arms:
         arm.index.prepare(arm.pipeline.needs)
-    after = forecast.forecast(arms, [], settings[0].latency)
+    after = forecast.forecast(replace(coming, queries=[]))
     assert "embedded already" in after.sentence and after.seconds < found.seconds
 
 
@@ -59,9 +61,7 @@ def test_a_forecast_sends_nothing_to_an_endpoint(
     asked: list[str] = []
     monkeypatch.setattr(EndpointCrossEncoder, "score", lambda self, query, passages: asked.append(query))
     settings = settings_of(tmp_path, "p6=on", "p6.model=rerank:small@http://127.0.0.1:9/rerank")
-    arms = ArmBuilder.of(settings, handbook).arms([settings])
-    queries = [topic.query() for topic in handbook.topics]
-    coming = forecast.forecast(arms, queries, settings.latency)
+    coming = forecast.forecast(plan([settings], "run", ArmBuilder.of(settings, handbook)))
     assert asked == [] and coming.reranking == ()
 
 
@@ -97,9 +97,9 @@ def test_a_burst_while_a_model_is_tried_does_not_last_for_the_run(
     handbook: Benchmark, settings_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_of(tmp_path, "exp=dense_only", f"paths.cache={tmp_path}", f"paths.index={tmp_path}")
-    arms = ArmBuilder.of(settings, handbook).arms([settings])
+    coming = replace(plan([settings], "run", ArmBuilder.of(settings, handbook)), queries=[])
     monkeypatch.setattr(forecast, "_speed", lambda *_: forecast._Speed(0.001, pace=12.0))
     monkeypatch.setattr(forecast.os, "cpu_count", lambda: 2)
     for load, pace in ((0.5, 1.25), (8.0, 5.0), (40.0, 12.0)):
         monkeypatch.setattr(forecast.os, "getloadavg", lambda load=load: (load, 9.0, 9.0))
-        assert forecast.forecast(arms, [], settings.latency).pace == pytest.approx(pace)
+        assert forecast.forecast(coming).pace == pytest.approx(pace)

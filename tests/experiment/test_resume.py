@@ -15,6 +15,7 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.experiment import forecast
 from ragbench.experiment.ablate import plan as planned
+from ragbench.experiment.plan import surveyed
 
 VAULT = Path(__file__).parents[1] / "data" / "vault"
 QUERIES = """qid,text,relevant,type
@@ -72,7 +73,7 @@ def explain(words) -> Callable[[Path], str]:
     def said(results: Path) -> str:
         base = composition.compose([*words, f"paths.results={results}"])
         settings = planned(base, composition.compose).settings
-        return forecast.explain(settings, load(base.config["data"]), "ablate")
+        return forecast.explain(surveyed(settings, load(base.config["data"]), "ablate"))
 
     return said
 
