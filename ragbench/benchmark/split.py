@@ -58,8 +58,13 @@ def has_halves(topics: Sequence[Topic]) -> bool:
 
 def resplit(benchmark: Benchmark, seed: int = 13, share: float = 0.5) -> Benchmark:
     """The same benchmark with its topics split again."""
-    sides = split(benchmark.topics, benchmark.document_qrels, seed, share)
-    return replace(benchmark, topics=tuple(replace(topic, split=sides[topic.qid]) for topic in benchmark.topics))
+    return replace(benchmark, topics=with_splits(benchmark.topics, benchmark.document_qrels, seed, share))
+
+
+def with_splits(topics: Sequence[Topic], qrels: Qrels, seed: int = 13, share: float = 0.5) -> tuple[Topic, ...]:
+    """The topics with the splits that `split` gives them."""
+    sides = split(topics, qrels, seed, share)
+    return tuple(replace(topic, split=sides[topic.qid]) for topic in topics)
 
 
 def _marks(unit: Sequence[Topic], qrels: Qrels) -> Counter[tuple[str, str]]:

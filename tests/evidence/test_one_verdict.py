@@ -255,10 +255,7 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
 
 
 OF_EXTRAS = {
-    *(
-        f"extras/collect/{name}.py"
-        for name in ("completeness", "ppi", "kappa_ci", "perturbation_losses", "query_set_agreement")
-    ),
+    *(f"extras/collect/{name}.py" for name in ("agreement", "completeness")),
     "extras/atlas/meta.py",
 }
 """Statistics of judgments, of queries and of other collections; none of them compares arms."""

@@ -1,14 +1,15 @@
-"""What is in a folder of notes and in a table of queries, in sentences: both are opened and read whole."""
+"""What is in a folder: its kind by the names of its files, then its notes and queries in sentences, which are read."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragbench.base import minimums
+from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
 from ragbench.base.suggestions import nearest
 from ragbench.benchmark.documents import Names
@@ -16,9 +17,12 @@ from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
-from ragbench.corpus.folder import find_files
-from ragbench.extras.collect.detect_format import OTHERS
+from ragbench.corpus.folder import MARKDOWN, find_files
 
+OTHERS = ("**/*.txt", "**/*.docx")
+"""Files that are read without markdown, or on request."""
+_QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
+_JUDGED = ("sections.qrels", "documents.qrels")
 _WARNINGS = 4
 _SHARE = 0.05  # of the documents, from which a language is named
 _COMMON = {
@@ -39,24 +43,55 @@ _SCRIPTS = {
 }
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What was found: documents, chunks, topics, those with an answer; `said` and `warnings` are sentences.
+def recognise(folder: Path) -> tuple[str, dict[str, Any]]:
+    """The kind of collection in a folder by the names of its files, and the settings that read it.
 
-    `language` is that of most documents, "" where none was recognised.
+    Raises ConfigError for a folder without documents.
     """
+    if not folder.is_dir():
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise ConfigError(f"{folder} {problem}: name the folder of your notes")
+    if _has(folder, "corpus.jsonl") and _has(folder, "queries.jsonl"):
+        return "a collection in BEIR format", {"data": "beir", "data.folder": str(folder)}
+    if (folder / "qrels" / "topics.jsonl").is_file() and (folder / "corpus").is_dir():
+        folders = {"data.corpus": str(folder / "corpus"), "data.qrels": str(folder / "qrels")}
+        return "a collection in ragbench's own form", {"data": "native", **folders}
+    data: dict[str, Any] = {"data": "vault", "data.corpus": str(folder)}
+    if not find_files(folder, MARKDOWN)[0]:
+        if not find_files(folder, OTHERS)[0]:
+            raise ConfigError(f"no markdown file below {folder}: name the folder of your notes")
+        data["data.include"] = list(OTHERS)
+    around = dict.fromkeys((Path(), folder, folder.parent))
+    queries = next(
+        (directory / name for directory in around for name in _QUERIES if (directory / name).is_file()), None
+    )
+    return "a folder of notes", data | (queries_from(queries) if queries else {})
 
-    documents: int
-    chunks: int
-    topics: int
-    answered: int
-    lines: Sequence[str]
-    warnings: Sequence[str]
-    language: str = ""
+
+def queries_from(file: Path) -> dict[str, str]:
+    """The settings that read a file of queries, and the judgments in the folder `qrels` next to it if there are any."""
+    settings, qrels = {"data.queries": str(file)}, file.parent / "qrels"
+    tables = sorted(qrels.glob("*.tsv"))
+    test = [table for table in tables if table.stem == "test"]
+    if any((qrels / name).is_file() for name in _JUDGED):
+        settings["data.qrels"] = str(qrels)
+    elif test or len(tables) == 1:
+        settings["data.qrels"] = str((test or tables)[0])
+    return settings
 
 
-def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]) -> Survey:
-    """Read a folder and optionally a table of queries. Raises CorpusError, and BenchmarkError with file and line."""
+def _has(folder: Path, name: str) -> bool:
+    return any((folder / suffix).is_file() for suffix in (name, f"{name}.gz"))
+
+
+def survey(
+    corpus: Path, queries: Path | None, qrels: Path | None, include: Sequence[str]
+) -> tuple[list[str], Sequence[str], str]:
+    """Read a folder and optionally a table of queries: its contents and its warnings in sentences, and its language.
+
+    The language is that of most documents, "" where none was recognised. Raises CorpusError, and BenchmarkError with
+    file and line.
+    """
     vault = load_vault(corpus, queries, qrels, include=include, topics=queries is not None)
     languages = Counter(filter(None, (language(document.text) for document in vault.documents)))
     chunks = sum(len(HeaderChunker().chunk(document)) for document in vault.documents)
@@ -67,12 +102,12 @@ def survey(corpus: Path, queries: Path | None, qrels: Path | None, include: Sequ
         others = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
-    answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
     if queries is not None:
+        answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
         without = f", {len(vault.topics) - answered} without" if answered < len(vault.topics) else ""
         lines.append(f"{queries}: {counted(len(vault.topics), 'query')}, {answered} with an answer{without}")
         lines += _columns(queries, Names(vault.documents))
-    return Survey(n, chunks, len(vault.topics), answered, lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often)
+    return lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often
 
 
 def language(text: str) -> str:

@@ -18,9 +18,8 @@ from ragbench.base.files import locked
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, docno_of_section
-from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, read_qrels, write_qrels
-from ragbench.extras.collect.pool import PoolFile, read_pool, to_csv
+from ragbench.extras.collect.pool import PoolFile, read_pool
 
 SKIPPED, UNDO = "s", "u"
 GRADES = {
@@ -178,15 +177,13 @@ class JudgingSession:
 
     def _save(self, changed: int) -> None:
         """Write the pair that this session has changed, and read what other sessions have changed."""
-        columns = self._pool.columns
         with locked(self.path):
             theirs = {_pair(row): row for row in read_pool(self.path).rows} if self.path.exists() else {}
             for number, row in enumerate(self._pool.rows):
                 if number != changed and (newer := theirs.get(_pair(row))):
                     grade = _clean(newer["grade"], str(self.path))
                     row |= {"grade": grade, "note": newer["note"] or row["note"]}
-            rows = ([row[name] for name in columns] for row in self._pool.rows)
-            write_atomically(self.path, to_csv(columns, rows, self._pool.separator))
+            self._pool.write(self.path, self._pool.rows)
         open_ = ("", SKIPPED)
         while self._place < len(self._queue) and self._pool.rows[self._queue[self._place]]["grade"] not in open_:
             self._place += 1

@@ -15,9 +15,8 @@ from pathlib import Path
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import shuffle_key
 from ragbench.base.progress import steps
-from ragbench.benchmark.lines import write_atomically
 from ragbench.extras.collect.judge import GRADES
-from ragbench.extras.collect.pool import PoolFile, read_pool, to_csv
+from ragbench.extras.collect.pool import read_pool
 
 _JUDGE = "judge"
 """The column that names the model; a pool that has it is not merged."""
@@ -77,8 +76,8 @@ def grade_pool(
     for row in steps("grading", pool.rows):
         match = _GRADE.search(ask(_prompt(row)))
         rows.append({**row, "grade": match[0] if match else "", _JUDGE: model})
-    _write(grades, pool, rows, (_JUDGE,))
-    _write(sample, pool, [{**row, "grade": "", "note": ""} for row in pool.rows if row["qid"] in sampled], ())
+    pool.write(grades, rows, [_JUDGE])
+    pool.write(sample, [{**row, "grade": "", "note": ""} for row in pool.rows if row["qid"] in sampled])
     return ModelGraded(sum(bool(row["grade"]) for row in rows), len(rows), grades, sample, sampled)
 
 
@@ -90,8 +89,3 @@ def _prompt(row: dict[str, str]) -> str:
         heading=row["heading"],
         text=row["text"],
     )
-
-
-def _write(path: Path, pool: PoolFile, rows: list[dict[str, str]], more: tuple[str, ...]) -> None:
-    columns = (*pool.columns, *(name for name in more if name not in pool.columns))
-    write_atomically(path, to_csv(columns, ([row[name] for name in columns] for row in rows), pool.separator))

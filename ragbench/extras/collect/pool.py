@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.files import write_text
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
@@ -91,20 +93,16 @@ def write_pool(
     return len(written)
 
 
-def source_of(path: Path) -> Path:
-    """The file next to a pool that records its source."""
-    return path.with_name(f"{path.name}.source.json")
-
-
-def about(benchmark: Benchmark, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The source of a pool: the benchmark's name and digests, and the data settings that read it."""
+def write_source(path: Path, benchmark: Benchmark, config: Mapping[str, Any]) -> None:
+    """Record the source of a pool next to it: the benchmark's name and digests, and the data settings that read it."""
     digests = {"collection": benchmark.collection, "questions": benchmark.questions}
-    return {"benchmark": benchmark.name, **digests, "data": config["data"], "topics": config["topics"]}
+    source = {"benchmark": benchmark.name, **digests, "data": config["data"], "topics": config["topics"]}
+    write_text(_source_of(path), json.dumps(source, indent=1))
 
 
 def read_source(path: Path) -> dict[str, Any] | None:
-    """What `about` wrote next to a pool; None where there is nothing. BenchmarkError for a file that cannot be read."""
-    file = source_of(path)
+    """The record of `write_source`; None where there is none. BenchmarkError for a file that cannot be read."""
+    file = _source_of(path)
     if not file.is_file():
         return None
     try:
@@ -122,6 +120,11 @@ class PoolFile:
     separator: str
     rows: list[dict[str, str]]
     lines: tuple[int, ...]
+
+    def write(self, path: Path, rows: Iterable[Mapping[str, str]], more: Iterable[str] = ()) -> None:
+        """Write rows with the columns of this pool and `more`."""
+        columns = tuple(dict.fromkeys((*self.columns, *more)))
+        write_atomically(path, to_csv(columns, ([row[name] for name in columns] for row in rows), self.separator))
 
 
 def read_pool(path: Path) -> PoolFile:
@@ -148,10 +151,12 @@ def read_pool(path: Path) -> PoolFile:
 def to_csv(columns: Sequence[str], rows: Iterable[Sequence[str]], separator: str = ",") -> str:
     """Columns and rows as CSV with LF line ends."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
+    csv.writer(buffer, delimiter=separator, lineterminator="\n").writerows([columns, *rows])
     return buffer.getvalue()
+
+
+def _source_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.source.json")
 
 
 def _section(section_id: str, documents: Mapping[str, Document], name: str) -> tuple[Document, Section]:

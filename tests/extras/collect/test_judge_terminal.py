@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragbench.extras.collect.judge_terminal import judge_in_terminal, keys
+from ragbench.extras.collect.commands.judge import judge_in_terminal, keys
 from ragbench.extras.collect.pool import COLUMNS, read_pool, to_csv
 
 WITHOUT_PATH = [name for name in COLUMNS if name != "path"]  # a pool of an earlier version

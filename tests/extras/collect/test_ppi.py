@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import ResultsError
-from ragbench.extras.collect.ppi import prediction_powered_mean
+from ragbench.extras.collect.model_judged import prediction_powered_mean
 
 
 def test_a_model_that_is_always_right_counts_as_more_topics() -> None:

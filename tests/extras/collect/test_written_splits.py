@@ -10,7 +10,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.load import load_benchmark
 from ragbench.commands import cli
-from ragbench.extras.collect.splits_file import write_splits
+from ragbench.extras.collect.topics.topics_file import write_splits
 
 SIDES = {"a b": "train", "c": "test"}
 

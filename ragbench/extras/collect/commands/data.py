@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ragbench.config import project
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
+    from ragbench.results.measurements import Measurements
 
 DESCRIPTION = (
     "Check a benchmark for errors that distort results, split its queries, compare two annotators, or show how many "
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, and options of each."""
     parser.add_argument(
         "task",
-        choices=("check", "split", "agreement", "describe", "power", "judged", "comparisons", "looks"),
+        choices=(*_OF_DATA, *_OF_RUNS),
         metavar="task",
         help="check, split, agreement, describe, power, judged or comparisons",
     )
@@ -66,31 +67,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Load the benchmark and do the task."""
+    """Load the benchmark or a run and do the task."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.workbench.runs import split_words
+    from ragbench.results import measurements
+    from ragbench.workbench.runs import find, split_words
 
-    named, overrides = split_words(arguments.words)
+    named, arguments.words = split_words(arguments.words)
     runs = [*named, *([arguments.run] if arguments.run else [])]
-    if len(runs) > (arguments.task in ("power", "judged")):
+    if len(runs) > (arguments.task in _OF_RUNS):
         raise ConfigError(f"'{runs[-1]}' is not key=value: only data power and data judged take a run, and one of them")
-    settings = composition.compose(overrides)
-    run = (runs or ["@1"])[0]
-    if arguments.task == "judged":
-        return _judged(settings, run, overrides, arguments)
-    benchmark = load(settings.config)
-    if arguments.task == "check":
-        return _check(benchmark, settings, arguments)
-    if arguments.task == "split":
-        return _split(benchmark, settings, arguments)
-    if arguments.task == "agreement":
-        return _agreement(benchmark, arguments)
-    if arguments.task == "power":
-        return _power(settings, run, arguments)
-    if arguments.task in ("comparisons", "looks"):
-        return _comparisons(benchmark, settings, arguments)
-    return _describe(benchmark, arguments)
+    settings = composition.compose(arguments.words)
+    if arguments.task in _OF_RUNS:
+        measured = measurements.load(find((runs or ["@1"])[0], settings, console.say))
+        return _OF_RUNS[arguments.task](measured, settings, arguments)
+    return _OF_DATA[arguments.task](load(settings.config), settings, arguments)
 
 
 def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
@@ -146,15 +137,12 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
 
 
 def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
-    from dataclasses import replace
-
     from ragbench.benchmark.load import builtin_judgments
     from ragbench.benchmark.native import TOPICS, write_topics
-    from ragbench.benchmark.split import split
-    from ragbench.extras.collect.splits_file import write_splits
+    from ragbench.benchmark.split import resplit
+    from ragbench.extras.collect.topics.topics_file import write_splits
 
-    sides = split(benchmark.topics, benchmark.document_qrels, arguments.seed)
-    topics = [replace(topic, split=sides[topic.qid]) for topic in benchmark.topics]
+    topics = resplit(benchmark, arguments.seed).topics
     if arguments.write:
         data = settings.config["data"]
         if data["loader"] == "vault":
@@ -172,7 +160,7 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     return 0
 
 
-def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+def _agreement(benchmark: Benchmark, _: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.benchmark.native import read_qrels
     from ragbench.extras.collect.agreement import agreement
 
@@ -193,7 +181,7 @@ def _agreement(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
+def _describe(benchmark: Benchmark, _: Settings, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
     rows = pd.DataFrame(
@@ -210,15 +198,13 @@ def _describe(benchmark: Benchmark, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+def _judged(measured: Measurements, settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.evaluation.measures import DOCUMENT, SECTION
     from ragbench.extras.collect.completeness import completeness
     from ragbench.report.evidence import JUDGED
     from ragbench.results import measured_data, measurements
-    from ragbench.workbench.runs import find
 
-    measured = measurements.load(find(run, settings, console.say))
-    measured_data.refuse_other_data(measured, settings.config, overrides)
+    measured_data.refuse_other_data(measured, settings.config, arguments.words)
     benchmark = measured_data.benchmark_of(measured, judged_since=True)
     qrels, file = (
         (benchmark.section_qrels, measurements.SECTIONS)
@@ -258,35 +244,40 @@ def _judged(settings: Settings, run: str, overrides: Sequence[str], arguments: a
     return 0
 
 
-def _power(settings: Settings, run: str, arguments: argparse.Namespace) -> int:
+def _power(measured: Measurements, _: Settings, arguments: argparse.Namespace) -> int:
+    from itertools import combinations
+
     import pandas as pd
 
     from ragbench.evaluation.measures import PRIMARY
     from ragbench.evidence.power import minimum_detectable_effect
-    from ragbench.results import measurements
-    from ragbench.workbench.runs import find
 
-    measured = measurements.load(find(run, settings, console.say))
     splits = sorted(measured.per_query["split"].unique())
     values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
     rows = []
-    for number, arm in enumerate(measured.arms):
-        for second in measured.arms[number + 1 :]:
-            for split in splits:
-                difference = values[arm, split] - values[second, split]
-                sd = float(difference.std(ddof=1))
-                rows.append((split, arm, second, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
+    for arm, second in combinations(measured.arms, 2):
+        for split in splits:
+            difference = values[arm, split] - values[second, split]
+            sd = float(difference.std(ddof=1))
+            rows.append((split, arm, second, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
     table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
     if arguments.json:
         console.print_json(table)
-    else:
-        table = table.rename(
-            columns={
-                "other": "compared with",
-                "n": "queries",
-                "sd of differences": "SD of differences",
-                f"detectable {PRIMARY}": f"MDE in {PRIMARY}",
-            }
-        )
-        console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
+        return 0
+    table.columns = ["split", "arm", "compared with", "queries", "SD of differences", f"MDE in {PRIMARY}"]
+    console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
     return 0
+
+
+_OF_DATA: Mapping[str, Callable[[Benchmark, Settings, argparse.Namespace], int]] = {
+    "check": _check,
+    "split": _split,
+    "agreement": _agreement,
+    "describe": _describe,
+    "comparisons": _comparisons,
+    "looks": _comparisons,
+}
+_OF_RUNS: Mapping[str, Callable[[Measurements, Settings, argparse.Namespace], int]] = {
+    "power": _power,
+    "judged": _judged,
+}

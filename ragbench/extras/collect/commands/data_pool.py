@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from ragbench.base import console
-from ragbench.base.files import write_text
 from ragbench.base.formatting import counted
 
 DESCRIPTION = "Write the results of runs that have no judgment, best first, as a CSV file to fill in."
@@ -48,14 +46,11 @@ def main(arguments: argparse.Namespace) -> int:
         measured_data.require(results, benchmark, judged_since=True)
     docnos = {path: docno for docno, path in file_names(benchmark).items()}
     runs = {str(source): renamed(read_run(source), docnos) for source in sources if not source.is_dir()}
-    runs |= {
-        f"{results.folder}/{arm}": results.run(arm, measurements.SECTIONS)
-        for results in measured
-        for arm in results.arms
-    }
+    for results in measured:
+        runs |= {f"{results.folder}/{arm}": results.run(arm, measurements.SECTIONS) for arm in results.arms}
     rows = pool.pool(runs, benchmark.section_qrels, arguments.depth, arguments.by_topic)
     written = pool.write_pool(Path(arguments.out), rows, benchmark, replace=arguments.replace)
-    write_text(pool.source_of(Path(arguments.out)), json.dumps(pool.about(benchmark, config), indent=1))
+    pool.write_source(Path(arguments.out), benchmark, config)
     print(f"{counted(written, 'unjudged pair')} of {counted(len(runs), 'run')} in {arguments.out}")
     console.next_command(f"judge {arguments.out}")
     return 0

@@ -14,7 +14,7 @@ from ragbench.base.formatting import counted
 from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:
-    from ragbench.base.types import Document
+    from ragbench.benchmark.benchmark import Benchmark
 
 DESCRIPTION = """Inspect a folder of notes and its queries, print a summary, and write ragbench.yaml for later commands.
 
@@ -57,23 +57,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Look, ask, write, say what to type next."""
     from ragbench.config import project
-    from ragbench.extras.collect.detect_format import judgments_of, recognise
+    from ragbench.extras.collect.inspect_folder import queries_from, recognise
 
     file, refused = Path(project.FILE), ConfigError(f"{project.FILE} exists already: edit it, or add --replace")
     asks = not arguments.yes and not arguments.json and sys.stdin.isatty()
     keeps_file = file.exists() and not arguments.replace  # which a call that was killed may have written
     if keeps_file and (asks or (arguments.log is not None and not _TOPICS.exists())):
         raise refused
-    recognised = recognise(arguments.folder)
-    queries = _queries(arguments, recognised.data, asks and not recognised.queries)
-    has_queries = bool(recognised.queries) or queries is not None
-    data = dict(recognised.data)
-    if queries:
-        data = {**{key: value for key, value in data.items() if key != "data.qrels"}, "data.queries": str(queries)}
-        data |= judgments_of(queries)
+    kind, data = recognise(arguments.folder)
+    has_queries = data["data"] != "vault" or "data.queries" in data
+    if queries := _queries(arguments, data, asks and not has_queries):
+        data.pop("data.qrels", None)
+        data |= queries_from(queries)
+        has_queries = True
     if arguments.live is not None and not has_queries:
         data["data.queries"] = str(_TOPICS)
-    opened, warnings, language = _opened(arguments.folder, recognised.lines, data, has_queries)
+    opened, warnings, language = _opened(arguments.folder, kind, data, has_queries)
     suited, how = _for_language(language)
     findings = [*opened, *how, *_known(has_queries, suited)]
     today = {} if arguments.live is None else _today(arguments.live, data, findings)
@@ -139,8 +138,8 @@ def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     from ragbench.extras.collect import search_log as log
     from ragbench.extras.collect.topics import from_log, topics_file
 
-    topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_documents(data)))
-    topics_file.write(_TOPICS, topics.topics, topics.document_qrels, {}, replace=replace, keep_same=True)
+    topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_load(data, topics=False).documents))
+    topics_file.write(_TOPICS, topics.topics, topics.document_qrels, replace=replace, keep_same=True)
     return _TOPICS
 
 
@@ -153,7 +152,7 @@ def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tup
 
     if "{query}" not in url:
         url += f"{'&' if '?' in url else '?'}q={{query}}"
-    documents = _documents(data)
+    documents = _load(data, topics=False).documents
     find = finder(documents)
     query = max(documents, key=lambda document: len(document.text)).title
     search = LiveHttp(url=url, hits="@", document="@")
@@ -165,12 +164,12 @@ def _today(url: str, data: Mapping[str, Any], lines: list[str]) -> dict[str, tup
     return {"today": ("live=http", *(word(key, value) for key, value in keys.items()))}
 
 
-def _documents(data: Mapping[str, Any]) -> Sequence[Document]:
-    """The documents that the project names."""
+def _load(data: Mapping[str, Any], topics: bool) -> Benchmark:
+    """Read the data that the project names."""
     from ragbench.benchmark.load import load
 
     options = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
-    return load({"loader": data["data"], **options}, topics=False).documents
+    return load({"loader": data["data"], **options}, topics)
 
 
 def _opened(
@@ -180,20 +179,21 @@ def _opened(
 
     Raises BenchmarkError, CorpusError.
     """
-    from ragbench.benchmark.load import load_benchmark
     from ragbench.corpus.file_warning import grouped_by_kind
     from ragbench.corpus.folder import MARKDOWN
     from ragbench.extras.collect.inspect_folder import survey
 
-    values = {key.removeprefix("data."): value for key, value in data.items() if key != "data"}
     if data["data"] != "vault":
-        benchmark = load_benchmark(data["data"], **values)
+        benchmark = _load(data, topics=True)
         counts = f"{counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
         return [f"{folder}: {kind}, {counts}"], grouped_by_kind(benchmark.warnings), ""
-    queries, qrels = (Path(values[key]) if has_queries and key in values else None for key in ("queries", "qrels"))
-    inspection = survey(Path(values["corpus"]), queries, qrels, values.get("include", MARKDOWN))
-    none = [] if "queries" in values else ["no queries given: ragbench will generate synthetic queries from your notes"]
-    return [*inspection.lines, *none], inspection.warnings, inspection.language
+    queries, qrels = (
+        Path(data[key]) if has_queries and key in data else None for key in ("data.queries", "data.qrels")
+    )
+    lines, warnings, language = survey(Path(data["data.corpus"]), queries, qrels, data.get("data.include", MARKDOWN))
+    if "data.queries" not in data:
+        lines.append("no queries given: ragbench will generate synthetic queries from your notes")
+    return lines, warnings, language
 
 
 def _for_language(language: str) -> tuple[Mapping[str, str], Sequence[str]]:
@@ -216,12 +216,10 @@ def _known(has_queries: bool, suited: Mapping[str, str]) -> list[str]:
     """What other collections let expect of the arms, in a sentence; nothing where the atlas knows too few of them."""
     from ragbench.results import verdicts
 
-    advice = (
-        None
-        if suited
-        else verdicts.prediction_of_change("recommended", "baseline", "people" if has_queries else "derived")
-    )
-    return [f"{advice.sentence}"] if advice else []
+    if suited:
+        return []
+    advice = verdicts.prediction_of_change("recommended", "baseline", "people" if has_queries else "derived")
+    return [advice.sentence] if advice else []
 
 
 def _ask(question: str, default: str) -> str:

@@ -1,20 +1,27 @@
-"""`ragbench judge`."""
+"""`ragbench judge`: grade a pool in a terminal with single keys, let a model grade it, or merge its grades."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.files import locked
 from ragbench.base.formatting import counted
+from ragbench.benchmark.native import DOCUMENTS, SECTIONS, TOPICS
 from ragbench.extras.collect import model_options
+from ragbench.extras.collect.judge import ACTS, GRADES, JudgingSession, merge_into_folder, require_pairs
+from ragbench.extras.collect.pool import read_source
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ragbench.base.types import Document
 
 DESCRIPTION = "Grade a pool with the keys 0 to 3 (you can stop and resume), or merge its grades into the judgments."
@@ -49,13 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Grade, or merge."""
-    from ragbench.benchmark.native import DOCUMENTS, SECTIONS
     from ragbench.config import composition, project
     from ragbench.config.overrides import key_of, section_of
     from ragbench.corpus.links import collection_digest
-    from ragbench.extras.collect.judge import merge_into_folder, require_pairs
-    from ragbench.extras.collect.judge_terminal import judge_in_terminal
-    from ragbench.extras.collect.pool import read_source
 
     pool = Path(arguments.pool)
     if arguments.endpoint or arguments.model:
@@ -125,7 +128,7 @@ def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Seq
     """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
     from ragbench.benchmark.documents import Names
     from ragbench.benchmark.judgments import check_grades
-    from ragbench.benchmark.native import DOCUMENTS, SECTIONS, write_qrels
+    from ragbench.benchmark.native import write_qrels
     from ragbench.benchmark.vault import judgments_by_id
 
     if data["loader"] not in ("vault", "git") or not data.get("qrels") or not Path(data["qrels"]).exists():
@@ -164,10 +167,104 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
 def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequence[Document]]:
     """The topics and documents that grades may be about. The judgments need not exist yet."""
     from ragbench.benchmark.load import load as load_data
-    from ragbench.benchmark.native import TOPICS, read_topics
+    from ragbench.benchmark.native import read_topics
     from ragbench.config.benchmark import load
 
     if config["data"]["loader"] in ("vault", "git"):
         benchmark = load({**config, "data": {**config["data"], "qrels": None}})
         return {topic.qid for topic in benchmark.topics}, benchmark.documents
     return {topic.qid for topic in read_topics(folder / TOPICS)}, load_data(config["data"], topics=False).documents
+
+
+_QUIT = "q"
+_END = "\x04"
+_INTERRUPT = "\x03"
+_ESCAPE = b"\x1b"
+
+
+def judge_in_terminal(
+    path: Path, console: Console | None = None, read: Callable[[], str] | None = None
+) -> JudgingSession:
+    """Grade the pool at `path` until it is done or the judge quits; every key is saved before the next pair is shown.
+
+    `read` gives one key at a time, `q` or the empty string to end; the default reads the keyboard, or lines when
+    standard input is not a terminal.
+    """
+    from rich.console import Console
+
+    console = console or Console()
+    read = read or keys(sys.stdin)
+    session = JudgingSession(path)
+    say = ""
+    while session.item is not None:
+        _show(session, console, say)
+        try:
+            key = read().lower()
+        except KeyboardInterrupt:
+            key = _QUIT
+        if key in ("", _QUIT, _END, _INTERRUPT):
+            break
+        unknown = f"'{key}' is not a key here" if key.isprintable() else ""
+        say = session.act(key) if key in ACTS else unknown
+    console.print(f"{session.state}; saved in {path}", markup=False)
+    return session
+
+
+def keys(stream: TextIO) -> Callable[[], str]:
+    """A function that waits for a key: a key press of a terminal, else the first letter of a line; `""` at the end."""
+    if stream.isatty():
+        try:
+            import termios
+            import tty
+        except ImportError:  # Windows has neither
+
+            def press() -> str:
+                import msvcrt
+
+                return str(msvcrt.getwch())  # type: ignore[attr-defined]  # exists on Windows only
+
+            return press
+
+        def key() -> str:
+            descriptor = stream.fileno()
+            settings_before = termios.tcgetattr(descriptor)
+            try:
+                tty.setcbreak(descriptor, termios.TCSANOW)  # the default would throw away keys pressed meanwhile
+                pressed = os.read(descriptor, 1)
+                if pressed == _ESCAPE:
+                    # Delete sends ESC [ 3 ~, and its 3 is not a grade.
+                    termios.tcflush(descriptor, termios.TCIFLUSH)
+                return pressed.decode("utf-8", "replace")
+            finally:
+                termios.tcsetattr(descriptor, termios.TCSADRAIN, settings_before)
+
+        return key
+
+    lines: Iterator[str] = (line.strip() for line in stream)
+    return lambda: next((line[0] for line in lines if line), "")
+
+
+def _show(session: JudgingSession, console: Console, say: str) -> None:
+    from rich.panel import Panel
+    from rich.text import Text
+
+    item = session.item
+    if item is None:
+        return
+    console.clear()
+    console.print(Text(f"{session.n_graded} of {len(session)} graded   {say}", style="dim"))
+    query = Text(_printable(item.query), style="bold")
+    if item.need:
+        query.append(f"\n{_printable(item.need)}", style="not bold")
+    console.print(Panel(query, title=_printable(item.qid), title_align="left"))
+    title = Text(f"{_printable(item.location)}   {_printable(item.heading)}")
+    console.print(Panel(Text(_printable(item.text)), title=title, title_align="left"))
+    if item.note:
+        console.print(Text(f"note: {_printable(item.note)}"))
+    legend = "   ".join(f"{grade} {meaning}" for grade, meaning in GRADES.items())
+    console.print(Text(f"{legend}\ns skip   u undo   q quit", style="dim"))
+
+
+def _printable(text: str) -> str:
+    """Without control characters: a document must not be able to steer the terminal."""
+    return "".join(c if c in "\n\t" or c.isprintable() else "\ufffd" for c in text)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console
+from ragbench.base import console, minimums
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.base.files import has_text, write_text
+from ragbench.base.files import has_text
 from ragbench.base.fingerprint import plain
 from ragbench.base.formatting import counted
 from ragbench.config import project
@@ -19,6 +20,9 @@ from ragbench.config.overrides import key_of, section_of
 from ragbench.extras.collect import model_options
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragbench.benchmark.benchmark import Topic
     from ragbench.config.settings import Settings
     from ragbench.extras.collect.topics.derive import DerivedTopics
     from ragbench.results.measurements import Measurements
@@ -116,50 +120,59 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.seed = 13 if arguments.seed is None else arguments.seed
     if task in RUNNING:
         return RUNNING[task](overrides, arguments)
-    arguments.out = arguments.out or {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
+    default = {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
+    arguments.out = Path(arguments.out or default)
     return _TASKS[task](composition.compose(overrides), arguments)
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
-    from ragbench.base import minimums
     from ragbench.config.benchmark import load
-    from ragbench.extras.collect.topics.overview import overview, titled
 
     benchmark = load(settings.config)
-    table = overview(benchmark)
+    table = _overview(benchmark.topics)
     if arguments.json:
         console.print_json(table)
         return 0
-    console.print_table(titled(table), f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
+    _print_overview(benchmark.topics, f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
     if table["short by"].any():
-        least = minimums.PER_TYPE
-        print(f"A mean over fewer than {least} queries is unstable (Buckley and Voorhees 2000).")
+        print(f"A mean over fewer than {minimums.PER_TYPE} queries is unstable (Buckley and Voorhees 2000).")
     return 0
+
+
+def _overview(topics: Sequence[Topic]) -> pd.DataFrame:
+    """One row for each kind and author: type, provenance, topics in each split, and how many are missing to 25."""
+    import pandas as pd
+
+    counts = Counter((topic.type, topic.provenance or "given", topic.split) for topic in topics)
+    splits = sorted({split for _, _, split in counts})
+    rows = []
+    for kind in sorted({(kind, author) for kind, author, _ in counts}):
+        row = [counts[*kind, split] for split in splits]
+        missing = {split: minimums.PER_TYPE - n for split, n in zip(splits, row, strict=True)}
+        short = [f"{n} in {split}" for split, n in missing.items() if n > 0]
+        rows.append((*kind, *row, ", ".join(short)))
+    return pd.DataFrame(rows, columns=["type", "provenance", *splits, "short by"])
+
+
+def _print_overview(topics: Sequence[Topic], title: str) -> None:
+    console.print_table(_overview(topics).rename(columns={"short by": f"needed for {minimums.PER_TYPE}"}), title)
 
 
 def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.base.build import build
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect.topics.derive import choose
-    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.spec import DeriveSpec
-    from ragbench.extras.collect.topics.topics_file import write
 
     options = {key: value for key, value in settings.config["topics"].items() if key != "kind"}
     benchmark = documents(settings.config["data"])
     topics = choose(benchmark.documents, build(DeriveSpec, options, "topics"), benchmark.name)
-    path = Path(arguments.out)
-    write(path, topics.topics, topics.document_qrels, topics.section_qrels, replace=arguments.replace)
+    _write_derived(topics, "synthetic query", len(benchmark.documents), arguments)
     if arguments.json:
-        return _as_json(path, topics)
-    console.print_table(
-        titled(overview(topics)),
-        f"{counted(len(topics.topics), 'synthetic query')} from {counted(len(benchmark.documents), 'document')}",
-    )
-    _print_counts("not used", topics.dropped)
+        return 0
     if settings.config["data"]["loader"] in ("vault", "git"):
-        return _say_written(settings, path, " topics=given")
-    print(f"wrote {path}")
+        return _print_next(settings, arguments, " topics=given")
+    print(f"wrote {arguments.out}")
     console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_overrides(settings.overrides)}")
     return 0
 
@@ -168,7 +181,6 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.benchmark import load as data
     from ragbench.extras.collect import search_log as log
     from ragbench.extras.collect.topics import from_log
-    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import write
 
     if len(arguments.inputs) != 1:
@@ -185,32 +197,29 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     opened = any(search.clicked for search in logged.searches)
     documents = data.load(settings.config["data"], topics=False).documents if opened else ()
     topics = from_log.choose(logged, spec, from_log.finder(documents))
-    path = Path(arguments.out)
-    write(path, topics.topics, topics.document_qrels, {}, replace=arguments.replace)
-    summary = {
-        "file": str(path),
-        "searches": topics.searches,
-        "queries": topics.queries,
-        "topics": len(topics.topics),
-        "left_out": dict(logged.skipped),
-        "judged_by_clicks": len(topics.document_qrels),
-        "opened_by_rank": [round(float(rate), 4) for rate in topics.rates],
-    }
+    write(arguments.out, topics.topics, topics.document_qrels, replace=arguments.replace)
     for reason, count in logged.skipped.items():
         if reason.startswith("with "):
-            console.say(f"warning: {count} searches {reason} are excluded; read {path} before you share it")
+            console.say(f"warning: {count} searches {reason} are excluded; read {arguments.out} before you share it")
     if topics.in_collection < topics.named:
         console.say(
             f"warning: {topics.named - topics.in_collection} of {topics.named} relevant documents of the log are not "
             "in this collection: name its data with data=vault data.corpus=FOLDER"
         )
     if arguments.json:
+        summary = {
+            "file": arguments.out,
+            "searches": topics.searches,
+            "queries": topics.queries,
+            "topics": len(topics.topics),
+            "left_out": logged.skipped,
+            "judged_by_clicks": len(topics.document_qrels),
+            "opened_by_rank": [round(float(rate), 4) for rate in topics.rates],
+        }
         console.print_json(summary)
         return 0
-    console.print_table(
-        titled(overview(topics)),
-        f"{counted(len(topics.topics), 'topic')} of {counted(topics.queries, 'query')} in {topics.searches} searches",
-    )
+    n_topics, n_queries = counted(len(topics.topics), "topic"), counted(topics.queries, "query")
+    _print_overview(topics.topics, f"{n_topics} of {n_queries} in {topics.searches} searches")
     _print_counts("left out", logged.skipped)
     if opened:
         percentages = ", ".join(f"{rate:.1%}" for rate in topics.rates[:5])
@@ -218,24 +227,20 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
             f"opened by rank: {percentages}" if percentages else "the log lacks the results shown: expect position bias"
         )
         print(f"weak judgments from clicks: {counted(len(topics.document_qrels), 'topic')} ({bias})")
-    return _say_written(settings, path)
+    return _print_next(settings, arguments)
 
 
 def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
-    from collections import Counter
-
     from ragbench.benchmark import load as data
     from ragbench.benchmark.lines import write_atomically
     from ragbench.extras.collect.topics import threads
-    from ragbench.extras.collect.topics.overview import overview, titled
     from ragbench.extras.collect.topics.topics_file import require_new, write
 
     if len(arguments.inputs) != 1 or not arguments.site:
         raise ConfigError("ragbench topics threads reads one file: ragbench topics threads FILE --site URL")
     with as_options():
         spec = threads.ThreadSpec(per_page=arguments.per_page)
-    folder = Path(arguments.out)
-    path, sheet = folder / "topics.jsonl", folder / "review.csv"
+    sheet, path = arguments.out / "review.csv", arguments.out / "topics.jsonl"
     require_new(path, replace=arguments.replace)
     issue_threads = threads.read(Path(arguments.inputs[0]))
     moved = threads.read_redirects(Path(arguments.redirects)) if arguments.redirects else {}
@@ -250,19 +255,18 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     if sheet.exists() and not arguments.replace and not has_text(sheet, text):
         raise BenchmarkError(f"{sheet} exists already: rename it, or add --replace")
     write_atomically(sheet, text)  # first, so that a call that is killed in between can be repeated
-    write(path, topics.topics, topics.document_qrels, {}, replace=arguments.replace)
+    write(path, topics.topics, topics.document_qrels, replace=arguments.replace)
     kinds = Counter(topic.type for topic in topics.topics)
     if arguments.json:
         summary = {"file": str(path), "review": str(sheet), "threads": len(issue_threads), "topics": len(topics.topics)}
-        console.print_json({**summary, "evidence": dict(kinds), "dropped": dict(topics.dropped)})
+        console.print_json({**summary, "evidence": kinds, "dropped": topics.dropped})
         return 0
-    console.print_table(
-        titled(overview(topics)), f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}"
-    )
+    _print_overview(topics.topics, f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}")
     _print_counts("evidence", kinds)
     _print_counts("not used", topics.dropped)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
-    return _say_written(settings, path)
+    arguments.out = path
+    return _print_next(settings, arguments)
 
 
 def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -275,43 +279,41 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
         )
     sheet = Path(arguments.inputs[0])
     topics, qrels, dropped = threads.read_review(sheet)
-    path = sheet.with_name("topics.jsonl")
-    write(path, topics, qrels, {}, replace=True)
+    arguments.out = sheet.with_name("topics.jsonl")
+    write(arguments.out, topics, qrels, replace=True)
     if arguments.json:
-        console.print_json({"file": str(path), "topics": len(topics), "dropped": dropped})
+        console.print_json({"file": arguments.out, "topics": len(topics), "dropped": dropped})
         return 0
     print(f"{counted(len(topics), 'topic')} kept, {dropped} dropped")
-    return _say_written(settings, path)
+    return _print_next(settings, arguments)
 
 
 def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect.topics.draft import DraftSpec, draft
-    from ragbench.extras.collect.topics.overview import overview, titled
-    from ragbench.extras.collect.topics.topics_file import require_new, write
+    from ragbench.extras.collect.topics.topics_file import require_new
 
     with as_options():
         spec = DraftSpec(limit=arguments.limit, seed=arguments.seed)
     model = settings.models().chat(model_options.spec_of(arguments))
-    path = Path(arguments.out)
-    require_new(path, replace=arguments.replace)
+    require_new(arguments.out, replace=arguments.replace)
     benchmark = documents(settings.config["data"])
     with console.progress(arguments.quiet or arguments.json):
         topics = draft(benchmark.documents, model.complete, spec)
-    write(path, topics.topics, topics.document_qrels, topics.section_qrels, replace=arguments.replace)
+    _write_derived(topics, "drafted topic", len(benchmark.documents), arguments)
+    return 0 if arguments.json else _print_next(settings, arguments)
+
+
+def _write_derived(topics: DerivedTopics, kind: str, n_documents: int, arguments: argparse.Namespace) -> None:
+    """Write the topics into `--out`, and print how many there are."""
+    from ragbench.extras.collect.topics.topics_file import write
+
+    write(arguments.out, topics.topics, topics.document_qrels, topics.section_qrels, replace=arguments.replace)
     if arguments.json:
-        return _as_json(path, topics)
-    console.print_table(
-        titled(overview(topics)),
-        f"{counted(len(topics.topics), 'drafted topic')} from {counted(len(benchmark.documents), 'document')}",
-    )
+        console.print_json({"file": arguments.out, "topics": len(topics.topics), "dropped": topics.dropped})
+        return
+    _print_overview(topics.topics, f"{counted(len(topics.topics), kind)} from {counted(n_documents, 'document')}")
     _print_counts("not used", topics.dropped)
-    return _say_written(settings, path)
-
-
-def _as_json(path: Path, topics: DerivedTopics) -> int:
-    console.print_json({"file": str(path), "topics": len(topics.topics), "dropped": dict(topics.dropped)})
-    return 0
 
 
 def _print_counts(title: str, counts: Mapping[str, int]) -> None:
@@ -319,26 +321,24 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
         print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
 
 
-def _say_written(settings: Settings, path: Path, more: str = "") -> int:
-    """Say which file was written and what to do with it."""
-    overrides = f"{project.data_overrides(settings.overrides)}{more} {shlex.quote(f'data.queries={path}')}"
-    print(f"wrote {path}; read and correct it, then use it with{overrides}")
+def _print_next(settings: Settings, arguments: argparse.Namespace, more: str = "") -> int:
+    """Print which file was written and what to do with it."""
+    overrides = f"{project.data_overrides(settings.overrides)}{more} {shlex.quote(f'data.queries={arguments.out}')}"
+    print(f"wrote {arguments.out}; read and correct it, then use it with{overrides}")
     console.next_command(f"run -m exp=baseline,recommended{overrides}")
     return 0
 
 
 def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
-    import json
-
     from ragbench.config.benchmark import load
     from ragbench.extras.collect import pool
     from ragbench.extras.collect.topics.answer_candidates import unjudged_sections
 
     benchmark = load(settings.config)
     rows = unjudged_sections(benchmark, arguments.depth)
-    path = Path(arguments.out)
+    path = arguments.out
     written = pool.write_pool(path, rows, benchmark, replace=arguments.replace)
-    write_text(pool.source_of(path), json.dumps(pool.about(benchmark, settings.config), indent=1))
+    pool.write_source(path, benchmark, settings.config)
     topics = counted(len({row.qid for row in rows}), "topic")
     print(f"{counted(written, 'unjudged pair')} of {topics} in {path}, found by lexical search and links")
     console.next_command(f"judge {path}")
@@ -383,8 +383,7 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from ragbench.evidence.arms import Arms
-    from ragbench.extras.collect.perturbation_losses import COLUMNS, losses
-    from ragbench.extras.collect.topics.perturb import KINDS, SEPARATOR, with_variants
+    from ragbench.extras.collect.topics.perturb import COLUMNS, KINDS, SEPARATOR, losses, with_variants
 
     if arguments.inputs:
         raise ConfigError("ragbench topics perturb takes overrides only: ragbench topics perturb exp=baseline,phase1")

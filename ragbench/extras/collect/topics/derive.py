@@ -7,9 +7,9 @@ The text that a topic was made from is masked in the indexed documents (`ragbenc
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError
@@ -17,13 +17,12 @@ from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.types import Document, Query
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.split import split
+from ragbench.benchmark.split import with_splits
 from ragbench.corpus.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE, without_sources
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words
 from ragbench.extras.collect.topics.spec import EVERY, DeriveSpec
-from ragbench.extras.collect.topics.stratify import interleave
 
 DERIVED = "derived"
 _LEFT = 20  # words that an answer must keep
@@ -89,10 +88,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         Topic(qid, candidate.text, candidate.kind, group=candidate.docno, provenance=DERIVED, masked=candidate.masked)
         for qid, candidate in sorted(topics.items())
     ]
-    sides = split(listed, judged, spec.seed, spec.train)
-    return DerivedTopics(
-        tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
-    )
+    return DerivedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
 
 
 def _usable(
@@ -203,3 +199,16 @@ def _draw(seed: int, candidate: Candidate) -> str:
 def _qid(candidate: Candidate) -> str:
     """An id made from the query and its answer alone."""
     return f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}"
+
+
+T = TypeVar("T")
+
+
+def interleave(groups: Mapping[str, Sequence[T]], tie: Callable[[str, T], str]) -> list[T]:
+    """All members, in the given order within their group; `tie` gives the key that orders members at equal places."""
+    placed = [
+        ((i + 0.5) / len(members), tie(name, member), member)
+        for name, members in groups.items()
+        for i, member in enumerate(members)
+    ]
+    return [member for _, _, member in sorted(placed, key=lambda item: item[:2])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from annotated_types import Interval
@@ -21,13 +21,12 @@ from ragbench.base.progress import report
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, area
 from ragbench.benchmark.native import best_sections
-from ragbench.benchmark.split import split
+from ragbench.benchmark.split import with_splits
 from ragbench.corpus.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.answer_candidates import Evidence, Passage
-from ragbench.extras.collect.topics.derive import DerivedTopics
-from ragbench.extras.collect.topics.stratify import interleave
+from ragbench.extras.collect.topics.derive import DerivedTopics, interleave
 
 _DRAFTED = "model"
 _LEAST_WORDS = 30  # of a section that is asked about
@@ -108,10 +107,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> DerivedTo
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept_by_id.items()
     ]
-    sides = split(listed, judged, spec.seed, spec.train)
-    return DerivedTopics(
-        tuple(replace(topic, split=sides[topic.qid]) for topic in listed), judged, sections, dict(dropped)
-    )
+    return DerivedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
 
 
 def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:

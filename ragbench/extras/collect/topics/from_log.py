@@ -1,11 +1,16 @@
-"""Topics from a search log: real queries, sampled in proportion to their frequency, with a share of rare ones."""
+"""Topics from a search log: real queries, sampled in proportion to their frequency, with a share of rare ones.
+
+Weak judgments from clicks: a document is relevant if it is clicked at least as often as others at its ranks. COEC,
+clicks over expected clicks (Zhang and Jones, WWW 2007): the expected clicks of a rank are the share of its showings
+that were clicked, made monotone, so that a document gains nothing from being shown first.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -20,11 +25,10 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.documents import Names
-from ragbench.benchmark.split import split
+from ragbench.benchmark.split import with_splits
 from ragbench.corpus.phrases import words
 from ragbench.extras.collect.search_log import Log, Search, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
-from ragbench.extras.collect.topics.clicks import Clicks, rates
 
 _LOGGED = "log"
 _PAGE = re.compile(r"(?:/?(?:index|_index|readme))?(?:\.html?)?$", re.IGNORECASE)
@@ -46,6 +50,26 @@ class LogSpec(Validated):
     least_sessions: Count = 1
     least_clicks: Count = minimums.CLICKS
     seed: Natural = 13
+
+
+@dataclass
+class Clicks:
+    """The clicks of one query: how often each document was clicked and how often that was expected, by its name."""
+
+    clicked: Counter[str] = field(default_factory=Counter)
+    expected: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, search: Search, rates: NDArray[np.float64]) -> None:
+        """Add a search."""
+        self.clicked.update(dict.fromkeys(search.clicked, search.count))
+        for rank, name in enumerate(search.shown):
+            self.expected[name] += search.count * float(rates[rank])
+
+    def relevant(self, least: int = minimums.CLICKS) -> list[str]:
+        """The documents that were clicked `least` times or more, and at least as often as expected at their ranks."""
+        return sorted(
+            name for name, count in self.clicked.items() if count >= max(least, self.expected.get(name, 0.0) - 1e-9)
+        )
 
 
 @dataclass
@@ -73,7 +97,6 @@ class LogTopics:
 
     topics: tuple[Topic, ...]
     document_qrels: Qrels
-    section_qrels: Qrels
     queries: int
     searches: int
     rates: NDArray[np.float64]
@@ -112,10 +135,9 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
         named, resolved = named + len(relevant), resolved + len(docnos)
         if docnos:
             qrels[topic.qid] = dict.fromkeys(docnos, 1)
-    sides = split(topics, qrels, spec.seed, spec.train)
-    placed = tuple(replace(topic, split=sides[topic.qid]) for topic in topics)
     total = sum(search.count for search in log.searches)
-    return LogTopics(placed, qrels, {}, len(queries), total, by_rank, named, resolved)
+    placed = with_splits(topics, qrels, spec.seed, spec.train)
+    return LogTopics(placed, qrels, len(queries), total, by_rank, named, resolved)
 
 
 def sample(queries: Sequence[LoggedQuery], spec: LogSpec) -> list[LoggedQuery]:
@@ -192,3 +214,19 @@ def _groups(texts: Sequence[str]) -> list[str]:
 
 def _qid(query: LoggedQuery) -> str:
     return f"l-{text_digest(normal_form(query.text), 10)}"
+
+
+def rates(searches: Iterable[Search]) -> NDArray[np.float64]:
+    """The share of showings that were clicked, one value a rank, never rising; empty where nothing was shown."""
+    from scipy.optimize import isotonic_regression
+
+    counted: list[Sequence[int]] = [
+        (rank, search.count, search.count if name in search.clicked else 0)
+        for search in searches
+        for rank, name in enumerate(search.shown)
+    ]
+    if not counted:
+        return np.zeros(0)
+    ranks, shown, clicked = np.array(counted).T
+    n = np.bincount(ranks, shown)
+    return np.asarray(isotonic_regression(np.bincount(ranks, clicked) / n, weights=n, increasing=False).x)

@@ -22,6 +22,7 @@ from ragbench.base.errors import BenchmarkError, BoundaryError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.benchmark import Topic
 from ragbench.boundary.json import read_json, read_json_lines, read_text
+from ragbench.extras.collect.pool import to_csv
 from ragbench.extras.collect.search_log import personal
 
 if TYPE_CHECKING:
@@ -305,13 +306,11 @@ _REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
 
 def review_sheet(topics: ThreadTopics) -> str:
     """A CSV to go through: put `no` into `keep` to drop a topic, shorten `text`; `relevant` are documents, by `;`."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(_REVIEW)
+    rows = []
     for topic in topics.topics:
         relevant = ";".join(topics.document_qrels[topic.qid])
-        writer.writerow(["yes", topic.qid, topic.text, topic.type, relevant, topics.threads[topic.qid].title])
-    return buffer.getvalue()
+        rows.append(["yes", topic.qid, topic.text, topic.type, relevant, topics.threads[topic.qid].title])
+    return to_csv(_REVIEW, rows)
 
 
 def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int]:

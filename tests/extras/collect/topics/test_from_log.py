@@ -12,8 +12,7 @@ from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect import search_log as log
 from ragbench.extras.collect.search_log import Search
 from ragbench.extras.collect.topics import from_log
-from ragbench.extras.collect.topics.clicks import Clicks, rates
-from ragbench.extras.collect.topics.from_log import LogSpec, choose, finder, proportional
+from ragbench.extras.collect.topics.from_log import Clicks, LogSpec, choose, finder, proportional, rates
 
 
 def rows(path: Path, *objects: dict) -> Path:

@@ -11,8 +11,7 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.commands import cli
-from ragbench.extras.collect.agreement import agreement
-from ragbench.extras.collect.kappa_ci import quadratic_kappa, wilson
+from ragbench.extras.collect.agreement import agreement, quadratic_kappa, wilson
 from ragbench.extras.collect.model_judge import grade_pool
 
 HEAD = "qid,query,need,section,heading,text,grade,note\n"

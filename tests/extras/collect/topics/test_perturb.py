@@ -13,8 +13,7 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
 from ragbench.evidence.policy import Policy
-from ragbench.extras.collect.perturbation_losses import losses
-from ragbench.extras.collect.topics.perturb import KINDS, variant, with_variants
+from ragbench.extras.collect.topics.perturb import KINDS, losses, variant, with_variants
 
 TOPIC = Topic("t1", "How do I rotate the signing key?")
 

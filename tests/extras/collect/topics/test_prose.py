@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ragbench.extras.collect.topics.prose import sentences
+from ragbench.extras.collect.topics.candidates import sentences
 
 TEXT = """# Keys
 
