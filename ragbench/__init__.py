@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.native import save_benchmark
     from ragbench.config.function_stage import stage
     from ragbench.evaluation.measures import measure
-    from ragbench.extras.fit.workbench import Tuning as Tuning
+    from ragbench.extras.fit.tuning.report import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.remote.live.objects import retriever
     from ragbench.extras.ship.opening import load
@@ -47,7 +47,7 @@ HOME = {
     "Experiment": "ragbench.workbench",
     "CustomStage": "ragbench.workbench",
     "Results": "ragbench.workbench",
-    "Tuning": "ragbench.extras.fit.workbench",
+    "Tuning": "ragbench.extras.fit.tuning.report",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.runs",
     "load": "ragbench.extras.ship.opening",

@@ -24,7 +24,7 @@ from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import interval
 from ragbench.extras.atlas.changes import WITHOUT
-from ragbench.extras.fit import ltr_multi, save_option
+from ragbench.extras.fit import ltr_multi, training
 from ragbench.extras.fit.ltr_multi import MODELS, SPEC, Order
 from ragbench.search.ranking import trees
 
@@ -56,10 +56,10 @@ def _train(arguments: argparse.Namespace) -> None:
     spec = replace(SPEC, rounds=arguments.rounds)
     with console.progress(False):
         order, table = ltr_multi.learn_from(collections, arguments.overrides, spec)
-    save_option.write_order(arguments.write, order.stage, order.comment)
+    training.write_order(arguments.write, order.stage, order.comment)
     for site, model in order.without.items():
         name = arguments.write + WITHOUT + re.sub(r"[^\w-]", "-", site)
-        save_option.write_order(name, replace(order, model=model).stage, f"{order.comment} Here without {site}.")
+        training.write_order(name, replace(order, model=model).stage, f"{order.comment} Here without {site}.")
     write(arguments.sheet, order, table, arguments.write, arguments.overrides)
 
 

@@ -12,7 +12,7 @@ from ragbench.base import pinned_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
-from ragbench.extras.fit import pre_ranking, ranker
+from ragbench.extras.fit import ranker, training
 from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
 
@@ -55,8 +55,9 @@ def test_it_does_no_harm_without_links_and_without_sources(shipped, tmp_path: Pa
     settings = composition.compose(words)
     whole = load(settings.config)
     benchmark = replace(whole, documents=tuple(replace(each, links=()) for each in whole.documents))
-    arm = pre_ranking.arm(settings, benchmark)
+    arm = ranker.arm(settings, benchmark)
     assert arm.index.part("terms").standing[3].sum() == 0  # links to any document
-    judged = pre_ranking.sample(arm, benchmark, "all", shipped.depth, lambda sources: shipped.features)
+    states = training.answers(arm, benchmark.topics)
+    judged = ranker.sample(states, arm.index, benchmark, shipped.depth, lambda sources: shipped.features)
     found = compare(ranker.values_with(judged, shipped), judged.fused, seed=13)
     assert found.n > 150 and found.ci_high > 0

@@ -33,7 +33,7 @@ from ragbench import commands
 from ragbench.base.errors import RagbenchError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.fit import fusion_methods
+from ragbench.extras.fit import fusions
 from ragbench.models import bundled
 from tests.anserini_index import build
 from tests.extras.collect.topics.conftest import ChatServer
@@ -212,7 +212,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The project as it was made, and as the working directory."""
     monkeypatch.setenv("HOME", str(project / "home"))
-    monkeypatch.setattr(fusion_methods, "has_ranx", lambda: False)  # compiles for a minute
+    monkeypatch.setattr(fusions, "has_ranx", lambda: False)  # compiles for a minute
     monkeypatch.chdir(project)
     files = {path: path.read_bytes() for path in project.glob("*.*") if path.is_file()}
     kept = {*project.iterdir(), *(project / "results" / "runs").iterdir()}

@@ -63,7 +63,7 @@ _CLASS_OF = {
     "p9": f"{_SECTIONS}.FieldWeights",
     "budget": "ragbench.evidence.policy.BudgetSpec",
     "statistics": "ragbench.evidence.policy.StatisticsSpec",
-    "tune": "ragbench.extras.fit.tuning.spec.TuneSpec",
+    "tune": "ragbench.extras.fit.tuning.space.TuneSpec",
     "execution": f"{_SECTIONS}.ExecutionSpec",
     "tracking": f"{_SECTIONS}.TrackingSpec",
     "paths": f"{_SECTIONS}.PathsSpec",

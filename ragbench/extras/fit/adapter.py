@@ -6,7 +6,8 @@ answers of other topics in the batch. Adapters of vectors: Yoon et al., Search-A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,8 @@ from ragbench.base.bounds import Count, Factor, Natural, Positive, Validated
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.evaluation.measures import ndcg
-from ragbench.extras.fit import ranker, training
+from ragbench.extras.fit import training
 from ragbench.extras.fit.adapted_encoder import KEY, Adapter
-from ragbench.extras.fit.questions import is_question
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import fused
 
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark, Topic
     from ragbench.config.settings import Settings
     from ragbench.index.index import Index
-    from ragbench.search.engine.pipeline import Pipeline
 
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+
+_SHARES = (0.25, 0.5, 1.0)  # of the training topics, for the learning curve
 
 
 @dataclass(frozen=True)
@@ -176,10 +177,9 @@ def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say 
         held_out = np.zeros(len(topics))
         sizes: list[int] = []
         for fold in parts:
-            chosen = ranker.part_of(_groups(topics), np.setdiff1d(everything, fold), share, spec.seed)
+            chosen = training.part_of(_groups(topics), np.setdiff1d(everything, fold), share, spec.seed)
             adapter, sizes = grow(pairs, chosen, spec), [*sizes, len(chosen)]
-            states = _answers(settings, benchmark, settings.pipeline, adapter, [topics[n] for n in fold], say)
-            held_out[fold] = values(states, plain.index, benchmark)
+            held_out[fold] = with_adapter(settings, benchmark, adapter, [topics[n] for n in fold], say)
         curve[round(float(np.mean(sizes)))] = held_out
     points = {0: float(values_before.mean())} | {
         size: float(values_of_size.mean()) for size, values_of_size in curve.items()
@@ -187,15 +187,8 @@ def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say 
     return Learned(grow(pairs, everything, spec), topics, values_before, held_out, points)
 
 
-_SHARES = (0.25, 0.5, 1.0)
-
-
 def with_adapter(
-    settings: Settings,
-    benchmark: Benchmark,
-    adapter: Adapter | None,
-    topics: Sequence[Topic],
-    say: Say = print,
+    settings: Settings, benchmark: Benchmark, adapter: Adapter | None, topics: Sequence[Topic], say: Say = print
 ) -> Values:
     """nDCG@10 of topics in the search of settings with an adapter, or without one."""
     text = "" if adapter is None else adapter.text
@@ -214,7 +207,8 @@ def cross_fitted(settings: Settings, benchmark: Benchmark, arm: Arm, spec: Adapt
     states_by_qid: dict[str, QueryState] = {}
     for fold in folds(topics, spec):
         adapter = grow(pairs, np.setdiff1d(np.arange(len(topics)), fold), spec)
-        states = _answers(settings, benchmark, arm.pipeline, adapter, [topics[n] for n in fold])
+        (adapted,) = ArmBuilder.of(settings, benchmark).arms([settings.with_values({KEY: adapter.text})])
+        states = training.answers(Arm(arm.name, arm.pipeline, adapted.index), [topics[n] for n in fold])
         states_by_qid |= {state.query.qid: state for state in states}
     return [states_by_qid[topic.qid] for topic in topics]
 
@@ -232,7 +226,7 @@ def folds(topics: Sequence[Topic], spec: AdapterSpec) -> list[Numbers]:
             f"an adapter is learned from at least {minimums.FOR_RANKER} judged training topics of {spec.folds:g} "
             f"groups, and there are {len(topics)} of {len(set(groups))}: judge more with `ragbench judge`"
         )
-    return ranker.folds(groups, np.arange(len(topics)), int(spec.folds), spec.seed)
+    return training.folds(groups, np.arange(len(topics)), int(spec.folds), spec.seed)
 
 
 def values(states: Iterable[QueryState], index: Index, benchmark: Benchmark) -> Values:
@@ -249,13 +243,18 @@ def _groups(topics: Sequence[Topic]) -> list[str]:
     return [topic.cluster for topic in topics]
 
 
-def _answers(
-    settings: Settings,
-    benchmark: Benchmark,
-    pipeline: Pipeline,
-    adapter: Adapter,
-    topics: Sequence[Topic],
-    say: Callable[[str], None] = print,
-) -> Sequence[QueryState]:
-    (arm,) = ArmBuilder.of(settings, benchmark, say).arms([settings.with_values({KEY: adapter.text})])
-    return training.answers(Arm(arm.name, pipeline, arm.index), topics)
+_ASKS = re.compile(
+    r"""[?\uff1f]
+      | \A(?:how|what|why|when|where|which|who|is|are|can|could|do|does|did|should|would|will|has|have)\b
+      | \b(?:I|I'm|I've|[Mm]y|we|our|doesn't|don't|can't|cannot|isn't|won't|fails?|failed|error)\b""",
+    re.VERBOSE,
+)
+
+
+def is_question(topic: Topic) -> bool:
+    """Whether a topic asks: it ends in a question mark, begins like a question, speaks of oneself, or tells a failure.
+
+    The words are English; in other languages only the question mark counts.
+    """
+    first, remainder = topic.text[:1].lower(), topic.text[1:]
+    return bool(_ASKS.search(first + remainder) or _ASKS.search(topic.text))

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
-from ragbench.base.types import QueryState
+from ragbench.base.types import Query, QueryState
+from ragbench.extras.fit import training
+from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
+from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.calibrate import CalibrateByCurve
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
+    from ragbench.search.stages.stage import Stage
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 _DIGITS = 6
@@ -113,23 +119,17 @@ def curve(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> Curve:
 Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
 
 
-def left_out(judged: Sample, fitted: Callable[[Sample], Calibration], folds: int = 5) -> tuple[QueryState, ...]:
+def left_out(judged: Sample, fitted: Callable[[Sample], Calibration]) -> tuple[QueryState, ...]:
     """Every query of the sample calibrated by what was fitted without it and its paraphrases."""
     calibrated: dict[int, QueryState] = {}
-    for learn, test in _folds(judged, folds):
+    for learn, test in _parts(judged):
         calibration = fitted(judged.part(learn))
         calibrated.update(zip(test.tolist(), calibration([judged.states[p] for p in test]), strict=True))
     return tuple(calibrated[i] for i in range(len(judged.states)))
 
 
-def _folds(judged: Sample, folds: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """The places to learn from and to test on, paraphrases together, every place tested once."""
-    from sklearn.model_selection import GroupKFold
-
-    count = min(folds, len(set(judged.groups)))
-    if count < 2:
-        raise BenchmarkError("calibrations can only be compared on queries of at least two groups")
-    yield from GroupKFold(count).split(np.zeros(len(judged.states)), groups=judged.groups)
+def _parts(judged: Sample) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    return training.leave_out(judged.groups, "calibrations can only be compared on queries of at least two groups")
 
 
 def threshold_losing(calibrated: Sample, loss: float) -> float:
@@ -141,10 +141,10 @@ def threshold_losing(calibrated: Sample, loss: float) -> float:
     return math.floor(least * 10_000) / 10_000
 
 
-def thresholds_left_out(calibrated: Sample, loss: float, folds: int = 5) -> NDArray[np.float64]:
+def thresholds_left_out(calibrated: Sample, loss: float) -> NDArray[np.float64]:
     """For every query the threshold that was fitted without it and its paraphrases."""
     thresholds = np.zeros(len(calibrated.states))
-    for learn, test in _folds(calibrated, folds):
+    for learn, test in _parts(calibrated):
         thresholds[test] = threshold_losing(calibrated.part(learn), loss)
     return thresholds
 
@@ -172,6 +172,40 @@ def quality(calibrated: Sample, threshold: float | NDArray[np.float64]) -> Mappi
     }
 
 
+def comparison_rows(
+    sample: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
+) -> list[dict[str, object]]:
+    """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
+
+    def without_them(source: str | None) -> Sequence[QueryState]:
+        return left_out(sample, lambda part: partial(fit(part, source), index=index))
+
+    calibrated: dict[str, Sequence[QueryState]] = {
+        f"configured: {stage.describe()}": stage(sample.states, index),
+        "isotonic": without_them(None),
+    }
+    if best_of:
+        calibrated[f"isotonic, with the best of {best_of}"] = without_them(best_of)
+    return [
+        {
+            "calibration": name,
+            "threshold": threshold,
+            **quality(replace(sample, states=tuple(states)), threshold),
+        }
+        for name, states in calibrated.items()
+    ]
+
+
+def row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> dict[str, object]:
+    """The configured calibration with the threshold that loses the share `loss`, fitted without the query it judges."""
+    configured = replace(sample, states=tuple(stage(sample.states, index)))
+    return {
+        "calibration": f"configured: {stage.describe()}, fitted to lose {loss:g}",
+        "threshold": threshold_losing(configured, loss),
+        **quality(configured, thresholds_left_out(configured, loss)),
+    }
+
+
 def _scores(state: QueryState, flags: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The scores of the hits that `flags` is about."""
     return fused(state).scores[: len(flags)].astype(np.float64)
@@ -179,3 +213,117 @@ def _scores(state: QueryState, flags: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 def _share(flags: NDArray[np.bool_]) -> float:
     return float(flags.mean()) if len(flags) else float("nan")
+
+
+ANSWERED, NEAR_MISS, NO_ANSWER = "answered", "near miss", "no answer"
+_DEPTH = 10  # first documents among which an answer must be
+_LOOSE = 1e3  # of the penalty of three weights: hardly any
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Signs of searches, shape (n, 3) in the order of SIGNS, what each search was, and the group of its topic.
+
+    `kind`: `answered`, an answer is among the first ten documents; `near miss`, the same topic without the documents
+    that answer it; `no answer`, a topic that is known to have none.
+    """
+
+    signs: NDArray[np.float64]
+    kind: NDArray[np.str_]
+    group: NDArray[np.str_]
+
+
+def gather(
+    pipeline: Pipeline, stage: CalibrateByEvidence, index: Index, benchmark: Benchmark, qids: set[str]
+) -> Evidence:
+    """The evidence in topics of a benchmark; `pipeline` ends before `stage`, which says what the signs are."""
+    topics = [topic for topic in benchmark.topics if topic.qid in qids]
+    fusion = next(position for position, (_, stage) in enumerate(pipeline) if StateProperty.FUSED in stage.provides)
+    states: Sequence[QueryState] = start([Query(topic.qid, topic.text, topic.hypothesis) for topic in topics])
+    for _, each in pipeline.stages[:fusion]:
+        states = each(states, index)
+    good = [_answers(benchmark, topic.qid) for topic in topics]
+    missed = [_without(state, index, names) for state, names in zip(states, good, strict=True)]
+    rows, kinds, groups = [], [], []
+    for near, batch in ((False, states), (True, missed)):
+        states_after: Sequence[QueryState] = batch
+        for _, each in pipeline.stages[fusion:]:
+            states_after = each(states_after, index)
+        for topic, state, names in zip(topics, states_after, good, strict=True):
+            kind = NO_ANSWER if not names else NEAR_MISS if near else ANSWERED
+            if not len(fused(state)) or (near and not names) or (kind == ANSWERED and not _found(state, index, names)):
+                continue
+            signs = stage.signs(state, index)
+            rows.append([signs.get(name, stage.typical[name]) for name in SIGNS])
+            kinds.append(kind)
+            groups.append(topic.cluster)
+    return Evidence(np.array(rows, dtype=np.float64).reshape(-1, len(SIGNS)), np.array(kinds), np.array(groups))
+
+
+def fit_evidence(evidence: Evidence) -> CalibrateByEvidence:
+    """Logistic regression; near misses and topics without an answer together weigh as much as answered ones."""
+    from sklearn.linear_model import LogisticRegression
+
+    answered = evidence.kind == ANSWERED
+    if not answered.any() or answered.all():
+        raise BenchmarkError("there is nothing to fit: the topics need some with an answer that is found")
+    weights = np.ones(len(answered))
+    misses = [kind for kind in (NEAR_MISS, NO_ANSWER) if (evidence.kind == kind).any()]
+    for kind in misses:
+        weights[evidence.kind == kind] = answered.sum() / len(misses) / (evidence.kind == kind).sum()
+    typical = evidence.signs[answered].mean(axis=0)
+    model = LogisticRegression(C=_LOOSE).fit(evidence.signs - typical, answered, sample_weight=weights)
+
+    def named(values: NDArray[np.float64]) -> Mapping[str, float]:
+        return {name: round(float(value), 3) for name, value in zip(SIGNS, values, strict=True)}
+
+    return CalibrateByEvidence(round(float(model.intercept_[0]), 3), named(model.coef_[0]), named(typical))
+
+
+def probabilities(stage: CalibrateByEvidence, evidence: Evidence) -> NDArray[np.float64]:
+    """The probability of an answer that a stage gives to each search, shape (n,)."""
+    return np.array([stage.probability(dict(zip(SIGNS, row, strict=True))) for row in evidence.signs.tolist()])
+
+
+def evidence_left_out(evidence: Evidence) -> NDArray[np.float64]:
+    """The probability of each search by a fit without its topic and the topic's paraphrases, shape (n,)."""
+    refusal = "evidence can only be judged on topics of at least two groups"
+    estimates = np.zeros(len(evidence.kind))
+    for learn, test in training.leave_out(evidence.group.tolist(), refusal):
+        estimates[test] = probabilities(fit_evidence(_part(evidence, learn)), _part(evidence, test))
+    return estimates
+
+
+def silences(estimates: NDArray[np.float64], evidence: Evidence, threshold: float) -> Mapping[str, float]:
+    """The shares of answered searches below a threshold (false silence) and of others not below it (missed silence)."""
+    silent = estimates < threshold
+    shares = {"false silence": float(silent[evidence.kind == ANSWERED].mean())}
+    for kind in (NEAR_MISS, NO_ANSWER):
+        chosen = evidence.kind == kind
+        shares[f"missed silence, {kind}"] = float((~silent[chosen]).mean()) if chosen.any() else float("nan")
+    return shares
+
+
+def _part(evidence: Evidence, places: NDArray[np.intp]) -> Evidence:
+    return Evidence(evidence.signs[places], evidence.kind[places], evidence.group[places])
+
+
+def _answers(benchmark: Benchmark, qid: str) -> set[str]:
+    """The documents that answer a topic."""
+    return {docno for docno, grade in benchmark.document_qrels.get(qid, {}).items() if grade > 0}
+
+
+def _without(state: QueryState, index: Index, docnos: set[str]) -> QueryState:
+    """The state as if some documents were not in the collection."""
+    rows = [index.chunks.document_number[docno] for docno in docnos if docno in index.chunks.document_number]
+    removed = np.isin(index.chunks.document, rows)
+    rankings = {
+        source: replace(ranking.keep(~removed[ranking.chunks]), query_vector=ranking.query_vector)
+        for source, ranking in state.rankings.items()
+    }
+    return replace(state, rankings=rankings)
+
+
+def _found(state: QueryState, index: Index, docnos: set[str]) -> bool:
+    first = dict.fromkeys(index.chunks.docno(chunk) for chunk in fused(state).chunks.tolist())
+    return not docnos.isdisjoint(list(first)[:_DEPTH])

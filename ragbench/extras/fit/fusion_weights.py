@@ -18,6 +18,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.progress import report
 from ragbench.base.types import QueryState, Ranking
 from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
+from ragbench.extras.fit import training
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -51,7 +52,6 @@ def learn(
     gain: Gain,
     *,
     draws: int = 100,
-    folds: int = 5,
     seed: int = 13,
 ) -> Learned:
     """Choose among the configured weights and `draws` mixtures, drawn evenly from all (Dirichlet), by the mean gain.
@@ -60,16 +60,12 @@ def learn(
     weights, so that fused scores keep their size for calibration. Equal gains go to the mixture nearest to the
     configured one.
     """
-    from sklearn.model_selection import GroupKFold
-
     sources = sorted({source for state in states for source, ranking in state.rankings.items() if len(ranking)})
     if len(sources) < 2:
         raise BenchmarkError(
             f"weights need at least two sources, and only {', '.join(sources) or 'none'} found anything: turn one on"
         )
-    count = min(folds, len(set(groups)))
-    if count < 2:
-        raise BenchmarkError("weights can only be learned from queries of at least two groups")
+    parts = list(training.leave_out(groups, "weights can only be learned from queries of at least two groups"))
     mixtures = _mixtures(np.array([fuse.weights.get(source, 1.0) for source in sources]), draws, seed)
     values = np.empty((len(mixtures), len(states)))
     for number, mixture in enumerate(mixtures):
@@ -79,7 +75,7 @@ def learn(
             raise BenchmarkError(f"the measure to raise must be between 0 and 1, got {values[number].max():g}")
         report("trying weights", number + 1, len(mixtures))
     held_out = np.empty(len(states))
-    for others, test in GroupKFold(count).split(np.zeros(len(states)), groups=groups):
+    for others, test in parts:
         held_out[test] = values[_best(values[:, others]), test]
     best = _best(values)
     weights = {source: round(float(weight), 3) for source, weight in zip(sources, mixtures[best], strict=True)}

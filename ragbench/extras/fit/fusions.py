@@ -2,26 +2,135 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import importlib.util
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pandas as pd
 
 from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import with_interval
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.split import TRAIN
+from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evaluation.headroom import SourceRuns
+from ragbench.evaluation.measures import PRIMARY, decreasing, evaluate
 from ragbench.evidence.policy import Policy
-from ragbench.extras.fit import fusion_methods
-from ragbench.extras.fit.fusion_methods import Fused
 from ragbench.results.measurements import SOURCES, Measurements
 from ragbench.search.stages.fuse import Fuse
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from ragbench.benchmark.benchmark import Qrels
+    from ragbench.index.index import Index
 
-    from ragbench.benchmark.benchmark import Benchmark
+_RANX = "ranx"
+_NORMS = ("min-max", "max", "sum", "rank", "zmuv", "borda")
+_OF_SCORES = ("min", "max", "med", "sum", "anz", "mnz")
+_OF_RANKS = ("isr", "log_isr", "bordafuse", "condorcet")
+Hits = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A way to fuse: what has it (`home`), its method and norm.
+
+    `words` turn it on on a command line; `values` has nDCG@10 by qid.
+    """
+
+    home: str
+    method: str
+    norm: str
+    words: str
+    values: Mapping[str, float]
+
+
+def has_ranx() -> bool:
+    """Whether ranx is installed."""
+    return importlib.util.find_spec("ranx") is not None
+
+
+def measure(runs: SourceRuns, qrels: Qrels, qids: Sequence[str], configured: Fuse) -> list[Fused]:
+    """Measure every way on the topics `qids`, the configured one first."""
+    qids = sorted(qids)
+    scores_by_retriever = {source: {qid: run.get(qid, {}) for qid in qids} for source, run in runs.items()}
+    ways = [*_ways_of_stage(configured), *(_ways_of_ranx() if has_ranx() else [])]
+    compared = []
+    for way in ways:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=_RANX)  # numba warns once for each function that it compiles
+            if way.home == _RANX:
+                fused = _by_ranx(scores_by_retriever, way)
+            else:
+                fused = _by_stage(scores_by_retriever, _stage(way, configured))
+        frame = evaluate({qid: _ordered(fused.get(qid, {})) for qid in qids}, qrels, [PRIMARY])
+        rows = frame[frame["measure"] == PRIMARY]
+        compared.append(replace(way, values=dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))
+    return compared
+
+
+def _ways_of_stage(configured: Fuse) -> Iterator[Fused]:
+    """The configured fusion, then others of its stage with the same weights."""
+    norm = configured.norm if configured.method == "convex" else ""
+    yield Fused("configured", configured.method, norm, "", {})
+    for k in (1.0, 10.0, 60.0):
+        yield Fused("fuse", f"rrf (k {k:g})", "", f"fuse.method=rrf fuse.k={k:g}", {})
+    for norm in ("min_max", "theoretical", "z", "three_sigma"):
+        for missing in ("lowest", "nothing"):
+            overrides = f"fuse.method=convex fuse.norm={norm} fuse.missing={missing}"
+            yield Fused("fuse", f"convex (missing {missing})", norm, overrides, {})
+
+
+def _ways_of_ranx() -> Iterator[Fused]:
+    for method in _OF_RANKS:
+        yield Fused(_RANX, method, "", "", {})
+    for norm in _NORMS:
+        for method in _OF_SCORES:
+            yield Fused(_RANX, method, norm, "", {})
+
+
+def _stage(way: Fused, configured: Fuse) -> Fuse:
+    """The stage `fuse` as a way sets it; stored rankings have no exact scores of what a source did not return."""
+    options = dict(option.removeprefix("fuse.").split("=") for option in way.words.split())
+    values: dict[str, Any] = {**options, **({"k": float(options["k"])} if "k" in options else {})}
+    stage = replace(configured, sources=(), **values)
+    return replace(stage, missing="lowest") if stage.missing == "exact" else stage
+
+
+def _by_stage(runs: SourceRuns, stage: Fuse) -> Hits:
+    """Fuse by the stage `fuse`, documents instead of chunks."""
+    docnos = sorted({docno for run in runs.values() for hits in run.values() for docno in hits})
+    number = {docno: number for number, docno in enumerate(docnos)}
+    fused_by_qid = {}
+    for qid in next(iter(runs.values())):
+        rankings = {
+            source: Ranking.ordered([number[docno] for docno in hits[qid]], list(hits[qid].values()))
+            for source, hits in runs.items()
+        }
+        state = QueryState(Query(qid, ""), rankings=rankings)
+        fused = stage.fuse(state, cast("Index", None))  # an index is read for chunks of documents and exact scores only
+        fused_by_qid[qid] = {
+            docnos[number]: score for number, score in zip(fused.chunks.tolist(), fused.scores.tolist(), strict=True)
+        }
+    return fused_by_qid
+
+
+def _by_ranx(runs: SourceRuns, way: Fused) -> Hits:
+    import ranx
+
+    # ranx refuses queries without hits: they get an unknown document
+    filled = [{qid: dict(scores) or {"": 0.0} for qid, scores in hits.items()} for hits in runs.values()]
+    fused = ranx.fuse([ranx.Run(hits) for hits in filled], norm=way.norm or None, method=way.method, params={})
+    return cast(Hits, fused.to_dict())
+
+
+def _ordered(hits: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Hits by score, equal ones by docno, without the unknown document; NaN counts as the lowest score."""
+    scored = [(docno, float(np.nan_to_num(score, nan=-np.inf, posinf=1e30))) for docno, score in hits.items() if docno]
+    return decreasing(sorted(scored, key=lambda hit: (-hit[1], hit[0])))
 
 
 @dataclass(frozen=True)
@@ -49,20 +158,17 @@ class Fusions:
         ]
 
 
-def compare(
-    results: Measurements,
-    arm: str | None = None,
-) -> Fusions:
+def compare(results: Measurements, arm: str | None = None) -> Fusions:
     """Compare, of the last arm unless one is named.
 
     Raises ResultsError for a run without stored sources or training topics.
     """
-    import pandas as pd
-
     name = arm or results.arms[-1]
     if name not in results.arms:
         raise ResultsError(f"{results.folder} has no arm '{name}'; it has {', '.join(results.arms)}")
-    benchmark = _benchmark(results, name)
+    benchmark = load(results.config(name))
+    if benchmark.digest != results.record["benchmark"]["digest"]:
+        raise ResultsError(f"the data of {results.folder} have changed since: run it again")
     path = results.arm_path(name) / SOURCES
     runs = read_source_frame(pd.read_parquet(path)) if path.is_file() else {}
     if len(runs) < 2:
@@ -76,24 +182,12 @@ def compare(
     if configured is None:
         raise ResultsError(f"'{name}' does not fuse by the stage `fuse`: name another arm with --arm")
     qids = [topic.qid for topic in topics]
-    ways = fusion_methods.compare(runs, benchmark.document_qrels, qids, configured)
+    ways = measure(runs, benchmark.document_qrels, qids, configured)
     return Fusions(name, tuple(sorted(runs)), len(topics), _table(ways, settings))
-
-
-def _benchmark(results: Measurements, arm: str) -> Benchmark:
-    from ragbench.config.benchmark import load
-
-    benchmark = load(results.config(arm))
-    if benchmark.digest != results.record["benchmark"]["digest"]:
-        raise ResultsError(f"the data of {results.folder} have changed since: run it again")
-    return benchmark
 
 
 def _table(ways: list[Fused], settings: Settings) -> pd.DataFrame:
     """Compare every way with the first, as one family."""
-    import numpy as np
-    import pandas as pd
-
     qids = sorted(ways[0].values)
     values = np.array([[way.values[qid] for qid in qids] for way in ways])
     compared = Policy.of(settings.config).compare(values[1:], np.broadcast_to(values[0], values[1:].shape))

@@ -25,7 +25,7 @@ from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
 from ragbench.evidence.policy import Policy
-from ragbench.extras.fit import pre_ranking, ranker
+from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample, Spec
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank
@@ -124,8 +124,9 @@ class Part:
 def part(collection: Collection, settings: Settings, spec: Spec = SPEC) -> Part:
     """What can be learned from a collection in the pipeline of `settings`, which name its data."""
     benchmark = load(settings.config)
-    arm = pre_ranking.arm(settings, benchmark)
-    judged = pre_ranking.sample(arm, benchmark, collection.split, spec.depth, features.comparable)
+    arm = ranker.arm(settings, benchmark)
+    states = training.answers(arm, benchmark.select(collection.split))
+    judged = ranker.sample(states, arm.index, benchmark, spec.depth, features.comparable)
     arm.index.close()
     return Part(collection, judged, len(benchmark.documents), benchmark.digest)
 

@@ -2,7 +2,8 @@
 
 Trees are added to the fused score (Burges, 2010, and Ke et al., LightGBM, 2017), so that few judgments change little.
 The number of trees is chosen by cross-validation inside the topics that are learned from; what is reported of a topic
-always comes from a model that was fitted without it and its group.
+always comes from a model that was fitted without it and its group. `learn` starts from the fused ranking, `finetune`
+from the order that is configured.
 """
 
 from __future__ import annotations
@@ -19,25 +20,51 @@ from numpy.typing import NDArray
 
 from ragbench.base import minimums
 from ragbench.base.bounds import Count, Factor, Natural, Positive, Share, Validated, Weight
-from ragbench.base.errors import BenchmarkError
+from ragbench.base.build import SOURCES
+from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.progress import task_ticks
 from ragbench.benchmark.benchmark import topic_area
+from ragbench.config.arm_builder import Say
 from ragbench.evaluation.measures import ndcg
+from ragbench.extras.fit import adapter, training
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
-from ragbench.search.stages.stage import fused
+from ragbench.search.stages.stage import StateProperty, fused
 
 if TYPE_CHECKING:
     from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark
+    from ragbench.config.settings import Settings
     from ragbench.index.index import Index
+    from ragbench.search.engine.executor import Arm
 
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-Progress = Callable[[str, int, int], None]
 
 _INNER = 3  # folds to choose the number of trees
 _SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
+
+
+_STAGE = "ranker"
+"""The entry of `order` where a learned order has its place."""
+
+
+def arm(settings: Settings, benchmark: Benchmark, say: Say = print) -> Arm:
+    """The arm with the stages before the place of `ranker`. ConfigError where that has no place or nothing is fused."""
+    order = [str(entry) for entry in settings.config["order"]]
+    if _STAGE not in order:
+        raise ConfigError("`order` has no entry 'ranker', where a trained ranker runs: add one after 'fuse'")
+    earlier = {*order[: order.index(_STAGE)]}
+    stages = tuple(
+        (name, stage)
+        for name, stage in settings.pipeline.stages
+        if name in earlier or (name.startswith(f"{SOURCES}.") and SOURCES in earlier)
+    )
+    if not any(StateProperty.FUSED in stage.provides for _, stage in stages):
+        raise ConfigError("this pipeline fuses nothing before 'ranker', so it has no ranking to start from")
+    truncated = training.cut(settings, benchmark, stages, say)
+    truncated.index.prepare({"terms"})
+    return truncated
 
 
 @dataclass(frozen=True)
@@ -122,7 +149,7 @@ def sample(
     index: Index,
     benchmark: Benchmark,
     depth: int,
-    select_features: Callable[[Sequence[str]], tuple[str, ...]] = features.names,
+    select_features: Callable[[Sequence[str]], tuple[str, ...]],
 ) -> Sample:
     """What can be learned from fused states; queries without a relevant document or without a hit are excluded.
 
@@ -182,10 +209,6 @@ class Learned:
     curve: tuple[Point, ...]
     importance: Mapping[str, float]
 
-    def rank(self, spec: Spec) -> Rank:
-        """The stage that uses the model."""
-        return Rank(self.model, prior=spec.prior, depth=spec.depth)
-
     @property
     def pays(self) -> bool:
         """Whether held-out topics gain on average: the end of the learning curve is above fusion."""
@@ -212,9 +235,13 @@ def learn(judged: Sample, spec: Spec) -> Learned:
             f"and there are {len(judged)} of {len(set(judged.groups))}: judge more with `ragbench judge`, or try "
             "data.resplit=1"
         )
-    outer = folds(judged.groups, everything, int(spec.folds), spec.seed)
+    outer = training.folds(judged.groups, everything, int(spec.folds), spec.seed)
     several = len(set(judged.areas)) > 1
-    areas = folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed) if several else []
+    areas = (
+        training.folds(judged.areas, everything, min(int(spec.folds), len(set(judged.areas))), spec.seed)
+        if several
+        else []
+    )
     tick = task_ticks("learning to rank", len(outer) * len(_SHARES) + len(areas) + 1)
 
     def fit(chosen: Numbers) -> tuple[str, int, Mapping[str, float]]:
@@ -226,7 +253,7 @@ def learn(judged: Sample, spec: Spec) -> Learned:
     for held in outer:
         others = np.setdiff1d(everything, held)
         for share in _SHARES:
-            chosen = part_of(judged.groups, others, share, spec.seed)
+            chosen = training.part_of(judged.groups, others, share, spec.seed)
             curve.setdefault(share, []).append((len(chosen), held, values_of(judged, held, fit(chosen)[0], spec.prior)))
     by_folder = np.zeros(len(judged)) if several else None
     for held in areas:
@@ -259,16 +286,10 @@ def grow(judged: Sample, places: Numbers, spec: Spec, weights: Values | None = N
 
     `weights`, shape (n,), says how much each query of the sample counts.
     """
-    return _grown(judged, places, spec, spec.rounds, weights)
-
-
-def _grown(
-    judged: Sample, places: Numbers, spec: Spec, rounds: int, weights: Values | None = None
-) -> tuple[str, Values]:
     import lightgbm
 
-    booster = lightgbm.train(_parameters(judged, spec), _data(judged, places, spec, weights=weights), rounds)
-    text = trees.without_unused_lines(booster.model_to_string(num_iteration=rounds))
+    booster = lightgbm.train(_parameters(judged, spec), _data(judged, places, spec, weights=weights), spec.rounds)
+    text = trees.without_unused_lines(booster.model_to_string(num_iteration=spec.rounds))
     return text, np.asarray(booster.feature_importance("gain"), dtype=np.float64)
 
 
@@ -283,7 +304,7 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
     """The text of a model of the chosen queries, its number of trees, and the importance of features."""
     import lightgbm
 
-    inner = folds(judged.groups, chosen, min(_INNER, len({judged.groups[i] for i in chosen})), spec.seed + 1)
+    inner = training.folds(judged.groups, chosen, min(_INNER, len({judged.groups[i] for i in chosen})), spec.seed + 1)
     curves = []
     for held_out in inner:
         recorded: dict[str, Any] = {}
@@ -297,7 +318,7 @@ def _fit(judged: Sample, chosen: Numbers, spec: Spec) -> tuple[str, int, Mapping
         (measured,) = recorded["valid_0"].values()
         curves.append(len(held_out) * np.array(measured))
     rounds = int(np.argmax(np.round(np.sum(curves, axis=0), 9))) + 1
-    model, gains = _grown(judged, chosen, spec, rounds)
+    model, gains = grow(judged, chosen, replace(spec, rounds=rounds))
     return model, rounds, shares_of_gain(judged.features, gains)
 
 
@@ -341,31 +362,45 @@ def _parameters(judged: Sample, spec: Spec) -> dict[str, Any]:
     }
 
 
-def folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
-    """Places in `count` parts of similar size, those of one name together; drawn by the seed."""
-    members = _by_name(names, places)
-    drawn = np.random.default_rng(seed).permutation(len(members))
-    order = sorted(zip(drawn.tolist(), sorted(members), strict=True))
-    parts: list[list[int]] = [[] for _ in range(count)]
-    for _, name in sorted(order, key=lambda pair: (-len(members[pair[1]]), pair[0])):
-        min(parts, key=len).extend(members[name])
-    return [np.array(sorted(part), dtype=np.int64) for part in parts if part]
+@dataclass(frozen=True)
+class FinetunedRanker:
+    """The order that was learned, `start`: from what, in words, and `learned`: what it gains on held-out queries."""
+
+    stage: Rank
+    start: str
+    learned: Learned
 
 
-def part_of(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
-    """A share of the places, those of one name together, drawn by the seed; at least two names."""
-    members = _by_name(names, places)
-    drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()
-    chosen: list[int] = []
-    for number, name in enumerate(drawn):
-        if number >= 2 and len(chosen) >= share * len(places):
-            break
-        chosen += members[name]
-    return np.array(sorted(chosen), dtype=np.int64)
+def finetuning_sample(
+    settings: Settings, arm: Arm, benchmark: Benchmark, split: str, start: Rank | None, spec: Spec
+) -> Sample:
+    """What can be learned from the topics of a split, with all features that the order to start from reads.
+
+    Where the settings have an adapter, vectors of training topics are moved by adapters of other topics.
+    """
+    known_features = start.features if start is not None else ()
+
+    def select_features(sources: Sequence[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*known_features, *spec.features(sources)]))
+
+    depth = start.depth if start is not None else spec.depth
+    if split == "train" and settings.index.encoder.adapter:
+        states: Sequence[QueryState] = adapter.cross_fitted(
+            settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed)
+        )
+    else:
+        states = training.answers(arm, benchmark.select(split))
+    return sample(states, arm.index, benchmark, depth, select_features)
 
 
-def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
-    members: dict[str, list[int]] = {}
-    for i in places.tolist():
-        members.setdefault(names[i], []).append(i)
-    return members
+def finetune(judged: Sample, start: Rank | None, spec: Spec) -> FinetunedRanker:
+    """Add trees to an order, and estimate by cross-validation over groups of topics the gain."""
+    if start is None:
+        learned = learn(judged, spec)
+        stage = Rank(learned.model, prior=spec.prior, depth=spec.depth)
+        return FinetunedRanker(stage, "the fused order", learned)
+    spec = replace(spec, prior=start.prior, depth=start.depth)
+    learned = learn(judged.from_order(start), spec)
+    stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
+    described = f"the order '{start.name}'" if start.name else "the configured order"
+    return FinetunedRanker(stage, described, learned)

@@ -6,34 +6,41 @@ ends with the gain on held-out queries, and with a comparison on the test topics
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import minimums
+from ragbench.base import console, locations, minimums, pinned_text
+from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.split import TRAIN
+from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.config.arm_builder import ArmBuilder, Say
 from ragbench.evidence.policy import Policy
 from ragbench.results import comparisons
 from ragbench.search.engine import executor
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
+from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.base.types import QueryState
-    from ragbench.benchmark.benchmark import Benchmark, Topic
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
     from ragbench.search.stages.stage import Stage
 
 Stages = Sequence[tuple[str, "Stage"]]
 Values = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 
 def cut(settings: Settings, benchmark: Benchmark, stages: Stages, say: Say = print) -> Arm:
@@ -72,15 +79,15 @@ def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record_confirmation(
-    settings: Settings, benchmark: Benchmark, queries: Iterable[str], compared: object, command: str, arm: str
-) -> str:
-    """Record that a fit is compared with its start on test queries, and return the label of the comparison.
+def record_confirmation(settings: Settings, benchmark: Benchmark, compared: object, command: str, arm: str) -> None:
+    """Record that a fit is compared with its start on the test queries, and print which comparison it is.
 
     `compared` identifies the measured data, as `compared` in `comparisons.record`.
     """
-    number = comparisons.record(settings.ledger, benchmark.name, set(queries), [command, compared], command, [arm])
-    return comparisons.describe(number)
+    queries = {topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))}
+    number = comparisons.record(settings.ledger, benchmark.name, queries, [command, compared], command, [arm])
+    if label := comparisons.describe(number):
+        console.say(f"the test on held-out queries is {label}")
 
 
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
@@ -90,3 +97,89 @@ def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
     """
     few = len(benchmark.topics) < minimums.TO_SPLIT and TRAIN not in benchmark.splits
     return benchmark.topics if few else benchmark.select(TRAIN)
+
+
+def leave_out(groups: Sequence[str], refusal: str, folds: int = 5) -> Iterator[tuple[Numbers, Numbers]]:
+    """The places to learn from and to test on, those of one group together, every place tested once.
+
+    BenchmarkError with the sentence `refusal` for fewer than two groups.
+    """
+    from sklearn.model_selection import GroupKFold
+
+    count = min(folds, len(set(groups)))
+    if count < 2:
+        raise BenchmarkError(refusal)
+    yield from GroupKFold(count).split(np.zeros(len(groups)), groups=groups)
+
+
+def folds(names: Sequence[str], places: Numbers, count: int, seed: int) -> list[Numbers]:
+    """Places in `count` parts of similar size, those of one name together; drawn by the seed."""
+    members = _by_name(names, places)
+    drawn = np.random.default_rng(seed).permutation(len(members))
+    order = sorted(zip(drawn.tolist(), sorted(members), strict=True))
+    parts: list[list[int]] = [[] for _ in range(count)]
+    for _, name in sorted(order, key=lambda pair: (-len(members[pair[1]]), pair[0])):
+        min(parts, key=len).extend(members[name])
+    return [np.array(sorted(part), dtype=np.int64) for part in parts if part]
+
+
+def part_of(names: Sequence[str], places: Numbers, share: float, seed: int) -> Numbers:
+    """A share of the places, those of one name together, drawn by the seed; at least two names."""
+    members = _by_name(names, places)
+    drawn = np.random.default_rng(seed).permutation(sorted(members)).tolist()
+    chosen: list[int] = []
+    for number, name in enumerate(drawn):
+        if number >= 2 and len(chosen) >= share * len(places):
+            break
+        chosen += members[name]
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
+    members: dict[str, list[int]] = {}
+    for i in places.tolist():
+        members.setdefault(names[i], []).append(i)
+    return members
+
+
+def check(name: str | None, reserved: Sequence[str] = ("on", "off")) -> None:
+    """Raise ConfigError for a `--write` that cannot name an option of the configuration, or has no place."""
+    if name is not None and (not re.fullmatch(r"\w[\w-]*", name) or name in reserved):
+        raise ConfigError(
+            f"--write must be a name of letters, digits and hyphens other than {', '.join(reserved)}, got {name}"
+        )
+    if name is not None and locations.project() is None and locations.checkout() is None:
+        raise ConfigError("--write needs a project to write to: run ragbench init FOLDER first")
+    shipped = locations.configuration()
+    if name is not None and locations.fitted() != shipped and [*shipped.glob(f"*/{name}.yaml")]:
+        raise ConfigError(f"--write {name} is a built-in option: choose another name")
+
+
+def write(group: str, name: str, target: type, comment: str, values: str) -> Path:
+    """Write conf/<group>/<name>.yaml: the comment in lines, the class, and the YAML text `values`."""
+    path = locations.fitted() / group / f"{name}.yaml"
+    lines = "".join(f"# {line}\n" for line in textwrap.wrap(comment, width=110))
+    try:
+        write_text(path, f"{lines}_target_: {target.__module__}.{target.__qualname__}\n{values}")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path} ({error.strerror}): make the folder writable") from None
+    return path
+
+
+def write_order(name: str, stage: Rank, comment: str) -> list[Path]:
+    """Write the files of `ranker=<name>`, trees first. Returns their paths."""
+    of_trees = write_pinned(trees.GROUP, name, stage.trees)
+    model = f"{pinned_text.named(name, stage.trees)}   # its trees and their digest"
+    option = write(trees.GROUP, name, Rank, comment, f"prior: {stage.prior}\ndepth: {stage.depth}\nmodel: {model}\n")
+    return [option, of_trees]
+
+
+def write_pinned(group: str, name: str, text: str) -> Path:
+    """Write the file of a name and its digest. ConfigError where it cannot be written."""
+    file = locations.fitted() / group / f"{pinned_text.named(name, text).replace('@', '-')}.txt"
+    try:
+        write_text(file, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file} ({error.strerror}): make the folder writable") from None
+    pinned_text.text_of.cache_clear()
+    return file

@@ -11,91 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
-from ragbench.base.errors import ResultsError
 from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
 from ragbench.config.arm_builder import Say
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
-from ragbench.extras.fit.tuning import confirm, report, search
-from ragbench.extras.fit.tuning.confirm import Confirmation
-from ragbench.extras.fit.tuning.outcome import Tuned
-from ragbench.extras.fit.tuning.spec import spec_of
+from ragbench.extras.fit.tuning import confirm, search
+from ragbench.extras.fit.tuning.report import Tuning
+from ragbench.extras.fit.tuning.space import spec_of
 from ragbench.workbench import experiment
-from ragbench.workbench.results import Results
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """The outcome of a search on the training topics, and the evaluation of its winner on the test topics.
-
-    `confirmation` is None if nothing was better than the configured values, so that the test topics were not used, and
-    if there are too few topics for test topics: then nested folds over all topics give the verdict.
-    """
-
-    tuned: Tuned
-    confirmation: Confirmation | None
-    tracking_run: str | None = None
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the search."""
-        return self.tuned.folder
-
-    @property
-    def sentences(self) -> list[str]:
-        """The outcome in words: the gain in training, its optimism, the winner, the verdict on the test topics."""
-        return report.sentences(self.tuned, self.confirmation)
-
-    @property
-    def warnings(self) -> list[str]:
-        """Sentences to know before the winner is used."""
-        return report.warnings(self.tuned, self.confirmation)
-
-    @property
-    def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables that the command prints, by title."""
-        return report.tables(self.tuned)
-
-    @property
-    def parameters(self) -> pd.DataFrame:
-        """A row per parameter: preset, winner, choices of the folds, their agreement, importance."""
-        return report.parameters(self.tuned)
-
-    @property
-    def folds(self) -> pd.DataFrame:
-        """A row per fold: the winner and the preset on the topics searched with, and on those held out."""
-        return report.folds(self.tuned)
-
-    @property
-    def trials(self) -> pd.DataFrame:
-        """Every trial of every search."""
-        return report.trials(self.tuned)
-
-    @property
-    def results(self) -> Results:
-        """The arms `preset` and `tuned` on the test topics; ResultsError where these were not used."""
-        if self.confirmation is None:
-            if not self.tuned.held_out_topics:
-                raise ResultsError(
-                    "no topics were held out, so the winner has no run: run it with the overrides in "
-                    f"{self.folder / 'overrides.txt'} on other topics"
-                )
-            raise ResultsError("the search found nothing better than the configured values, so no arm is tuned")
-        return Results.load(self.confirmation.results.folder)
-
-    def summary(self) -> dict[str, Any]:
-        """The whole report as plain values."""
-        return report.summary(self.tuned, self.confirmation)
 
 
 def tune(
@@ -156,10 +83,10 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     if held_out and not tuned.unchanged:
         plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
         confirmation = confirm.confirm(tuned, whole, plain=plain, say=say)
-    report.write(tuned, confirmation)
+    tuning = Tuning(tuned, confirmation)
+    tuning.write()
     if confirmation is not None:
         html.write(confirmation.results.folder, say=say)
-    tuning = Tuning(tuned, confirmation)
     if tracked:
         run_id = tracking.log(tracking.target_of(base), tuned.folder, say)
         tuning = dataclasses.replace(tuning, tracking_run=run_id)

@@ -19,10 +19,9 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.extras.fit import adapted_encoder as adapters
-from ragbench.extras.fit import adapter, pre_ranking
+from ragbench.extras.fit import adapter, ranker
 from ragbench.extras.fit.adapted_encoder import KEY, AdaptedEncoder, Adapter
-from ragbench.extras.fit.adapter import AdapterSpec, Pairs, grow
-from ragbench.extras.fit.questions import is_question
+from ragbench.extras.fit.adapter import AdapterSpec, Pairs, grow, is_question
 from ragbench.models.resolve import EncoderSpec, load_encoder
 
 DIM, WORDS = 48, 12
@@ -188,7 +187,7 @@ def test_nothing_is_changed_where_it_is_not_sure(capsys, conf, tmp_path, topics,
 def test_an_order_never_learns_from_vectors_adapted_on_its_own_topics(conf: Path, tmp_path: Path) -> None:
     settings = composition.compose([*vault(tmp_path / "v", 60), "exp=baseline", "lexical=null"])
     benchmark = load(settings.config)
-    arm = pre_ranking.arm(settings, benchmark)
+    arm = ranker.arm(settings, benchmark)
     states = adapter.cross_fitted(settings, benchmark, arm, SPEC)
     topics = adapter.judged(benchmark, "train")
     assert [state.query.qid for state in states] == [topic.qid for topic in topics]

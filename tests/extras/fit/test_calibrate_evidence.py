@@ -10,8 +10,8 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Query
 from ragbench.config import composition
-from ragbench.extras.fit import answerability
-from ragbench.extras.fit.answerability import Evidence
+from ragbench.extras.fit import calibrate
+from ragbench.extras.fit.calibrate import Evidence
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
 from ragbench.search.engine.request import SearchOptions, adapted_pipeline
 
@@ -72,16 +72,16 @@ def made(n: int = 60) -> Evidence:
     rng = np.random.default_rng(13)
     answered = np.column_stack([rng.normal(5, 1, n), rng.uniform(0.6, 1, n), rng.uniform(0, 1, n)])
     missed = np.column_stack([rng.normal(2, 1, n), rng.uniform(0, 0.6, n), rng.uniform(0, 1, n)])
-    kinds = np.array([answerability.ANSWERED] * n + [answerability.NEAR_MISS] * n)
+    kinds = np.array([calibrate.ANSWERED] * n + [calibrate.NEAR_MISS] * n)
     return Evidence(np.vstack([answered, missed]), kinds, np.array([f"g{i}" for i in range(n)] * 2))
 
 
 def test_the_fit_finds_what_separates_and_counts_both_errors() -> None:
     sample = made()
-    fitted = answerability.fit(sample)
+    fitted = calibrate.fit_evidence(sample)
     assert fitted.weights["nearness"] > 0 and fitted.weights["coverage"] > 0
     assert abs(fitted.weights["agreement"]) < fitted.weights["coverage"]
-    counted = answerability.silences(np.array([0.9] * 45 + [0.1] * 15 + [0.4] * 6 + [0.1] * 54), sample, 0.3)
+    counted = calibrate.silences(np.array([0.9] * 45 + [0.1] * 15 + [0.4] * 6 + [0.1] * 54), sample, 0.3)
     assert counted["false silence"] == pytest.approx(0.25)
     assert counted["missed silence, near miss"] == pytest.approx(0.1)
     assert np.isnan(counted["missed silence, no answer"])
@@ -89,7 +89,7 @@ def test_the_fit_finds_what_separates_and_counts_both_errors() -> None:
 
 def test_no_topic_is_judged_by_a_fit_that_saw_it(monkeypatch) -> None:
     sample, seen = made(), []
-    real = answerability.fit
-    monkeypatch.setattr(answerability, "fit", lambda part: seen.append(set(part.group.tolist())) or real(part))
-    assert len(answerability.left_out(sample)) == 120
+    real = calibrate.fit_evidence
+    monkeypatch.setattr(calibrate, "fit_evidence", lambda part: seen.append(set(part.group.tolist())) or real(part))
+    assert len(calibrate.evidence_left_out(sample)) == 120
     assert set.intersection(*seen) == set() and all(len(part) == 48 for part in seen)

@@ -13,6 +13,7 @@ import pytest
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.extras.fit.ranker import Sample, Spec, learn, values_with
 from ragbench.search.ranking import trees
+from ragbench.search.stages.rank import Rank
 
 QUICK = Spec(rounds=20, smallest=5)
 
@@ -50,7 +51,10 @@ def test_what_tells_is_learned_and_said(learned) -> None:
     assert learned.curve[-1].learned == pytest.approx(learned.held_out.mean())
     assert learned.more() >= 0
     unseen = made(seed=2)
-    assert values_with(unseen, learned.rank(QUICK)).mean() > unseen.fused.mean() + 0.2
+    assert (
+        values_with(unseen, Rank(learned.model, prior=QUICK.prior, depth=QUICK.depth)).mean()
+        > unseen.fused.mean() + 0.2
+    )
 
 
 @pytest.mark.slow

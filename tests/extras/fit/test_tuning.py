@@ -10,7 +10,7 @@ import pytest
 import ragbench
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.extras.fit.workbench import Tuning
+from ragbench.extras.fit.tuning.report import Tuning
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 ROWS = """text,relevant,split

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read the sources' rankings, fuse them in every way, print the ways by what they reach."""
     from ragbench.extras.fit import fusions
-    from ragbench.extras.fit.fusion_methods import has_ranx
     from ragbench.results import measurements
     from ragbench.workbench.runs import named_runs
 
@@ -41,6 +40,6 @@ def main(arguments: argparse.Namespace) -> int:
     title = f"Fusions of {retrievers} ({compared.arm}): nDCG@10 of documents, {compared.topics} training topics"
     console.print_table(columns, title)
     print("\n".join(compared.sentences))
-    if not has_ranx():
+    if not fusions.has_ranx():
         console.say('note: the methods of the literature are skipped: pip install "ragbench[fusion]"')
     return 0

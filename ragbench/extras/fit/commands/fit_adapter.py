@@ -47,10 +47,10 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.base.bounds import as_options
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import adapter, save_option, training
+    from ragbench.extras.fit import adapter, training
     from ragbench.extras.fit.adapted_encoder import GROUP, KEY
 
-    save_option.check(arguments.write)
+    training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     with as_options():
         options = {name: getattr(arguments, name) for name in ("rank", "epochs", "folds")}
@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
             measured["test topics, once"] = test
     override, written = None, None
     if significant and arguments.write:
-        written = save_option.write_pinned(GROUP, arguments.write, learned.adapter.text)
+        written = training.write_pinned(GROUP, arguments.write, learned.adapter.text)
         override = f"{KEY}={pinned_text.named(arguments.write, learned.adapter.text)}"
     if arguments.json:
         console.print_json(
@@ -111,9 +111,7 @@ def _confirmation(
     if TEST not in benchmark.splits or not (topics := adapter.judged(benchmark, TEST)):
         return None
     key = [settings.pipeline, settings.index, benchmark.collection, learned_adapter.adapter.text, spec]
-    queries = [topic.qid for topic in topics]
-    if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, settings.name):
-        console.say(f"the test on held-out queries is {label}")
+    training.record_confirmation(settings, benchmark, key, COMMAND, settings.name)
     learned, old = (
         adapter.with_adapter(settings, benchmark, settings_of_arm, topics, console.say)
         for settings_of_arm in (learned_adapter.adapter, None)

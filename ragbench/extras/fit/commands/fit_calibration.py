@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
@@ -14,14 +12,8 @@ from ragbench.base.fingerprint import plain
 from ragbench.base.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ragbench.base.types import QueryState
     from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.settings import Settings
-    from ragbench.extras.fit.calibrate import Sample
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
-    from ragbench.index.index import Index
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.calibrate import CalibrateByCurve
     from ragbench.search.stages.stage import Stage
@@ -65,42 +57,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Fit on the train split, compare by cross-validation, print or write."""
-    import pandas as pd
-
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import calibrate, save_option
+    from ragbench.extras.fit import training
     from ragbench.extras.fit.stages.calibrate_evidence import CalibrateByEvidence
     from ragbench.search.stages.stage import Retriever
 
     if arguments.depth < 1:
         raise ConfigError(f"--depth must be at least 1, got {arguments.depth}")
-    if not 0 <= arguments.threshold <= 1:
-        raise ConfigError(f"--threshold must be between 0 and 1, got {arguments.threshold}")
-    if arguments.max_loss is not None and not 0 <= arguments.max_loss <= 1:
-        raise ConfigError(f"--max-loss must be between 0 and 1, got {arguments.max_loss}")
-    save_option.check(arguments.write)
+    for option, share in {"--threshold": arguments.threshold, "--max-loss": arguments.max_loss}.items():
+        if share is not None and not 0 <= share <= 1:
+            raise ConfigError(f"{option} must be between 0 and 1, got {share}")
+    training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
-    sources = [stage.source for _, stage in settings.pipeline if isinstance(stage, Retriever)]
+    stages = settings.pipeline.stages
+    sources = [stage.source for _, stage in stages if isinstance(stage, Retriever)]
     if arguments.best_of is not None and arguments.best_of not in sources:
         raise ConfigError(f"--best-of cannot be '{arguments.best_of}'{did_you_mean(arguments.best_of, sources)}")
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json):
-        arm, stage = _before_calibration(settings, benchmark)
+        position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
+        if position is None:
+            raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
+        arm, stage = training.cut(settings, benchmark, stages[:position], console.say), stages[position][1]
         if isinstance(stage, CalibrateByEvidence):
             return _fit_evidence(arguments, arm, stage, benchmark)
-        sample = _sample(arm, benchmark, arguments.depth)
+        return _fit_curve(arguments, arm, stage, benchmark)
+
+
+def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark: Benchmark) -> int:
+    """Fit isotonic calibration; print how well it and the configured calibration work on held-out queries."""
+    import pandas as pd
+
+    from ragbench.extras.fit import calibrate, training
+
+    states = training.answers(arm, training.fitted_on(benchmark))
+    sample = calibrate.sample(states, arm.index.chunks, benchmark, arguments.depth)
     fitted = calibrate.fit(sample, arguments.best_of)
-    rows = _comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
+    rows = calibrate.comparison_rows(sample, stage, arguments.best_of, arm.index, arguments.threshold)
     if arguments.max_loss is not None:
-        rows.append(_row_for_loss(arguments.max_loss, sample, stage, arm.index))
+        rows.append(calibrate.row_for_loss(arguments.max_loss, sample, stage, arm.index))
+    title = f"{len(sample.states)} training queries"
     if arguments.write:
-        console.say(f"written to {_write(arguments.write, fitted, sample, benchmark, arm)}")
+        comment = f"Isotonic calibration fitted by `ragbench fit calibration` on {title} of {benchmark.name}"
+        pipeline = f"The pipeline was: {arm.pipeline!r}"
+        _write(arguments.write, fitted, f"{comment} ({benchmark.digest[:12]}). {pipeline}")
     if arguments.json:
         console.print_json({"calibration": plain(fitted), "queries": len(sample.states), "left out": rows})
         return 0
-    title = f"{len(sample.states)} training queries, each judged by a fit without it"
-    console.print_table(pd.DataFrame(rows), title)
+    console.print_table(pd.DataFrame(rows), f"{title}, each judged by a fit without it")
     print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
     if arguments.max_loss is not None:
         print(f"use its threshold with the configured calibration: p10=on p10.threshold={rows[-1]['threshold']:g}")
@@ -110,22 +115,21 @@ def main(arguments: argparse.Namespace) -> int:
 def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> int:
     """Fit what speaks for an answer on topics and their near misses; say how often it is silent, and when wrongly."""
     import pandas as pd
-    import yaml
 
-    from ragbench.extras.fit import answerability, save_option, training
+    from ragbench.extras.fit import calibrate, training
 
     qids = {topic.qid for topic in training.fitted_on(benchmark)}
-    gathered = answerability.gather(arm.pipeline, stage, arm.index, benchmark, qids)
-    fitted = answerability.fit(gathered)
+    gathered = calibrate.gather(arm.pipeline, stage, arm.index, benchmark, qids)
+    fitted = calibrate.fit_evidence(gathered)
     judged = {
-        "as configured": answerability.probabilities(stage, gathered),
-        "fitted, held out": answerability.left_out(gathered),
+        "as configured": calibrate.probabilities(stage, gathered),
+        "fitted, held out": calibrate.evidence_left_out(gathered),
     }
     rows = [
         {
             "calibration": name,
             "threshold": arguments.threshold,
-            **answerability.silences(scores, gathered, arguments.threshold),
+            **calibrate.silences(scores, gathered, arguments.threshold),
         }
         for name, scores in judged.items()
     ]
@@ -134,8 +138,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
         comment = (
             f"Fitted by `ragbench fit calibration` on {len(qids)} topics of {benchmark.name} ({benchmark.digest[:12]})"
         )
-        text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-        console.say(f"written to {save_option.write(_STAGE, arguments.write, type(fitted), comment, text)}")
+        _write(arguments.write, fitted, comment)
     if arguments.json:
         console.print_json({"calibration": values, "searches": len(gathered.kind), "left out": rows})
         return 0
@@ -148,74 +151,15 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     return 0
 
 
-def _before_calibration(settings: Settings, benchmark: Benchmark) -> tuple[Arm, Stage]:
-    """The pipeline up to calibration, and the stage that calibrates now."""
-    from ragbench.extras.fit import training
-
-    stages = settings.pipeline.stages
-    position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
-    if position is None:
-        raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
-    return training.cut(settings, benchmark, stages[:position], console.say), stages[position][1]
-
-
-def _sample(arm: Arm, benchmark: Benchmark, depth: int) -> Sample:
-    from ragbench.extras.fit import calibrate, training
-
-    states = training.answers(arm, training.fitted_on(benchmark))
-    return calibrate.sample(states, arm.index.chunks, benchmark, depth)
-
-
-def _comparison_rows(
-    sample: Sample, stage: Stage, best_of: str | None, index: Index, threshold: float
-) -> list[dict[str, object]]:
-    """The configured calibration as it is, and isotonic regression fitted without the queries it is applied to."""
-    from ragbench.extras.fit import calibrate
-
-    def without_them(source: str | None) -> Sequence[QueryState]:
-        return calibrate.left_out(sample, lambda part: partial(calibrate.fit(part, source), index=index))
-
-    calibrated: dict[str, Sequence[QueryState]] = {
-        f"configured: {stage.describe()}": stage(sample.states, index),
-        "isotonic": without_them(None),
-    }
-    if best_of:
-        calibrated[f"isotonic, with the best of {best_of}"] = without_them(best_of)
-    return [
-        {
-            "calibration": name,
-            "threshold": threshold,
-            **calibrate.quality(replace(sample, states=tuple(states)), threshold),
-        }
-        for name, states in calibrated.items()
-    ]
-
-
-def _row_for_loss(loss: float, sample: Sample, stage: Stage, index: Index) -> dict[str, object]:
-    """The configured calibration with the threshold that loses the share `loss`, fitted without the query it judges."""
-    from ragbench.extras.fit import calibrate
-
-    configured = replace(sample, states=tuple(stage(sample.states, index)))
-    return {
-        "calibration": f"configured: {stage.describe()}, fitted to lose {loss:g}",
-        "threshold": calibrate.threshold_losing(configured, loss),
-        **calibrate.quality(configured, calibrate.thresholds_left_out(configured, loss)),
-    }
-
-
-def _write(name: str, fitted: CalibrateByCurve, sample: Sample, benchmark: Benchmark, arm: Arm) -> Path:
+def _write(name: str, fitted: CalibrateByCurve | CalibrateByEvidence, comment: str) -> None:
     """Keep the fit as conf/calibration/<name>.yaml."""
     import yaml
 
-    from ragbench.extras.fit import save_option
+    from ragbench.extras.fit import training
 
-    comment = (
-        f"Isotonic calibration fitted by `ragbench fit calibration` on {len(sample.states)} training queries of "
-        f"{benchmark.name} ({benchmark.digest[:12]}). The pipeline was: {arm.pipeline!r}"
-    )
-    values = {key: value for key, value in plain(fitted).items() if key}
+    values = {key: value for key, value in plain(fitted).items() if key not in ("", "noise")}
     text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-    return save_option.write(_STAGE, name, type(fitted), comment, text)
+    console.say(f"written to {training.write(_STAGE, name, type(fitted), comment, text)}")
 
 
 def _overrides(fitted: CalibrateByCurve) -> str:

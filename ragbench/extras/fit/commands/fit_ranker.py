@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
     from ragbench.evidence.statistics import Comparison
-    from ragbench.extras.fit.ltr_finetune import FinetunedRanker
-    from ragbench.extras.fit.ranker import Spec
+    from ragbench.extras.fit.ranker import FinetunedRanker, Spec
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.rank import Rank
 
@@ -72,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Learn from several collections, or from one."""
-    from ragbench.extras.fit import save_option
+    from ragbench.extras.fit import training
 
-    save_option.check(arguments.write, ("on", "off", "builtin"))
+    training.check(arguments.write, ("on", "off", "builtin"))
     if arguments.collections is not None and (
         arguments.from_fusion or arguments.recency or arguments.folds is not None
     ):
@@ -84,7 +83,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _shared_ranker(arguments: argparse.Namespace) -> int:
     """Learn from several collections, print the gain on each without it, write the model."""
-    from ragbench.extras.fit import ltr_multi, save_option
+    from ragbench.extras.fit import ltr_multi, training
 
     collections = ltr_multi.read(Path(arguments.collections))
     with as_options():
@@ -92,7 +91,7 @@ def _shared_ranker(arguments: argparse.Namespace) -> int:
         spec = replace(ltr_multi.SPEC, depth=arguments.depth, rounds=rounds)
     with console.progress(arguments.quiet or arguments.json):
         learned, table = ltr_multi.learn_from(collections, arguments.overrides, spec)
-    written = save_option.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
+    written = training.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
     if arguments.json:
         console.print_json({"gains": table, "importance": learned.importance, "written": written})
         return 0
@@ -113,7 +112,7 @@ def _finetuned_ranker(arguments: argparse.Namespace) -> int:
     """Train on the queries of one collection, from the configured or the fused ranking, and report the gain."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import ltr_finetune, pre_ranking, ranker, save_option, training
+    from ragbench.extras.fit import ranker, training
     from ragbench.search.stages.rank import Rank
 
     settings = composition.compose(arguments.overrides)
@@ -124,11 +123,12 @@ def _finetuned_ranker(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):
-        arm = pre_ranking.arm(settings, benchmark, console.say)
-        judged = ltr_finetune.sample(settings, arm, benchmark, "train", start, spec)
-        fitted = ltr_finetune.learn(judged, start, spec)
-        gain = training.compare(fitted.held_out, fitted.before, settings)
-        if arguments.from_fusion and not fitted.learned.pays:
+        arm = ranker.arm(settings, benchmark, console.say)
+        judged = ranker.finetuning_sample(settings, arm, benchmark, "train", start, spec)
+        fitted = ranker.finetune(judged, start, spec)
+        learned = fitted.learned
+        gain = training.compare(learned.held_out, learned.fused, settings)
+        if arguments.from_fusion and not learned.pays:
             raise BenchmarkError(
                 f"learned from {len(judged)} topics, the order is not better than fusion on held-out queries "
                 f"({gain.mean_candidate:.3f} against {gain.mean_baseline:.3f}): keep fusion, and judge more topics"
@@ -136,29 +136,29 @@ def _finetuned_ranker(arguments: argparse.Namespace) -> int:
         significant = gain.ci_low > 0
         adopted = significant or arguments.from_fusion
         test = _confirmation(arm, benchmark, fitted, start, spec, settings) if adopted and arguments.test else None
-    by_folder = fitted.learned.by_folder
-    others = None if by_folder is None else training.compare(by_folder, fitted.before, settings)
+    by_folder = learned.by_folder
+    others = None if by_folder is None else training.compare(by_folder, learned.fused, settings)
     written = []
     if adopted and arguments.write:
         comment = (
             f"Learned by `ragbench fit ranker` from {len(judged)} training topics of {benchmark.name} "
-            f"({benchmark.digest[:12]}), starting from {fitted.start}: {fitted.learned.trees} trees. "
+            f"({benchmark.digest[:12]}), starting from {fitted.start}: {learned.trees} trees. "
             f"The pipeline was: {arm.pipeline!r}"
         )
-        written = save_option.write_order(arguments.write, fitted.stage, comment)
+        written = training.write_order(arguments.write, fitted.stage, comment)
     if arguments.json:
         console.print_json(
             {
                 "topics": len(judged),
                 "start": fitted.start,
                 "learned": adopted,
-                "trees": fitted.learned.trees,
+                "trees": learned.trees,
                 "held_out": gain,
                 "other_folders": others,
                 "test": test,
-                "curve": fitted.learned.curve,
-                "more_25": fitted.learned.more(),
-                "importance": fitted.learned.importance,
+                "curve": learned.curve,
+                "more_25": learned.more(),
+                "importance": learned.importance,
                 "spec": spec,
                 "written": written,
             }
@@ -197,18 +197,17 @@ def _confirmation(
     settings: Settings,
 ) -> Comparison | None:
     """The order against its start on the test topics; None where there are none with a relevant document."""
-    from ragbench.extras.fit import ltr_finetune, training
+    from ragbench.extras.fit import ranker, training
 
     if TEST not in benchmark.splits:
         return None
-    judged = ltr_finetune.sample(settings, arm, benchmark, TEST, start, spec)
+    judged = ranker.finetuning_sample(settings, arm, benchmark, TEST, start, spec)
     key = [arm.pipeline.fingerprint, benchmark.collection, result.stage, spec]
     if not len(judged):
         return None
-    queries = [topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))]
-    if label := training.record_confirmation(settings, benchmark, queries, key, COMMAND, arm.name):
-        console.say(f"the test on held-out queries is {label}")
-    return training.compare(*ltr_finetune.confirm(judged, start, result), settings)
+    training.record_confirmation(settings, benchmark, key, COMMAND, arm.name)
+    before = judged.fused if start is None else ranker.values_with(judged, start)
+    return training.compare(ranker.values_with(judged, result.stage), before, settings)
 
 
 def _print(result: FinetunedRanker, topics: int, measured: Mapping[str, Comparison | None]) -> None:

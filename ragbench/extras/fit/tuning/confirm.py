@@ -29,7 +29,7 @@ from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Contrast
 from ragbench.evidence.verdict import Verdict
 from ragbench.experiment.run import run
-from ragbench.extras.fit.tuning.outcome import PRESET, TUNED, Tuned
+from ragbench.extras.fit.tuning.search import PRESET, TUNED, Tuned
 from ragbench.extras.fit.tuning.space import apply, overrides
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements

@@ -23,8 +23,16 @@ from ragbench.evaluation import latency, passages
 from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
-from ragbench.extras.fit.tuning.space import START, Parameter, Value, Values, apply, configured_values, start_of
-from ragbench.extras.fit.tuning.spec import spec_of
+from ragbench.extras.fit.tuning.space import (
+    START,
+    Parameter,
+    Value,
+    Values,
+    apply,
+    configured_values,
+    spec_of,
+    start_of,
+)
 from ragbench.search.engine.executor import Arm, Session
 
 if TYPE_CHECKING:
@@ -271,13 +279,3 @@ def _time(values: TrainingValues, variants: Mapping[str, Values], spec: LatencyS
     arms = [values.arm(variant, name) for name, variant in variants.items()]
     queries = [topic.query() for topic in values.benchmark.topics]
     return latency.measure(arms, queries, spec, again=False)
-
-
-def cost_from_plain(node: Mapping[str, object]) -> Cost:
-    """A `Cost` from plain values, as `asdict` gives them and JSON keeps them."""
-    points: Mapping[str, Sequence[Sequence[Value]]] = node["points"]  # type: ignore[assignment]  # written by us
-    return Cost(
-        float(node["preset_ms"]),  # type: ignore[arg-type]  # written by us
-        node["configured"],  # type: ignore[arg-type]  # written by us
-        {key: [(value, float(ms)) for value, ms in pairs] for key, pairs in points.items()},
-    )

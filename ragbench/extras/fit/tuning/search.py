@@ -14,44 +14,156 @@ Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
+from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.execution_backends import execution_of
+from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
+from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import Comparison
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import (
     P95,
     Cost,
     TrainingValues,
-    cost_from_plain,
     mean,
     objectives,
     time_cost,
     time_p95,
     time_samples,
 )
-from ragbench.extras.fit.tuning.outcome import PRESET as PRESET_ARM
-from ragbench.extras.fit.tuning.outcome import TUNED as TUNED_ARM
-from ragbench.extras.fit.tuning.outcome import Fold, Tuned
-from ragbench.extras.fit.tuning.processes import search_all
-from ragbench.extras.fit.tuning.space import START, Value, Values, configured_values, space, start_of
-from ragbench.extras.fit.tuning.spec import TuneSpec, spec_of
+from ragbench.extras.fit.tuning.space import (
+    START,
+    TuneSpec,
+    Value,
+    Values,
+    changed_values,
+    configured_values,
+    space,
+    spec_of,
+    start_of,
+)
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
+from ragbench.models.parallel import threads_for
 from ragbench.results.store import readable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PRESET, TUNED = "preset", "tuned"
+"""The names of the two arms that are compared in the end."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What the search without the topics of this fold chose, and its values on these topics.
+
+    `inner`, `inner_preset`: the means on the other topics. `pairs`: the values of the chosen pipeline and of the preset
+    by qid of the fold, by documents; `passages`: by passages as they are returned.
+    """
+
+    number: int
+    values: Values
+    inner: float
+    inner_preset: float
+    pairs: Mapping[str, tuple[float, float]]
+    passages: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome of a search; all values are of `measure`, the first objective that is a measure.
+
+    `held_out_topics`: whether there are test topics, which the search has not seen. Without them the folds give the
+    verdict, and `samples` has the times of the preset and the winner by `PRESET` and `TUNED`.
+    """
+
+    folder: Path
+    base: Settings
+    spec: TuneSpec
+    rules: Rules
+    measure: str
+    topics: int
+    preset: Trial
+    winner: Trial
+    trials: Mapping[str, Sequence[Trial]]
+    front: Sequence[Trial]
+    timed: Mapping[int, Mapping[str, float]]
+    folds: Sequence[Fold]
+    importances: Mapping[str, Mapping[str, float]]
+    held_out_topics: bool = True
+    repeats: int = 1
+    samples: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the search found nothing better than the configured values."""
+        return self.winner.number == self.preset.number
+
+    @property
+    def changes(self) -> dict[str, Value]:
+        """The winner's values that differ from those of its start, and the start unless it is the preset."""
+        if self.unchanged:
+            return {}
+        return changed_values(self.rules.parameters, self.base, self.winner.values)
+
+    @property
+    def objective_index(self) -> int:
+        """The place of `measure` among the objectives."""
+        return next(n for n, objective in enumerate(self.rules.objectives) if objective.measure == self.measure)
+
+    @property
+    def inner(self) -> float:
+        """The mean over folds of the value that the chosen parameters have on the topics they were chosen on."""
+        return sum(fold.inner for fold in self.folds) / len(self.folds)
+
+    @property
+    def held_out(self) -> float:
+        """The mean over all training topics, each with the parameters chosen without it."""
+        pairs = list(self.pairs().values())
+        return sum(tuned for tuned, _ in pairs) / len(pairs)
+
+    @property
+    def optimism(self) -> float:
+        """Inner minus held-out: by how much the search overestimates its gain."""
+        return self.inner - self.held_out
+
+    def held_out_gain(self) -> Comparison:
+        """The parameters against the preset, each training topic with the parameters chosen without it."""
+        tuned, preset = zip(*self.pairs().values(), strict=True)
+        return Policy.of(self.base.config).compare([tuned], [preset])[0]
+
+    def pairs(self, *, passages: bool = False) -> dict[str, tuple[float, float]]:
+        """The value of the parameters chosen without a topic and that of the preset, by qid: means over repeats."""
+        pairs: dict[str, list[tuple[float, float]]] = {}
+        for fold in self.folds:
+            for qid, pair in sorted((fold.passages if passages else fold.pairs).items()):
+                pairs.setdefault(qid, []).append(pair)
+        return {
+            qid: (
+                sum(tuned for tuned, _ in topic_pairs) / len(topic_pairs),
+                sum(preset for _, preset in topic_pairs) / len(topic_pairs),
+            )
+            for qid, topic_pairs in pairs.items()
+        }
+
 
 _JOURNAL = "journal.log"
 ALL = "all"
 _REPEATS = 3
 """How many times all folds are drawn where they give the verdict."""
-PRESET = -1
+UNTRIED = -1
 """The trial number of the configured values if they lie outside the space, so that no trial has them."""
 
 
@@ -91,7 +203,7 @@ def tune(
         _fold(n, search, test, trials[search.name], rules, values, preset, names[0])
         for n, (search, test) in enumerate(zip(searches[1:], test_folds, strict=True), start=1)
     ]
-    compared = {PRESET_ARM: preset, TUNED_ARM: chosen.winner.values}
+    compared = {PRESET: preset, TUNED: chosen.winner.values}
     timing = not held_out_topics and base.latency.enabled and chosen.winner.number != chosen.original.number
     return Tuned(
         folder,
@@ -202,8 +314,7 @@ def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[
 def _cost(folder: Path, values: TrainingValues, preset: Values) -> Cost:
     """The estimate of latency, timed once for a search."""
     file = folder / "cost.json"
-    cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))
-    return cost_from_plain(cost)
+    return Cost(**(_read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))))
 
 
 def _with_preset(
@@ -213,7 +324,7 @@ def _with_preset(
     if any(values.identity(trial.values) == values.identity(preset) for trial in trials):
         return list(trials)
     guess = rules.cost(preset) if rules.cost is not None else None
-    return [Trial(PRESET, preset, rules.judge(values, preset, qids), guess), *trials]
+    return [Trial(UNTRIED, preset, rules.judge(values, preset, qids), guess), *trials]
 
 
 def _candidates(trials: Sequence[Trial], rules: Rules, limit: int, values: TrainingValues) -> list[Trial]:
@@ -275,3 +386,78 @@ def _fold(
     passages, passages_before = values.passages(chosen), values.passages(preset)
     of_passages = {qid: (value, passages_before[qid]) for qid, value in passages.items() if qid in test}
     return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs, of_passages)
+
+
+def search_all(
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    values: TrainingValues,
+    journal: Path,
+    processes: int,
+    say: Say,
+) -> dict[str, Any]:
+    """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
+
+    The others are `processes` - 1 processes of this machine, or those of the execution.
+    """
+    storage = study.open_storage(journal)
+    studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
+    begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
+    memory, execution = sum(session.limit_bytes for session in values.sessions), values.base.execution
+    count = _count(processes, execution)
+    jobs = [
+        (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
+    ]
+    with _pool(len(jobs), execution) as pool:
+        others = [pool.submit(n % pool.count, run_captured, "", _beside, *job) for n, job in enumerate(jobs)]
+        for search in searches:
+            study.optimise(studies[search.name], search, rules, values, begun=begun[search.name])
+        ended = [future.exception() or future.result() for future in others]
+        failed = [
+            result if isinstance(result, Failure) else Failure.of("", result) for result in ended if result is not None
+        ]
+        for failure in failed:
+            print(failure.details or failure.reason, file=sys.stderr)
+        if failed:
+            say("a process of the search failed (see above); the others did its trials")
+    return studies
+
+
+def _count(processes: int, execution: ExecutionSpec) -> int:
+    """How many processes search, including this one: at least as many as `execution` has workers."""
+    if execution.kind == LOCAL:
+        return processes
+    return max(processes, execution.workers or threads_for(None))
+
+
+def _pool(count: int, execution: ExecutionSpec) -> Pool:
+    """Other processes: those of the execution, or of this machine."""
+    if execution.kind == LOCAL or count == 0:
+        return LocalPool(count)
+    return execution_of(execution).pool(count, (), execution)
+
+
+def _beside(
+    base: Settings,
+    rules: Rules,
+    train: Benchmark,
+    searches: Sequence[Search],
+    journal: Path,
+    memory: float,
+    number: int,
+) -> None:
+    """Take part in the searches, in another process with another Java machine."""
+    measures = [objective.measure for objective in rules.objectives if objective.measure is not None]
+    builder = ArmBuilder.of(base, train)
+    values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
+    storage = study.open_storage(journal)
+    for search in searches:
+        opened = study.open_study(storage, search, rules, base)
+        study.optimise(opened, search, rules, values, process=number)
+
+
+def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
+    """The searches in another order for every process, so that two work on the same one as late as possible."""
+    begin = number * len(searches) // processes
+    return [*searches[begin:], *searches[:begin]]

@@ -18,20 +18,64 @@ import random
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from ragbench.base.bounds import Validated
+from annotated_types import MinLen
+
+from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
 from ragbench.base.build import build, value_at
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
 from ragbench.base.suggestions import did_you_mean
+from ragbench.boundary.permissions import Capability, Needs
 from ragbench.config import catalogue
 from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
-from ragbench.extras.fit.tuning.spec import spec_of
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
+
+SAMPLERS = ("tpe", "nsga2", "random")
+
+_HALVING = "halving"
+
+
+@dataclass(frozen=True)
+class TuneSpec(Validated):
+    """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""
+
+    trials: Count = 200
+    # measures, `silence`, p95_ms; the first one decides between Pareto-optimal configurations
+    objective: Annotated[tuple[Name, ...], MinLen(1)] = ("ndcg_at_10",)
+    p95_ms: Positive | None = None  # maximum p95 latency in milliseconds; null: no limit
+    # outer cross-validation folds over groups of queries; 0: none
+    folds: Annotated[int, Constraint(lambda folds: folds == 0 or folds > 1, "must be 0 or at least 2")] = 5
+    # repetitions of the cross-validation; null: 1, or 3 without test queries
+    repeats: Count | None = None
+    fold_trials: Count | None = None  # trials in each fold; null: as many as `trials`
+    seed: Seed = 13
+    # tpe, nsga2 or random; tpe for one objective and nsga2 for several when null
+    sampler: Annotated[str, one_of(*SAMPLERS)] | None = None
+    processes: Count = 1  # parallel processes, each with its own Java
+    candidates: Count = 8  # maximum number of configurations that are timed at the end
+    # journal of the trials; null: journal.log in the folder of the study
+    storage: Annotated[Name, Needs(Capability.WRITES)] | None = None
+    memory_mb: Count = 512  # memory of each process for intermediate results
+    # halving: a trial continues with more queries only while it is in the best third; null: always all queries
+    fidelity: Annotated[str, one_of(_HALVING)] | None = None
+    starts: tuple[str, ...] = ()  # additional starting points; each index that they need is built once
+    # starts with values of tune.space.index are added up to this number of indexes; null adds none
+    index_variants: Count | None = None
+    switches: tuple[
+        str, ...
+    ] = ()  # options that a trial turns on and off, such as [p6, p8, graph]; none may change the index
+    space: Mapping[str, Any] = field(default_factory=dict)  # values to try, by key
+
+
+def spec_of(settings: Settings) -> TuneSpec:
+    """The section of a configuration."""
+    return build(TuneSpec, settings.config["tune"], "tune")
+
 
 _INDEX = "index."
 DRAWS = 200
@@ -93,7 +137,7 @@ class Parameter(Validated):
     def suggest(self, trial: BaseTrial) -> Value:
         """The value that a trial tries."""
         if self.choices:
-            return cast(Value, trial.suggest_categorical(self.key, self.choices))
+            return cast("Value", trial.suggest_categorical(self.key, self.choices))
         if self.is_integer:
             step = 1 if self.step is None else int(self.step)
             return trial.suggest_int(self.key, int(self.low or 0), int(self.high or 0), step=step, log=self.log)
@@ -249,7 +293,7 @@ class Structures:
                 if self.fits({START: start}, name, option) and (
                     self.of({START: start, name: option}).pipeline == settings.pipeline
                 ):
-                    applicable[name] = cast(Value, option)
+                    applicable[name] = cast("Value", option)
                     break
         return applicable
 

@@ -7,25 +7,30 @@ trials finish is random, and so are the suggestions.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import optuna
+from filelock import FileLock
+from optuna.pruners import BasePruner
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.trial import FixedTrial, FrozenTrial, TrialState
 
 from ragbench.base.errors import ResultsError
 from ragbench.base.progress import report
+from ragbench.boundary.checksummed_json import SEAL
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning.objective import P95, THIRD, Cost, Objective, TrainingValues, mean
 from ragbench.extras.fit.tuning.space import START, Parameter, Values, configured_values, suggest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import optuna
 
 POPULATION = 24
 """The population of NSGA-II: 200 trials are eight generations."""
@@ -104,13 +109,9 @@ class Rules:
         return all(objective.sign * a >= objective.sign * b for objective, a, b in pairs)
 
 
-def open_storage(path: Path) -> optuna.storages.JournalStorage:
+def open_storage(path: Path) -> JournalStorage:
     """The journal, with a lock file, so that several processes may write; a last line that is incomplete is removed."""
     with quiet():
-        from optuna.storages import JournalStorage
-
-        from ragbench.extras.fit.tuning.journal import ChecksummedJournal
-
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = _Lock(path)
@@ -126,18 +127,15 @@ def open_storage(path: Path) -> optuna.storages.JournalStorage:
         finally:
             lock.release()
         try:
-            # The lock has the two methods; inheriting from Optuna's class would import Optuna with this module.
-            return JournalStorage(ChecksummedJournal(str(path), lock_obj=lock))  # type: ignore[arg-type]
+            return JournalStorage(ChecksummedJournal(str(path), lock_obj=lock))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
 
 
-class _Lock:
+class _Lock(JournalFileOpenLock):
     """The lock of the journal. The system releases it when a process is killed; Optuna's lock would stay for 30 s."""
 
     def __init__(self, path: Path) -> None:
-        from filelock import FileLock
-
         self._lock = FileLock(f"{path}.lock")
 
     def acquire(self) -> bool:
@@ -152,8 +150,6 @@ class _Lock:
 
 def open_study(storage: Any, search: Search, rules: Rules, base: Settings) -> optuna.Study:
     """The study of a search; a new one begins with the configured values, if they are in the space."""
-    import optuna
-
     with quiet():
         study = optuna.create_study(
             study_name=f"{rules.key} {search.name}".strip(),
@@ -183,16 +179,14 @@ def optimise(
     rules: Rules,
     values: TrainingValues,
     process: int = 0,
-    begun: Sequence[optuna.trial.FrozenTrial] = (),
+    begun: Sequence[FrozenTrial] = (),
 ) -> None:
     """Run trials until the study has enough; first the trials in `begun`, which a stopped search had begun.
 
     An interrupted trial stays open: the next search finishes it under its number, with the same suggestions.
     """
-    import optuna
-
     remaining = list(begun)
-    study.pruner = _make_pruner()
+    study.pruner = _Halving()
     while (completed := len(trials_in(study, "COMPLETE", "PRUNED"))) < search.trials:
         if process == 0:
             report(f"search over {search.name}", completed, search.trials)
@@ -203,7 +197,7 @@ def optimise(
             tried = suggest(rules.parameters, trial)
         if _is_pruned(trial, search, rules, values, tried):
             with quiet():
-                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+                study.tell(trial, state=TrialState.PRUNED)
             continue
         outcome = rules.judge(values, tried, search.qids)
         if rules.cost is not None:
@@ -217,13 +211,11 @@ def optimise(
         report(f"search over {search.name}", search.trials, search.trials)
 
 
-def _drawn(study: optuna.Study, begun: optuna.trial.FrozenTrial, rules: Rules, seed: int) -> optuna.Trial:
+def _drawn(study: optuna.Study, begun: FrozenTrial, rules: Rules, seed: int) -> optuna.Trial:
     """Return a trial that a stopped search had begun, with all values that it would have drawn.
 
     A search that was killed between two of them would draw the rest from the beginning of the random numbers.
     """
-    import optuna
-
     if begun.params and "fixed_params" not in begun.system_attrs:
         twin = optuna.create_study(directions=study.directions, sampler=_make_sampler(rules.sampler, seed))
         twin.add_trials(trials_in(study, "COMPLETE", "PRUNED"))
@@ -250,38 +242,31 @@ def _is_pruned(trial: optuna.Trial, search: Search, rules: Rules, values: Traini
     return False
 
 
-def _make_pruner() -> optuna.pruners.BasePruner:
+class _Halving(BasePruner):
     """Successive halving as trials come (Li et al., ASHA, MLSys 2020), here by thirds.
 
     A trial continues after a part of the topics when its value there is among the best third of finished trials. Unlike
     Optuna's own pruner it keeps only the values, so an interrupted trial gets the same decision again.
     """
-    from optuna.pruners import BasePruner
 
-    class Halving(BasePruner):
-        def prune(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> bool:
-            step = trial.last_step
-            if step is None or "fixed_params" in trial.system_attrs:  # the configured values see all topics
-                return False
-            ended = trials_in(study, "COMPLETE", "PRUNED")
-            others = [trial.intermediate_values[step] for trial in ended if step in trial.intermediate_values]
-            better = sum(value > trial.intermediate_values[step] for value in others)
-            return better >= math.ceil((len(others) + 1) / THIRD)
-
-    return Halving()
+    def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        """Whether the trial ends here."""
+        step = trial.last_step
+        if step is None or "fixed_params" in trial.system_attrs:  # the configured values see all topics
+            return False
+        ended = trials_in(study, "COMPLETE", "PRUNED")
+        others = [trial.intermediate_values[step] for trial in ended if step in trial.intermediate_values]
+        better = sum(value > trial.intermediate_values[step] for value in others)
+        return better >= math.ceil((len(others) + 1) / THIRD)
 
 
-def trials_in(study: optuna.Study, *states: str) -> list[optuna.trial.FrozenTrial]:
+def trials_in(study: optuna.Study, *states: str) -> list[FrozenTrial]:
     """The trials in some states: `RUNNING` (also those of a stopped search), `COMPLETE` (saw all topics), `PRUNED`."""
-    from optuna.trial import TrialState
-
     return study.get_trials(deepcopy=False, states=[TrialState[state] for state in states])
 
 
 def trials_of(study: optuna.Study, parameters: Sequence[Parameter]) -> list[Trial]:
     """The finished trials that saw all topics, in the order they began."""
-    from optuna.trial import FixedTrial
-
     return [
         Trial(
             trial.number,
@@ -299,8 +284,6 @@ def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]
 
     Watanabe, Bansal and Hutter, IJCAI 2023. Empty for an objective that no trial changed.
     """
-    import optuna
-
     by_objective: dict[str, dict[str, float]] = {}
     for number, objective in enumerate(rules.objectives):
         reached = {trial.values[number] for trial in trials_in(study, "COMPLETE")}
@@ -316,27 +299,23 @@ def importances(study: optuna.Study, rules: Rules) -> dict[str, dict[str, float]
     return by_objective
 
 
-def _cost_of(number: int, objective: Objective) -> Callable[[optuna.trial.FrozenTrial], float]:
+def _cost_of(number: int, objective: Objective) -> Callable[[FrozenTrial], float]:
     """The target of the evaluator, which minimises it whatever the direction of the study is."""
     return lambda trial: -objective.sign * float(trial.values[number])
 
 
 def _make_sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
     """A sampler by its name in `tune.sampler`."""
-    from optuna import samplers
-
     if name == "tpe":
-        return samplers.TPESampler(seed=seed, multivariate=True, group=True, warn_independent_sampling=False)
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, warn_independent_sampling=False)
     if name == "nsga2":
-        return samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
-    return samplers.RandomSampler(seed=seed)
+        return optuna.samplers.NSGAIISampler(seed=seed, population_size=POPULATION)
+    return optuna.samplers.RandomSampler(seed=seed)
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence Optuna's messages about studies, trials and new features."""
-    import optuna
-
     logger = logging.getLogger("optuna")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -349,3 +328,22 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
+
+
+class ChecksummedJournal(JournalFileBackend):
+    """Optuna's journal file. Reading a line that has changed since it was written raises ValueError."""
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Write steps, each with its digest."""
+        super().append_logs([{**log, SEAL: _seal(log)} for log in logs])
+
+    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
+        """The steps from a number on, without their digests."""
+        for number, log in enumerate(super().read_logs(log_number_from), log_number_from + 1):
+            if not isinstance(log, dict) or log.pop(SEAL, None) != _seal(log):
+                raise ValueError(f"line {number} has changed since it was written")
+            yield log
+
+
+def _seal(log: Mapping[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(log, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -11,7 +11,7 @@ import ragbench
 from ragbench.base import pinned_text
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.extras.fit import ranker, save_option
+from ragbench.extras.fit import ranker, training
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 from tools import shared_ranker
@@ -133,10 +133,10 @@ def test_a_kill_while_an_order_is_written_over_another_leaves_the_first(
     conf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = (conf / "ranker" / "questions.txt").read_text()
-    save_option.write_order("mine", Rank(first), "The first.")
-    monkeypatch.setattr(save_option, "write", _killed)
+    training.write_order("mine", Rank(first), "The first.")
+    monkeypatch.setattr(training, "write", _killed)
     with pytest.raises(KeyboardInterrupt):
-        save_option.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
+        training.write_order("mine", Rank(first.replace("shrinkage=", "shrinkage=0")), "The second.")
     pinned_text.text_of.cache_clear()
     assert dict(composition.compose([*WORDS, "ranker=mine"]).pipeline)["ranker"].trees == first
 
@@ -146,23 +146,20 @@ def _killed(*given: object) -> None:
 
 
 def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
-    from ragbench.extras.fit import ltr_finetune
-
     assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
                      "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
     settings = composition.compose([*words_of(place, "z"), "ranker=mine"])
     start = settings.pipeline.first(Rank)
     assert start is not None
     from ragbench.config.benchmark import load
-    from ragbench.extras.fit import pre_ranking
 
     benchmark = load(settings.config)
     spec = ranker.Spec(rounds=5)
-    judged = ltr_finetune.sample(settings, pre_ranking.arm(settings, benchmark), benchmark, "train", start, spec)
-    found = ltr_finetune.learn(judged, start, spec)
+    judged = ranker.finetuning_sample(settings, ranker.arm(settings, benchmark), benchmark, "train", start, spec)
+    found = ranker.finetune(judged, start, spec)
     whole, first = trees.parse(found.stage.trees), trees.parse(start.trees)
     assert found.stage.prior == start.prior and len(whole) > len(first)
-    assert found.before == pytest.approx(ranker.values_with(judged, start))
+    assert found.learned.fused == pytest.approx(ranker.values_with(judged, start))
 
 
 @pytest.mark.parametrize(
@@ -188,6 +185,6 @@ def test_a_ranker_written_in_a_project_is_an_option_there(tmp_path: Path, monkey
     (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
     shipped = dict(composition.compose(["exp=recommended"]).pipeline)["ranker"]
     monkeypatch.chdir(tmp_path)
-    written = save_option.write_order("mine", shipped, "A copy.")
+    written = training.write_order("mine", shipped, "A copy.")
     assert {path.parent for path in written} == {tmp_path / "conf" / "ranker"}
     assert dict(composition.compose(["exp=recommended", "ranker=mine"]).pipeline)["ranker"].trees == shipped.trees

@@ -16,10 +16,11 @@ from ragbench.base.bounds import Refused
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import composition
-from ragbench.extras.fit.tuning import confirm, objective, processes, report
+from ragbench.extras.fit.tuning import confirm, objective, report
+from ragbench.extras.fit.tuning import search as search_module
 from ragbench.extras.fit.tuning.objective import train_only
-from ragbench.extras.fit.tuning.outcome import Tuned
-from ragbench.extras.fit.tuning.search import tune
+from ragbench.extras.fit.tuning.report import Tuning
+from ragbench.extras.fit.tuning.search import Tuned, tune
 from ragbench.extras.fit.tuning.space import Parameter
 from tests.conftest import ONE_PARAMETER, compose
 from tests.waiting import until
@@ -148,7 +149,7 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) 
     assert measured_arm.evidence(measured_arm.find(folder, "tuned")).gain == first.verdict.outcome
     assert "tuned" in html.write(folder).read_text()
     assert first.verdict.outcome in ("inconclusive", "reject")
-    assert any("keep the preset" in sentence for sentence in report.warnings(tuned, first))
+    assert any("keep the preset" in sentence for sentence in Tuning(tuned, first).warnings)
 
 
 @pytest.mark.slow
@@ -159,13 +160,13 @@ def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, oppose
     second = confirm.confirm(other, opposed, say=quiet)
     assert second.evaluations == 2
     assert second.results.comparison > 1
-    assert any("exploratory: " in said for said in report.warnings(other, second))
+    assert any("exploratory: " in said for said in Tuning(other, second).warnings)
 
 
 def test_the_files_say_everything(tuned) -> None:
     import pandas as pd
 
-    report.write(tuned, None)
+    Tuning(tuned, None).write()
     assert {path.name for path in tuned.folder.iterdir()} >= {*report.FILES, "journal.log"}
     assert len(pd.read_csv(tuned.folder / "trials.csv")) == 4 * 15
     folds = pd.read_csv(tuned.folder / "folds.csv")
@@ -202,7 +203,7 @@ def test_a_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path:
     assert 1 <= len(front.timed) <= 4
     assert all(trial.p95_ms <= 100000 for trial in front.front)
     too_slow = search(settings_of, opposed, tmp_path, *words, "tune.p95_ms=0.001")
-    assert any("no candidate stays within 0.001 ms" in each for each in report.warnings(too_slow, None))
+    assert any("no candidate stays within 0.001 ms" in each for each in Tuning(too_slow, None).warnings)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def crash(*values: object) -> None:
 def test_why_another_process_failed_is_printed(
     settings_of, opposed, tmp_path: Path, monkeypatch, capfd, ends, said: str
 ) -> None:
-    monkeypatch.setattr(processes, "_beside", ends)
+    monkeypatch.setattr(search_module, "_beside", ends)
     found = search(settings_of, opposed, tmp_path, "tune.folds=0", "tune.trials=3", "tune.processes=2")
     assert len(found.trials["all"]) >= 3
     assert re.fullmatch(said, capfd.readouterr().err.strip(), re.DOTALL)
@@ -312,6 +313,6 @@ def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, 
     assert (again.folder, again.trials) == (found.folder, found.trials)
     confirmation = confirm.confirm(found, opposed, say=quiet)
     assert compose(confirmation.settings[1].overrides).pipeline == confirmation.settings[1].pipeline
-    report.write(found, confirmation)
-    rows = report.parameters(found).set_index("parameter")
+    Tuning(found, confirmation).write()
+    rows = Tuning(found, None).parameters.set_index("parameter")
     assert rows.loc["p8", "preset"] == "off"

@@ -10,8 +10,7 @@ from ragbench.config import composition
 from ragbench.config.overrides import word
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import Cost, Objective
-from ragbench.extras.fit.tuning.space import Parameter
-from ragbench.extras.fit.tuning.spec import SAMPLERS, spec_of
+from ragbench.extras.fit.tuning.space import SAMPLERS, Parameter, spec_of
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 
 QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)

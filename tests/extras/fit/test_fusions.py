@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ragbench.evaluation import headroom
-from ragbench.extras.fit import fusion_methods, fusions
+from ragbench.extras.fit import fusions
 from ragbench.search.stages.fuse import Fuse
 
 RUNS = {
@@ -19,19 +19,19 @@ QRELS = {"q1": {"a": 1}, "q2": {"a": 1, "z": 1}}
 
 
 @pytest.fixture
-def ways(monkeypatch: pytest.MonkeyPatch) -> dict[str, fusion_methods.Fused]:
-    monkeypatch.setattr(fusion_methods, "has_ranx", lambda: False)
-    found = fusion_methods.compare(RUNS, QRELS, ["q1", "q2"], Fuse())
+def ways(monkeypatch: pytest.MonkeyPatch) -> dict[str, fusions.Fused]:
+    monkeypatch.setattr(fusions, "has_ranx", lambda: False)
+    found = fusions.measure(RUNS, QRELS, ["q1", "q2"], Fuse())
     assert found[0].home == "configured"
     return {f"{way.home} {way.method} {way.norm}".strip(): way for way in found}
 
 
-def test_every_way_is_measured_over_all_topics(ways: dict[str, fusion_methods.Fused]) -> None:
+def test_every_way_is_measured_over_all_topics(ways: dict[str, fusions.Fused]) -> None:
     assert {frozenset(way.values) for way in ways.values()} == {frozenset({"q1", "q2"})}
     assert ways["configured rrf"].values == ways["fuse rrf (k 60)"].values
 
 
-def test_values_by_hand(ways: dict[str, fusion_methods.Fused]) -> None:
+def test_values_by_hand(ways: dict[str, fusions.Fused]) -> None:
     # q1, k 60: b = 1/62 + 1/61, c = 1/63 + 1/62, a = 1/61: a is third.
     assert ways["fuse rrf (k 60)"].values["q1"] == pytest.approx(1 / math.log2(4))
     # Min-max: a = 1, b = 7/8 + 1, c = 0: a is second.
