@@ -19,7 +19,7 @@ from ragbench.config import composition
 from ragbench.config.arm_builder import Say
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
-from ragbench.extras.fit.tuning import confirm, search
+from ragbench.extras.fit.tuning import confirm, report, search
 from ragbench.extras.fit.tuning.report import Tuning
 from ragbench.extras.fit.tuning.space import spec_of
 from ragbench.workbench import experiment
@@ -84,7 +84,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
         plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
         confirmation = confirm.confirm(tuned, whole, plain=plain, say=say)
     tuning = Tuning(tuned, confirmation)
-    tuning.write()
+    report.write(tuning)
     if confirmation is not None:
         html.write(confirmation.results.folder, say=say)
     if tracked:

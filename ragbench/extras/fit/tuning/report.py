@@ -54,7 +54,7 @@ class Tuning:
 
     @property
     def sentences(self) -> list[str]:
-        """The outcome in words."""
+        """The outcome in words: the gain in training, its optimism, the winner, the verdict on the test topics."""
         tuned = self.tuned
         measure = tuned.rules.objectives[tuned.objective_index].name
         better, previous = (trial.objectives[tuned.objective_index] for trial in (tuned.winner, tuned.preset))
@@ -81,7 +81,7 @@ class Tuning:
 
     @property
     def warnings(self) -> list[str]:
-        """What users must know before they use the winner, one sentence each."""
+        """Sentences to know before the winner is used."""
         tuned = self.tuned
         warned = []
         limit, winner = tuned.spec.p95_ms, tuned.winner
@@ -119,7 +119,7 @@ class Tuning:
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """The tables to print, by title."""
+        """The tables that the command prints, by title."""
         sections = {"Parameters": self.parameters}
         if self.tuned.folds:
             sections["Folds"] = self.folds
@@ -131,7 +131,7 @@ class Tuning:
 
     @property
     def parameters(self) -> pd.DataFrame:
-        """One row per parameter: preset, winner, what the folds chose, their agreement, importance by objective."""
+        """A row per parameter: preset, winner, choices of the folds, their agreement, importance."""
         tuned = self.tuned
         rows = []
         for parameter in tuned.rules.parameters:
@@ -158,7 +158,7 @@ class Tuning:
 
     @property
     def folds(self) -> pd.DataFrame:
-        """One row per fold: the number of held-out topics, then values of winner and preset on the others and these."""
+        """A row per fold: the winner and the preset on the topics searched with, and on those held out."""
         tuned = self.tuned
         rows = []
         for fold in tuned.folds:
@@ -248,25 +248,6 @@ class Tuning:
             "warnings": self.warnings,
         }
 
-    def write(self) -> None:
-        """Write the files into the folder of the search."""
-        tuned = self.tuned
-        (tuned.folder / RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
-        frames = {"trials": self.trials, "front": self._front(), "parameters": self.parameters}
-        if tuned.folds:
-            frames["folds"] = self.folds
-        for name, frame in frames.items():
-            write_text(tuned.folder / f"{name}.csv", frame.to_csv(index=False))
-        write_text(tuned.folder / "overrides.txt", f"{' '.join(overrides(tuned.changes))}\n")
-        lines = [f"# Search over {tuned.base.name}", *self.sentences]
-        lines += [f"Warning: {sentence}." for sentence in self.warnings]
-        lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in self.tables.items()]
-        write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
-        names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
-        record = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **self.summary()}
-        record["files"] = {name: files.digest(tuned.folder / name) for name in names}
-        write_checksummed(tuned.folder / RECORD, record)
-
     def _front(self) -> pd.DataFrame:
         """The Pareto front, best first, and the preset."""
         tuned = self.tuned
@@ -286,6 +267,26 @@ class Tuning:
     def _plain(self, trial: Trial) -> Mapping[str, Any]:
         times = self.tuned.timed.get(trial.number)
         return self._row(trial) | ({"p95_ms": times["p95"]} if times else {})
+
+
+def write(tuning: Tuning) -> None:
+    """Write the files into the folder of the search."""
+    tuned = tuning.tuned
+    (tuned.folder / RECORD).unlink(missing_ok=True)  # from an earlier search with fewer trials
+    frames = {"trials": tuning.trials, "front": tuning._front(), "parameters": tuning.parameters}
+    if tuned.folds:
+        frames["folds"] = tuning.folds
+    for name, frame in frames.items():
+        write_text(tuned.folder / f"{name}.csv", frame.to_csv(index=False))
+    write_text(tuned.folder / "overrides.txt", f"{' '.join(overrides(tuned.changes))}\n")
+    lines = [f"# Search over {tuned.base.name}", *tuning.sentences]
+    lines += [f"Warning: {sentence}." for sentence in tuning.warnings]
+    lines += [f"## {title}\n\n{markdown(frame)}" for title, frame in tuning.tables.items()]
+    write_text(tuned.folder / "report.md", "\n\n".join(lines) + "\n")
+    names = [*(f"{name}.csv" for name in frames), "overrides.txt", "report.md"]
+    record = {"name": tuned.base.name, "tune": tuned.base.config["tune"], **tuning.summary()}
+    record["files"] = {name: files.digest(tuned.folder / name) for name in names}
+    write_checksummed(tuned.folder / RECORD, record)
 
 
 def agreement(parameter: Parameter, chosen: Sequence[Values]) -> float | None:

@@ -166,7 +166,7 @@ def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, oppose
 def test_the_files_say_everything(tuned) -> None:
     import pandas as pd
 
-    Tuning(tuned, None).write()
+    report.write(Tuning(tuned, None))
     assert {path.name for path in tuned.folder.iterdir()} >= {*report.FILES, "journal.log"}
     assert len(pd.read_csv(tuned.folder / "trials.csv")) == 4 * 15
     folds = pd.read_csv(tuned.folder / "folds.csv")
@@ -313,6 +313,6 @@ def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, 
     assert (again.folder, again.trials) == (found.folder, found.trials)
     confirmation = confirm.confirm(found, opposed, say=quiet)
     assert compose(confirmation.settings[1].overrides).pipeline == confirmation.settings[1].pipeline
-    Tuning(found, confirmation).write()
+    report.write(Tuning(found, confirmation))
     rows = Tuning(found, None).parameters.set_index("parameter")
     assert rows.loc["p8", "preset"] == "off"
