@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +16,16 @@ from numpy.typing import NDArray
 from ragbench.base import minimums
 from ragbench.base.bounds import Count, Factor, Natural, Positive, Validated
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.types import QueryState
+from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import training
 from ragbench.extras.fit.adapted_encoder import KEY, Adapter
+from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import fused
-
-if TYPE_CHECKING:
-    from ragbench.base.types import QueryState
-    from ragbench.benchmark.benchmark import Benchmark, Topic
-    from ragbench.config.settings import Settings
-    from ragbench.index.index import Index
 
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]

@@ -6,24 +6,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.extras.fit import training
 from ragbench.extras.fit.stages.calibrate_evidence import SIGNS, CalibrateByEvidence
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
 from ragbench.search.engine.pipeline import Pipeline, start
 from ragbench.search.stages.calibrate import CalibrateByCurve
-from ragbench.search.stages.stage import StateProperty, fused
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
-    from ragbench.search.stages.stage import Stage
+from ragbench.search.stages.stage import Stage, StateProperty, fused
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 _DIGITS = 6

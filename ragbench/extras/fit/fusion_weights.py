@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,12 @@ from numpy.typing import NDArray
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.progress import report
 from ragbench.base.types import QueryState, Ranking
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.evaluation.measures import PRIMARY, document_run, evaluate
 from ragbench.extras.fit import training
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
-    from ragbench.search.stages.fuse import Fuse
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
+from ragbench.search.stages.fuse import Fuse
 
 Gain = Callable[[Sequence[Ranking]], NDArray[np.float64]]
 """The measure to raise: one value for every query's fused ranking, in the order of the states."""

@@ -6,7 +6,7 @@ import importlib.util
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -14,18 +14,16 @@ import pandas as pd
 from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import with_interval
 from ragbench.base.types import Query, QueryState, Ranking
+from ragbench.benchmark.benchmark import Qrels
 from ragbench.benchmark.split import TRAIN
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evaluation.headroom import SourceRuns
 from ragbench.evaluation.measures import PRIMARY, decreasing, evaluate
 from ragbench.evidence.policy import Policy
+from ragbench.index.index import Index
 from ragbench.results.measurements import SOURCES, Measurements
 from ragbench.search.stages.fuse import Fuse
-
-if TYPE_CHECKING:
-    from ragbench.benchmark.benchmark import Qrels
-    from ragbench.index.index import Index
 
 _RANX = "ranx"
 _NORMS = ("min-max", "max", "sum", "rank", "zmuv", "borda")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base import minimums
@@ -24,16 +25,12 @@ from ragbench.base.progress import task_ticks
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
+from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample, Spec
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ragbench.config.settings import Settings
 
 Values = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +23,17 @@ from ragbench.base.bounds import Count, Factor, Natural, Positive, Share, Valida
 from ragbench.base.build import SOURCES
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.progress import task_ticks
-from ragbench.benchmark.benchmark import topic_area
+from ragbench.base.types import QueryState
+from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.arm_builder import Say
+from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import adapter, training
+from ragbench.index.index import Index
+from ragbench.search.engine.executor import Arm
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
 from ragbench.search.stages.stage import StateProperty, fused
-
-if TYPE_CHECKING:
-    from ragbench.base.types import QueryState
-    from ragbench.benchmark.benchmark import Benchmark
-    from ragbench.config.settings import Settings
-    from ragbench.index.index import Index
-    from ragbench.search.engine.executor import Arm
 
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]

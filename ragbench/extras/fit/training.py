@@ -10,33 +10,29 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ragbench.base import console, locations, minimums, pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
+from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
+from ragbench.evidence.statistics import Comparison
 from ragbench.results import comparisons
 from ragbench.search.engine import executor
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ragbench.base.types import QueryState
-    from ragbench.config.settings import Settings
-    from ragbench.evidence.statistics import Comparison
-    from ragbench.search.stages.stage import Stage
+from ragbench.search.stages.stage import Stage
 
 Stages = Sequence[tuple[str, "Stage"]]
 Values = NDArray[np.float64]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError, ConfigError
@@ -33,12 +33,8 @@ from ragbench.extras.fit.tuning.space import (
     spec_of,
     start_of,
 )
+from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Session
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ragbench.index.index import Index
 
 P95 = "p95_ms"
 THIRD, FIRST = 3, 10

@@ -18,7 +18,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import Damaged
@@ -57,9 +59,6 @@ from ragbench.extras.fit.tuning.space import (
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 from ragbench.models.parallel import threads_for
 from ragbench.results.store import readable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PRESET, TUNED = "preset", "tuned"
 """The names of the two arms that are compared in the end."""
