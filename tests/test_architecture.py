@@ -13,11 +13,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ragbench.config import catalogue, composition
-from ragbench.config.catalogue.nodes import Leaf, Node, filled, node_of, overlaid, plain
-from ragbench.config.catalogue.source import Source
+from ragbench.config.catalogue.fields import filled
+from ragbench.config.catalogue.nodes import Leaf, Node, overlaid, plain
 from tests import package_layers
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
@@ -265,10 +263,6 @@ def repeated(said: Node, before: Mapping[str, Any], path: str) -> list[str]:
     return found
 
 
-def own(source: Source, node: yaml.Node) -> Node:
-    return {key: value for key, value in node_of(source, node).items() if key != "defaults"}
-
-
 def bare(node: Node) -> Node:
     """A node with nothing but what names its classes."""
     return {
@@ -283,14 +277,12 @@ def test_a_default_stands_once() -> None:
     known = catalogue.read()
     found = {}
     config = catalogue.read_source(known.folder / "config.yaml")
-    found["config.yaml"] = repeated(
-        own(config, config.root), plain(filled(bare(own(config, config.root)), "", catalogue.CLASSES)), ""
-    )
+    found["config.yaml"] = repeated(config.node, plain(filled(bare(config.node), "", catalogue.CLASSES)), "")
     for group, options in known.choices.items():
         for option in options if group != "exp" else ():
-            declared = known._declaration(group, option)
+            declared = known._declared[group].get(option)
             if declared is not None:
-                said, package = own(declared.source, declared.node), declared.source.package or group
+                said, package = declared.node, declared.package or group
                 begun: Node = {}
                 for parent in catalogue._parents(declared, options, (option,)):
                     begun = overlaid(begun, known.option(group, parent).node)
@@ -298,14 +290,13 @@ def test_a_default_stands_once() -> None:
                 found[f"{group}={option}"] = repeated(said, plain(before), package)
     for name in known.choices["exp"]:
         source = catalogue.read_source(known.folder / "exp" / f"{name}.yaml")
-        declared = catalogue._Declaration(source, source.root, "")
-        parents = [known.experiment(each) for each in catalogue._parents(declared, known.choices["exp"], (name,))]
+        parents = [known.experiment(each) for each in catalogue._parents(source, known.choices["exp"], (name,))]
         values = [f"{key}={value}" for parent in parents for key, value in parent.values.items()]
         choices = [f"{group}={option}" for group, option in known.experiment(name).choices.items()]
-        said = {key: value for key, value in own(source, source.root).items() if key != "name"}
+        said = {key: value for key, value in source.node.items() if key != "name"}
         found[f"exp={name}"] = repeated(said, composition.compose([*choices, *values]).config, "")
         inherited = {group: option for parent in parents for group, option in parent.choices.items()}
-        chosen = dict(catalogue._choice(source, item) for item in catalogue._listed_in(declared) if item.id != "scalar")
+        chosen = dict(catalogue._choice(source, item) for item in source.defaults if item.id != "scalar")
         begun_with = {**known.defaults, **inherited}
         found[f"exp={name}"] += [f"{group}={each}" for group, each in chosen.items() if begun_with.get(group) == each]
     assert {file: keys for file, keys in found.items() if keys} == {}, "leave these out: they are the defaults"

@@ -18,7 +18,8 @@ from ragbench.base.errors import ConfigError
 from ragbench.commands import completion
 from ragbench.config import catalogue, composition
 from ragbench.config.catalogue.fields import _StageEntry as StageEntry
-from ragbench.config.catalogue.fields import fields_of, present_name
+from ragbench.config.catalogue.fields import docstring, fields_of, present_name
+from ragbench.config.catalogue.nodes import Parameter
 
 FOUND = catalogue.read()
 CONF = locations.configuration()
@@ -34,7 +35,7 @@ MADE_BY_CODE = {
 
 def test_every_option_and_experiment_is_in_it() -> None:
     groups = {group.name: {option.name for option in group.options} for group in FOUND.groups}
-    groups |= {"exp": {each.name for each in FOUND.experiments}, "tune": {each.name for each in FOUND.search_spaces}}
+    groups |= {"exp": {each.name for each in FOUND.experiments}, "tune": set(FOUND.choices["tune"])}
     for path in CONF.glob("*/*.yaml"):
         assert path.stem in groups[path.parent.name], path
     for path in CONF.glob("*.yaml"):
@@ -69,13 +70,13 @@ def compare(target: str) -> None:
     made = getattr(importlib.import_module(module), name)
     if isinstance(made, type):
         given = {each.name: _default(each) for each in dataclasses.fields(made) if each.init}
-        assert catalogue.docstring(target).split() == (made.__doc__ or "").split(), target
+        assert docstring(target).split() == (made.__doc__ or "").split(), target
     else:
         parameters = inspect.signature(made).parameters.items()
         given = {
             key: None if each.default is each.empty else each.default for key, each in parameters if key != "topics"
         }
-    read = {each.name: each.value for each in fields_of(target)}
+    read = {key: field.value for key, field in fields_of(target).items()}
     assert list(read) == [key for key in given if key not in MADE_BY_CODE.get(name, ())], target
     assert read == {key: _plain(given[key]) for key in read}, target
 
@@ -141,10 +142,10 @@ def test_an_experiment_is_its_overrides() -> None:
 
 def test_sections_with_a_class() -> None:
     for section, target in catalogue.SPECS.items():
-        fields = {each.name for each in fields_of(target)}
+        fields = set(fields_of(target))
         keys = {each.key.removeprefix(f"{section}.") for each in FOUND.settings if each.key.startswith(f"{section}.")}
         assert keys in (set(), fields)
-        assert catalogue.docstring(target)
+        assert docstring(target)
 
 
 def test_a_key_says_what_it_means_where_its_class_stands(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_key_says_what_it_means_where_its_class_stands(tmp_path: Path) -> None
     )
     (group,) = catalogue.read(tmp_path).switches
     found = {each.key: (each.default, each.comment) for each in group.parameters}
-    of_class = {each.name: each.comment for each in fields_of("ragbench.search.stages.rerank.Rerank")}
+    of_class = {key: field.comment for key, field in fields_of("ragbench.search.stages.rerank.Rerank").items()}
     assert found["p6.max_length"] == ("128", "fewer")
     assert found["p6.depth"] == ("5", of_class["depth"])
     assert found["p6.tail"] == ("keep", of_class["tail"]) and of_class["tail"].startswith(
@@ -193,8 +194,8 @@ def test_a_folder_without_configuration_is_refused(tmp_path: Path) -> None:
 
 def test_a_long_list_is_shortened() -> None:
     default = f"[{', '.join(map(str, range(100)))}]"
-    assert catalogue.Parameter("x", default, "").short == "[0, 1, ... 99] (100 values)"
-    assert catalogue.Parameter("x", "[1, 2]", "").short == "[1, 2]"
+    assert Parameter("x", default, "").short == "[0, 1, ... 99] (100 values)"
+    assert Parameter("x", "[1, 2]", "").short == "[1, 2]"
 
 
 def test_reading_imports_nothing_heavy() -> None:

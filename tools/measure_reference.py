@@ -18,6 +18,7 @@ from ragbench.base.files import write_between, write_text
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
+from ragbench.config.catalogue.names import label
 from ragbench.evaluation.measures import ANSWERED, DOCUMENT, PASSAGE, PRIMARY
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
@@ -152,7 +153,7 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> str:
 
     rows = [
         {
-            "option": f"`{catalogue.label(group.name)}`",
+            "option": f"`{label(group.name)}`",
             **{head: _effect(frame, group.name) for head, frame in verdicts.items()},
         }
         for group in catalogue.read().switches

@@ -11,7 +11,8 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.extensions import Kind
 from ragbench.base.files import Damaged
-from ragbench.config.catalogue import Catalogue, label
+from ragbench.config.catalogue import Catalogue
+from ragbench.config.catalogue.names import label
 
 DESCRIPTION = "List presets, options, parameters with their defaults, data, models, plug-ins and runs."
 EXAMPLES = """examples:

@@ -23,7 +23,8 @@ from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.benchmark import load
 from ragbench.boundary.permissions import Capability, trusting
 from ragbench.config import catalogue, project
-from ragbench.config.catalogue import SPECS, Catalogue, Experiment, Tree, numbered
+from ragbench.config.catalogue import SPECS, Catalogue, Experiment, Tree
+from ragbench.config.catalogue.names import numbered
 from ragbench.config.catalogue.nodes import below, plain
 from ragbench.config.function_stage import insert, node_of
 from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
@@ -151,7 +152,7 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Cata
     for override in overrides:
         if override not in typed and (reason := why_not_plain(override)):
             raise ConfigError(f"{file} has '{override[:60]}', which {reason}: {ask}")
-    known_urls = {known.content("data", option).get("url") for option in known.choices["data"]} - {None}
+    known_urls = {known.option("data", option).content.get("url") for option in known.choices["data"]} - {None}
 
     def inspect(settings: Settings) -> None:
         risky = {key: need for key, need in needs_of(settings).items() if need[0] in _ASKED}
@@ -197,7 +198,7 @@ def _compose_settings(
             and _sets_key_below(chosen.values, group)
             and not _sets_key_below(overrides, group)
         ):
-            config[group] = known.content(group, option)  # the experiment's values for it have no effect now
+            config[group] = known.option(group, option).content  # the experiment's values for it have no effect now
     settings = Settings(_arm_name(config, overrides, varying), config, tuple(overrides))
     try:
         _check(config, known, choices)
@@ -469,7 +470,7 @@ def _check_option(node: Any, group: str, option: str, known: Catalogue) -> None:
     """Raise Refused for a key that the option of a group does not have, or that has no effect because it is off."""
     if not isinstance(node, Mapping) or TARGET in node or group == "data":
         return  # a class or a loader knows its keys
-    content = known.content(group, option)
+    content = known.option(group, option).content
     for leaf in _leaf_keys(node, ""):
         path = leaf.split(".")
         key = next((path[:n] for n in range(1, len(path)) if _subtree(known.tree[group], path[:n]) is None), path)
@@ -477,7 +478,7 @@ def _check_option(node: Any, group: str, option: str, known: Catalogue) -> None:
             owners = [
                 option
                 for option in known.choices[group]
-                if option != "off" and _has_key(known.content(group, option), key)
+                if option != "off" and _has_key(known.option(group, option).content, key)
             ]
             remedy = f": add {' or '.join(f'{group}={option}' for option in owners)}" if owners else ""
             raise Refused(group, leaf, f"cannot be set with {group}={option}{remedy}")

@@ -1,7 +1,7 @@
 """Overrides typed after a command, `p6=on rerank.depth=20 exp=phase1`, made ready for composing.
 
 The signs `+` and `++` before a key are accepted and have no effect. A switch has a number and a name
-(`ragbench.config.catalogue.ALIASES`); both work. Nothing is composed here.
+(`ragbench.config.catalogue.names.ALIASES`); both work. Nothing is composed here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 from ragbench.base.bounds import shown
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean, nearest
-from ragbench.config.catalogue import Catalogue, Tree, current, numbered
+from ragbench.config.catalogue import Catalogue, Tree
+from ragbench.config.catalogue.names import current, numbered
 
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches

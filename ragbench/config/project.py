@@ -26,7 +26,8 @@ from ragbench.base.files import why_unreadable, write_text
 from ragbench.base.locations import PROJECT_FILE
 from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config.catalogue import Catalogue, numbered
+from ragbench.config.catalogue import Catalogue
+from ragbench.config.catalogue.names import numbered
 from ragbench.config.overrides import EXPERIMENT, key_of, section_of, words
 
 FILE = PROJECT_FILE

@@ -83,7 +83,8 @@ def _difference(preset: str, target: Mapping[str, Any]) -> _Difference | None:
     for group in available.defaults:
         if group not in target or target[group] == preset_search.get(group):
             continue
-        costs = {option: _cost(available.content(group, option), target[group]) for option in available.choices[group]}
+        options = [available.option(group, option) for option in available.choices[group]]
+        costs = {option.name: _cost(option.content, target[group]) for option in options}
         best = min(costs, key=lambda option: costs[option])
         if costs[best] + 1 <= _cost(preset_search.get(group), target[group]):
             choices[group] = best

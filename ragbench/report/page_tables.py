@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base import minimums
-from ragbench.config.catalogue import label
+from ragbench.config.catalogue.names import label
 from ragbench.evaluation import contexts as contexts_
 from ragbench.evaluation import headroom as room
 from ragbench.evaluation.diagnosis import FOUND, unit

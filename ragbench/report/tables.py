@@ -10,7 +10,7 @@ from ragbench.base import plugins
 from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
-from ragbench.config.catalogue import label
+from ragbench.config.catalogue.names import label
 from ragbench.evaluation import contexts, headroom, latency
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, UNPLACED
 from ragbench.evaluation.passages import TOKENS

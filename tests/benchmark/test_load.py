@@ -88,7 +88,7 @@ def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
 
     from ragbench.config import catalogue
 
-    config = catalogue.read().content("data", name)
+    config = catalogue.read().option("data", name).content
     assert config.pop("loader") == name
     assert config.pop("resplit") is None
     parameters = {k: p for k, p in inspect.signature(pydoc.locate(LOADERS[name])).parameters.items() if k != "topics"}

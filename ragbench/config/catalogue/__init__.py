@@ -22,36 +22,10 @@ from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.loaders import ALL, LOADERS
-from ragbench.config.catalogue.fields import docstring, is_installed, stage_entries
-from ragbench.config.catalogue.names import ALIASES, current, label, numbered
-from ragbench.config.catalogue.nodes import (
-    Leaf,
-    Node,
-    Parameter,
-    below,
-    filled,
-    node_of,
-    overlaid,
-    parameters,
-    plain,
-    targets,
-)
+from ragbench.config.catalogue.fields import filled, is_installed, stage_entries
+from ragbench.config.catalogue.nodes import Leaf, Node, Parameter, below, overlaid, parameters, plain, targets
 from ragbench.config.catalogue.source import Source, parse
 from ragbench.config.catalogue.source import read as read_source
-
-__all__ = [
-    "ALIASES",
-    "CLASSES",
-    "SPECS",
-    "Catalogue",
-    "Experiment",
-    "Group",
-    "Option",
-    "Parameter",
-    "Tree",
-    "docstring",
-]
-__all__ += ["current", "label", "numbered", "read"]
 
 _SECTIONS, _MODES = "ragbench.config.sections", "ragbench.search.engine.modes"
 Tree = Mapping[str, "Tree | None"]
@@ -94,7 +68,7 @@ _FITTED = ("calibration", "ranker")
 _NO_SWITCHES = ("data", "exp", "tune")
 _TEXT = "tag:yaml.org,2002:str"
 _CONFIG, _SWITCHES = "config.yaml", "switches.yaml"
-_ON, _OFF, _DEFAULTS = "on", "off", "defaults"
+_ON, _OFF = "on", "off"
 
 
 @dataclass(frozen=True)
@@ -115,11 +89,6 @@ class Option:
     def targets(self) -> tuple[str, ...]:
         """The classes that it builds."""
         return tuple(targets(self.node))
-
-    @property
-    def about(self) -> tuple[str, ...]:
-        """The docstrings of its classes."""
-        return tuple(map(docstring, self.targets))
 
     @property
     def content(self) -> dict[str, Any]:
@@ -179,15 +148,6 @@ class Experiment:
 
 
 @dataclass(frozen=True)
-class _Declaration:
-    """Where an option is declared: a mapping of a file, and what the file says about it."""
-
-    source: Source
-    node: yaml.Node
-    description: str
-
-
-@dataclass(frozen=True)
 class Catalogue:
     """All of the configuration in `folder`; `version` has path, time of change and size of every file.
 
@@ -206,43 +166,31 @@ class Catalogue:
             experiment for experiment in experiments if all(o in self.choices[g] for g, o in experiment.choices.items())
         )
 
-    def experiment(self, name: str) -> Experiment:
-        """The preset of this name. Raises ConfigError for a file that cannot be read."""
-        return self._experiment(name, ())
-
     @cached_property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
         """By group, the names of its options."""
-        choices = {group: set(options) for group, options in self._together.items()}
-        for folder in (path for path in self.folder.iterdir() if path.is_dir()):
-            choices.setdefault(folder.name, set()).update(path.stem for path in folder.glob("*.yaml"))
-        for path in _fitted_files(self.fitted):
-            choices.setdefault(path.parent.name, set()).add(path.stem)
-        for group, options in choices.items():
+        choices = {"exp": {path.stem for path in self.folder.glob("exp/*.yaml")}}
+        for group, options in self._declared.items():
+            choices[group] = {name for name, option in options.items() if self._is_there(group, option)}
             default = self._listed.get(group)
             if _ON in options or (isinstance(default, yaml.ScalarNode) and default.value == _OFF):
-                options.add(_OFF)
-        return {
-            group: tuple(name for name in sorted(options) if group == "exp" or self._is_there(group, name))
-            for group, options in sorted(choices.items())
-        }
+                choices[group].add(_OFF)
+        return {group: tuple(sorted(names)) for group, names in sorted(choices.items())}
 
     @cached_property
     def absent(self) -> tuple[str, ...]:
         """The stages that `order` may name although their classes, which belong to extras, are not installed."""
         return tuple(group for group, options in self._together.items() if set(options) - set(self.choices[group]))
 
-    def _is_there(self, group: str, name: str) -> bool:
+    def _is_there(self, group: str, option: Source) -> bool:
         """Whether the class of an option is installed: an extra may be missing, and then its options are."""
-        declared = self._declaration(group, name)
-        if declared is None:
-            return True
-        node = node_of(declared.source, declared.node)
-        loader = node.get("loader") if group == "data" else None
+        node = option.node
+        if group != "data":
+            return all(map(is_installed, targets(node)))
+        loader = node.get("loader")
         if isinstance(loader, Leaf) and str(loader.value) in ALL and str(loader.value) not in LOADERS:
             return False
-        begins = [str(leaf.value) for leaf in _listed_in(declared)] if group == "data" else []
-        return all(map(is_installed, targets(node))) and all(self._is_there(group, begin) for begin in begins)
+        return all(self._is_there(group, self._declared[group][str(begin.value)]) for begin in option.defaults)
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:
@@ -273,8 +221,7 @@ class Catalogue:
     @cached_property
     def base(self) -> Node:
         """config.yaml with every key of its sections."""
-        source = read_source(self.folder / _CONFIG)
-        values = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
+        values = read_source(self.folder / _CONFIG).node
         sections: Node = {}
         for section in SPECS:
             if section.split(".")[0] not in self.defaults:
@@ -312,10 +259,6 @@ class Catalogue:
             cached = self._options[group, name] = self._read_option(group, name)
         return cached
 
-    def content(self, group: str, option: str) -> Any:
-        """The values of an option, with interpolations unresolved."""
-        return self.option(group, option).content
-
     def declaration(self, group: str) -> Path:
         """The file or folder that declares a group."""
         if group in self._of_switches:
@@ -337,11 +280,6 @@ class Catalogue:
     def data(self) -> Group:
         """The kinds of collection."""
         return next(group for group in self.groups if group.name == "data")
-
-    @cached_property
-    def search_spaces(self) -> tuple[Option, ...]:
-        """The search spaces of `ragbench tune`."""
-        return tuple(self.option("tune", name) for name in self.choices.get("tune", ()))
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -366,11 +304,8 @@ class Catalogue:
     def _listed(self) -> Mapping[str, yaml.Node]:
         """By group, what the defaults list of config.yaml says."""
         source = read_source(self.folder / _CONFIG)
-        listed = {key.value: value for key, value in source.entries()}.get(_DEFAULTS)
-        if not isinstance(listed, yaml.SequenceNode):
-            raise ConfigError(f'{source.path} must have a list `defaults` of entries such as `- p6: "off"`')
         by_group = {}
-        for item in listed.value:
+        for item in source.defaults:
             if isinstance(item, yaml.MappingNode) and len(item.value) == 1:
                 ((name, chosen),) = item.value
                 by_group[str(name.value)] = chosen
@@ -396,54 +331,53 @@ class Catalogue:
         return str(chosen.value)
 
     @cached_property
-    def _of_switches(self) -> Mapping[str, _Declaration]:
+    def _of_switches(self) -> Mapping[str, Source]:
         """The option `on` of every switch: those of switches.yaml, then those that the classes of stages make."""
-        declared = self._declared_in(self.folder / _SWITCHES)
+        declared = self._options_in(_SWITCHES)
         entries = [entry for entry in stage_entries() if entry.switch not in declared]
         text = "".join(f"# {entry.description}\n{entry.switch}:\n  _target_: {entry.target}\n" for entry in entries)
-        return {**declared, **(_declarations(parse(self.folder / _SWITCHES, text)) if entries else {})}
+        return {**declared, **(parse(self.folder / _SWITCHES, text).options if entries else {})}
 
     @cached_property
-    def _together(self) -> Mapping[str, Mapping[str, _Declaration]]:
-        """By group, the options that stand in a file with others."""
-        options = {group: {_ON: declaration} for group, declaration in self._of_switches.items()}
-        gathered = {group: self._declared_in(self.folder / f"{group}.yaml") for group in self._listed}
+    def _together(self) -> Mapping[str, Mapping[str, Source]]:
+        """By group, the options that are in a file with others."""
+        options = {group: {_ON: option} for group, option in self._of_switches.items()}
+        gathered = {group: self._options_in(f"{group}.yaml") for group in self._listed}
         return {**options, **{group: options for group, options in gathered.items() if options}}
 
-    def _declared_in(self, file: Path) -> Mapping[str, _Declaration]:
-        if not file.is_file():
-            return {}
-        return _declarations(read_source(file))
+    def _options_in(self, name: str) -> Mapping[str, Source]:
+        file = self.folder / name
+        return read_source(file).options if file.is_file() else {}
 
-    def _declaration(self, group: str, name: str) -> _Declaration | None:
-        """Where an option is declared, a file of its own first; None for an `off` that no file has."""
-        file = self.folder / group / f"{name}.yaml"
-        together = self._together.get(group, {}).get(name)
-        if not file.is_file() and (together or name == _OFF):
-            return together
-        if self.fitted and not file.is_file() and group in _FITTED:
-            return self._fitted_declaration(group, self.fitted / group / f"{name}.yaml")
-        source = read_source(file)
-        return _Declaration(source, source.root, source.description)
+    @cached_property
+    def _declared(self) -> Mapping[str, Mapping[str, Source]]:
+        """By group, its options as files have them; a file of its own wins. Presets are read one by one."""
+        declared = {group: dict(options) for group, options in self._together.items()}
+        for path in self.folder.glob("*/*.yaml"):
+            if path.parent.name != "exp":
+                declared.setdefault(path.parent.name, {})[path.stem] = read_source(path)
+        for path in _fitted_files(self.fitted):
+            options = declared.setdefault(path.parent.name, {})
+            if path.stem not in options:
+                options[path.stem] = self._checked_fitted(read_source(path), path.parent.name)
+        return declared
 
-    def _fitted_declaration(self, group: str, file: Path) -> _Declaration:
-        """The option of a project. Raises ConfigError for classes other than those of the group: making one runs it."""
-        source = read_source(file)
-        shipped = {target for path in (self.folder / group).glob("*.yaml") for target in _targets_of(read_source(path))}
-        if unknown := [target for target in _targets_of(source) if target not in shipped]:
+    def _checked_fitted(self, option: Source, group: str) -> Source:
+        """An option of a project. Raises ConfigError for classes other than those of the group: making one runs it."""
+        files = (self.folder / group).glob("*.yaml")
+        shipped = {target for path in files for target in targets(read_source(path).node)}
+        if unknown := [target for target in targets(option.node) if target not in shipped]:
             allowed = ", ".join(sorted(shipped))
-            raise ConfigError(f"{file} has the class {unknown[0]}: ragbench fit writes only {allowed}")
-        return _Declaration(source, source.root, source.description)
+            raise ConfigError(f"{option.path} has the class {unknown[0]}: ragbench fit writes only {allowed}")
+        return option
 
     def _read_option(self, group: str, name: str, above: tuple[str, ...] = ()) -> Option:
-        declared = self._declaration(group, name)
+        declared = self._declared[group].get(name)
         if declared is None:
             # Off: no stage, and the sections of a class as the class has them.
             node: Node = {key: Leaf(None, "null") for key in self._stages_inside(group)}
             return Option(name, self._listed_comment(group) or "Off.", group, filled(node, group, CLASSES))
-        package = declared.source.package or group
-        declared_node = node_of(declared.source, declared.node)
-        node = {key: value for key, value in declared_node.items() if key != _DEFAULTS}
+        package, node = declared.package or group, declared.node
         for parent in _parents(declared, self.choices[group], (*above, name)):
             node = overlaid(self._read_option(group, parent, (*above, name)).node, node)
         return Option(name, declared.description, package, filled(node, package, CLASSES))
@@ -462,20 +396,19 @@ class Catalogue:
         names = sorted(self.choices[name], key=lambda option: (order.get(option, 2), option))
         return Group(name, default, tuple(self.option(name, option) for option in names))
 
-    def _experiment(self, name: str, above: tuple[str, ...]) -> Experiment:
+    def experiment(self, name: str, above: tuple[str, ...] = ()) -> Experiment:
+        """The preset of this name; `above` are those that extend it. Raises ConfigError for an unreadable file."""
         source = read_source(self.folder / "exp" / f"{name}.yaml")
         if "@package _global_" not in source.header:
             raise ConfigError(f"{source.path} must begin with the line `# @package _global_`")
-        declared = _Declaration(source, source.root, source.description)
         choices: dict[str, str] = {}
         node: Node = {}
-        for parent in _parents(declared, self.choices["exp"], (*above, name)):
-            inherited = self._experiment(parent, (*above, name))
+        for parent in _parents(source, self.choices["exp"], (*above, name)):
+            inherited = self.experiment(parent, (*above, name))
             choices, node = {**choices, **inherited.choices}, overlaid(node, inherited.node)
-        chosen = dict(_choice(source, item) for item in _listed_in(declared) if not isinstance(item, yaml.ScalarNode))
+        chosen = dict(_choice(source, item) for item in source.defaults if not isinstance(item, yaml.ScalarNode))
         node = {key: value for key, value in node.items() if chosen.get(key) != _OFF}  # without effect now
-        values = {key: value for key, value in node_of(source, source.root).items() if key != _DEFAULTS}
-        return Experiment(name, source.description, {**choices, **chosen}, overlaid(node, values))
+        return Experiment(name, source.description, {**choices, **chosen}, overlaid(node, source.node))
 
 
 def read(folder: Path | None = None) -> Catalogue:
@@ -499,22 +432,6 @@ def _fitted_files(fitted: Path | None) -> list[Path]:
     return [path for group in _FITTED for path in (fitted / group).glob("*.yaml")] if fitted else []
 
 
-def _targets_of(source: Source) -> list[str]:
-    return list(targets(node_of(source, source.root)))
-
-
-def _listed_in(declared: _Declaration) -> list[yaml.Node]:
-    """The entries of the `defaults` of an option or experiment; none without that key."""
-    listed = {key.value: value for key, value in declared.source.entries(declared.node)}.get(_DEFAULTS)
-    if listed is not None and not isinstance(listed, yaml.SequenceNode):
-        raise ConfigError(f"{declared.source.location(listed)} defaults must be a list")
-    return list(listed.value) if listed is not None else []
-
-
-def _declarations(source: Source) -> Mapping[str, _Declaration]:
-    return {str(key.value): _Declaration(source, value, source.above(key)) for key, value in source.entries()}
-
-
 def _with_stages(order: list[str]) -> list[str]:
     """The order with the stages that name their own place. Raises ConfigError for an unknown neighbour."""
     for entry in stage_entries():
@@ -527,20 +444,16 @@ def _with_stages(order: list[str]) -> list[str]:
     return order
 
 
-def _parents(declared: _Declaration, options: Sequence[str], ancestors: tuple[str, ...]) -> Iterator[str]:
+def _parents(declared: Source, options: Sequence[str], ancestors: tuple[str, ...]) -> Iterator[str]:
     """The options of the same group that a declaration extends; `ancestors` are itself and those that extend it."""
-    for item in _listed_in(declared):
+    for item in declared.defaults:
         if not isinstance(item, yaml.ScalarNode) or item.value == "_self_":
             continue
         if item.value not in options:
             hint = did_you_mean(str(item.value), options)
-            raise ConfigError(
-                f"{declared.source.location(item)} begins with '{item.value}', which does not exist{hint}"
-            )
+            raise ConfigError(f"{declared.location(item)} begins with '{item.value}', which does not exist{hint}")
         if item.value in ancestors:
-            raise ConfigError(
-                f"{declared.source.location(item)} begins with '{item.value}', which begins with this one"
-            )
+            raise ConfigError(f"{declared.location(item)} begins with '{item.value}', which begins with this one")
         yield str(item.value)
 
 

@@ -7,17 +7,18 @@ ragbench, or `field(default_factory=...)` of either; `tests/test_catalogue.py` c
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from ragbench.base.errors import ConfigError
+from ragbench.base.build import TARGET
+from ragbench.config.catalogue.nodes import Leaf, Node, text_of
 
 _ROOT = Path(__file__).resolve().parents[3]
 _NOT_CONFIGURED = ("topics",)  # a loader's parameter that commands set
-_EMPTY: Mapping[str, Callable[[], Any]] = {"dict": dict, "list": list, "tuple": list}
+_EMPTY: Mapping[str, Any] = {"dict": {}, "list": [], "tuple": []}
 _MOVED = {
     "ragbench.stages.": "ragbench.search.stages.",
     "ragbench.corpus.librarian_chunking.": "ragbench.extras.systems.librarian_chunking.",
@@ -52,15 +53,6 @@ _MOVED = {
 """Where classes stood before, by the beginning of their name: bundles, results and files of users still say so."""
 
 
-@dataclass(frozen=True)
-class _Field:
-    """A key with its default; `value` is None where a user must give one."""
-
-    name: str
-    value: Any
-    comment: str
-
-
 def present_name(target: str) -> str:
     """The present name of a class that a bundle, a results folder or a user's file may name by an earlier one."""
     for old, new in _MOVED.items():
@@ -69,10 +61,34 @@ def present_name(target: str) -> str:
     return target
 
 
-def fields_of(target: str) -> tuple[_Field, ...]:
-    """The fields of a dataclass, or the parameters of a function; none for what is not a part of ragbench."""
+def fields_of(target: str) -> Mapping[str, Leaf]:
+    """The fields of a dataclass, or the parameters of a function; none for what is not a part of ragbench.
+
+    The value is None where a user must give one.
+    """
     module, _, name = present_name(target).rpartition(".")
-    return tuple(_named(module, name).values()) if module.startswith("ragbench.") else ()
+    return _fields(module, name) if module.startswith("ragbench.") else {}
+
+
+def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
+    """A node below the key `path` with every key of its classes, and of the nodes in it.
+
+    A class is named by `_target_`, else in `classes` by the key of a section, `index.dense`, and by what the section
+    says about its kind, `topics.kind=derived`.
+    """
+    inner = {
+        key: filled(value, f"{path}.{key}".lstrip("."), classes) if isinstance(value, Mapping) else value
+        for key, value in node.items()
+    }
+    values = {key: value.value for key, value in node.items() if isinstance(value, Leaf)}
+    names = [path, *(f"{path}.{key}={value}" for key, value in values.items())]
+    of_node = [values[TARGET]] if TARGET in values else [classes[name] for name in reversed(names) if name in classes]
+    fields = {name: field for target in of_node for name, field in fields_of(str(target)).items()}
+    first = {key: value for key, value in inner.items() if key.startswith("_")}
+    for key, value in inner.items():
+        if key in fields and isinstance(value, Leaf) and not value.comment:
+            inner[key] = Leaf(value.value, value.text, fields[key].comment)
+    return {**first, **fields, **inner}
 
 
 def is_installed(target: str) -> bool:
@@ -101,44 +117,33 @@ def stage_entries() -> tuple[_StageEntry, ...]:
             continue
         module = ".".join(path.relative_to(_ROOT).with_suffix("").parts)
         for name, node in _module(module).defined.items():
-            values = _class_variables(node) if isinstance(node, ast.ClassDef) else {}
+            values = _class_values(node) if isinstance(node, ast.ClassDef) else {}
             if "switch" in values:
-                ((side, neighbour),) = values["place"].items()
-                summary = docstring(f"{module}.{name}").partition("\n\n")[0]
-                entries.append(
-                    _StageEntry(values["switch"], f"{module}.{name}", side, neighbour, " ".join(summary.split()))
-                )
+                ((side, neighbour),) = ast.literal_eval(values["place"]).items()
+                summary = " ".join(docstring(f"{module}.{name}").partition("\n\n")[0].split())
+                switch = ast.literal_eval(values["switch"])
+                entries.append(_StageEntry(switch, f"{module}.{name}", side, neighbour, summary))
     return tuple(entries)
 
 
-def _class_variables(node: ast.ClassDef) -> dict[str, Any]:
-    """The plain values of `switch` and `place` in the body of a class."""
-    return {
-        statement.target.id: ast.literal_eval(statement.value)
-        for statement in node.body
-        if isinstance(statement, ast.AnnAssign)
-        and isinstance(statement.target, ast.Name)
-        and statement.value is not None
-        if statement.target.id in ("switch", "place")
-    }
+def _class_values(node: ast.ClassDef) -> dict[str, Any]:
+    """The expressions of the annotated names in the body of a class."""
+    annotated = [statement for statement in node.body if isinstance(statement, ast.AnnAssign)]
+    return {ast.unparse(statement.target): statement.value for statement in annotated}
 
 
 def docstring(target: str) -> str:
     """The docstring of a class of ragbench; empty when it has none."""
     module, _, name = target.rpartition(".")
-    node = _module(module).defined.get(name)
-    if not isinstance(node, ast.ClassDef):
-        raise ConfigError(f"{target} names no class in {_path(module)}: install ragbench again")
-    return ast.get_docstring(node) or ""
+    return ast.get_docstring(_module(module).defined[name]) or ""
 
 
 @dataclass(frozen=True)
 class _Module:
     """A module as text: its lines, the statement that defines each name, the module that each name is imported from."""
 
-    name: str
     lines: list[str]
-    defined: Mapping[str, ast.stmt]
+    defined: Mapping[str, Any]
     imported: Mapping[str, tuple[str, str]]
 
 
@@ -155,51 +160,53 @@ def _module(name: str) -> _Module:
     imported: dict[str, tuple[str, str]] = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom) and node.module:
-            imported.update({alias.asname or alias.name: (node.module, alias.name) for alias in node.names})
+            imported.update({alias.name: (node.module, alias.name) for alias in node.names})
         elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             defined[node.name] = node
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            defined.update({name.id: node for name in targets if isinstance(name, ast.Name)})
-    return _Module(name, text.splitlines(), defined, imported)
+            defined.update({ast.unparse(target): node for target in targets})
+    return _Module(text.splitlines(), defined, imported)
 
 
 @lru_cache(maxsize=256)
-def _named(module_name: str, name: str) -> Mapping[str, _Field]:
-    """The fields of a name by their own names, those of the classes it extends first."""
+def _fields(module_name: str, name: str) -> Mapping[str, Leaf]:
+    """The fields of a class or function, those of the classes it extends first."""
     module = _module(module_name)
     node = module.defined.get(name)
+    fields: dict[str, Leaf] = {}
     if isinstance(node, ast.ClassDef):
-        fields: dict[str, _Field] = {}
         for base in reversed(node.bases):
-            if isinstance(base, ast.Name):
-                inherited = module.imported.get(base.id, (module_name, base.id))
-                fields.update(_named(*inherited) if inherited[0].startswith("ragbench.") else {})
-        return {**fields, **{field.name: field for field in _of_class(node, module)}}
-    if isinstance(node, ast.FunctionDef):
-        return {field.name: field for field in _of_function(node, module)}
-    return {}
+            origin, inherited = module.imported.get(ast.unparse(base), (module_name, ast.unparse(base)))
+            fields.update(fields_of(f"{origin}.{inherited}"))
+        fields.update(_of_class(node, module))
+    elif isinstance(node, ast.FunctionDef):
+        fields.update(_of_function(node, module))
+    return fields
 
 
-def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[_Field]:
+def _of_class(node: ast.ClassDef, module: _Module) -> Iterator[tuple[str, Leaf]]:
     if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
         return
     for statement in node.body:
-        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+        if not isinstance(statement, ast.AnnAssign) or ast.unparse(statement.annotation).startswith("ClassVar"):
             continue
-        made_by_code = isinstance(statement.value, ast.Call) and any(
-            keyword.arg == "metadata" for keyword in statement.value.keywords
-        )
-        if not made_by_code and not ast.unparse(statement.annotation).startswith("ClassVar"):
-            yield _Field(statement.target.id, _default(statement.value, module), _comment(statement, module))
+        keywords = statement.value.keywords if isinstance(statement.value, ast.Call) else []
+        if not any(keyword.arg == "metadata" for keyword in keywords):  # which code sets
+            yield ast.unparse(statement.target), _leaf(statement.value, statement, module)
 
 
-def _of_function(node: ast.FunctionDef, module: _Module) -> Iterator[_Field]:
+def _of_function(node: ast.FunctionDef, module: _Module) -> Iterator[tuple[str, Leaf]]:
     parameters = node.args.args
     defaults = [None] * (len(parameters) - len(node.args.defaults)) + node.args.defaults
     for parameter, default in zip(parameters, defaults, strict=True):
         if parameter.arg not in _NOT_CONFIGURED:
-            yield _Field(parameter.arg, _default(default, module), _comment(default or parameter, module))
+            yield parameter.arg, _leaf(default, default or parameter, module)
+
+
+def _leaf(default: ast.expr | None, commented: ast.AST, module: _Module) -> Leaf:
+    value = _default(default, module)
+    return Leaf(value, text_of(value), _comment(commented, module))
 
 
 def _comment(node: ast.AST, module: _Module) -> str:
@@ -229,11 +236,9 @@ def _default(node: ast.expr | None, module: _Module) -> Any:
         return _default(node.args[0], module)
     if isinstance(node, ast.Subscript):  # Literal[...]
         return _default(node.slice, module)
-    if isinstance(node, ast.Call):  # of `field`
-        (keyword,) = (keyword for keyword in node.keywords if keyword.arg in ("default", "default_factory"))
-        value = keyword.value.body if isinstance(keyword.value, ast.Lambda) else keyword.value
-        empty = _EMPTY.get(value.id) if isinstance(value, ast.Name) else None
-        return _default(value, module) if empty is None else empty()
+    if isinstance(node, ast.Call):  # field(default_factory=...)
+        factory = node.keywords[0].value
+        return _default(factory.body, module) if isinstance(factory, ast.Lambda) else _EMPTY[ast.unparse(factory)]
     return _plain(ast.literal_eval(node))
 
 

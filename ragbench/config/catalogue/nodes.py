@@ -12,8 +12,6 @@ from typing import Any, Union
 import yaml
 
 from ragbench.base.build import TARGET
-from ragbench.config.catalogue.fields import fields_of
-from ragbench.config.catalogue.source import Source
 
 _LONGEST_DEFAULT = 160  # characters of a default that are shown in full
 _NO_LINE_ENDS = 2**20
@@ -50,41 +48,6 @@ class Parameter:
         return f"[{values[0]}, {values[1]}, ... {values[-1]}] ({len(values)} values)"
 
 
-def node_of(source: Source, node: yaml.Node) -> Node:
-    """A block mapping of a file."""
-    children: dict[str, Node | Leaf] = {}
-    for key, value in source.entries(node):
-        if isinstance(value, yaml.MappingNode) and not value.flow_style:
-            children[str(key.value)] = node_of(source, value)
-            continue
-        block_list = isinstance(value, yaml.SequenceNode) and not value.flow_style
-        text = f"[{', '.join(map(source.text, value.value))}]" if block_list else source.text(value)
-        children[str(key.value)] = Leaf(source.value(value), text, source.comment(key if block_list else value))
-    return children
-
-
-def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
-    """A node below the key `path` with every key of its classes, and of the nodes in it.
-
-    A class is named by `_target_`, else in `classes` by the key of a section, `index.dense`, and by what the section
-    says about its kind, `topics.kind=derived`.
-    """
-    inner = {
-        key: filled(value, f"{path}.{key}".lstrip("."), classes) if isinstance(value, Mapping) else value
-        for key, value in node.items()
-    }
-    values = {key: value.value for key, value in node.items() if isinstance(value, Leaf)}
-    names = [path, *(f"{path}.{key}={value}" for key, value in values.items())]
-    of_node = [values[TARGET]] if TARGET in values else [classes[name] for name in reversed(names) if name in classes]
-    all_fields = [field for target in of_node for field in fields_of(str(target))]
-    fields = {field.name: Leaf(field.value, _text_of(field.value), field.comment) for field in all_fields}
-    first = {key: value for key, value in inner.items() if key.startswith("_")}
-    for key, value in inner.items():
-        if key in fields and isinstance(value, Leaf) and not value.comment:
-            inner[key] = Leaf(value.value, value.text, fields[key].comment)
-    return {**first, **fields, **inner}
-
-
 def below(package: str, node: Node) -> Node:
     """A node below a key such as `index.chunking`."""
     for part in reversed(package.split(".") if package else ()):
@@ -98,7 +61,7 @@ def overlaid(node: Node, above: Node) -> Node:
     for key, value in above.items():
         old = merged.get(key)
         if isinstance(old, Mapping) and isinstance(value, Leaf) and isinstance(value.value, dict):  # in braces
-            value = {inner: Leaf(item, _text_of(item)) for inner, item in value.value.items()}
+            value = {inner: Leaf(item, text_of(item)) for inner, item in value.value.items()}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             merged[key] = overlaid(old, value)
         elif (
@@ -108,7 +71,7 @@ def overlaid(node: Node, above: Node) -> Node:
             and isinstance(value.value, dict)
         ):
             both = {**old.value, **value.value}
-            merged[key] = Leaf(both, _text_of(both), value.comment or old.comment)
+            merged[key] = Leaf(both, text_of(both), value.comment or old.comment)
         else:
             merged[key] = value
     return merged
@@ -138,7 +101,7 @@ def targets(node: Node) -> Iterator[str]:
             yield str(value.value)
 
 
-def _text_of(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A plain value as a file has it, in one line: `{content: 1.0}`."""
     style = '"' if isinstance(value, str) and "\n" in value else None
     flow: dict[str, Any] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,50 @@ from typing import Any
 import yaml
 
 from ragbench.base.errors import ConfigError
+from ragbench.config.catalogue.nodes import Leaf, Node
+
+DEFAULTS = "defaults"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A YAML file: its lines and its nodes."""
+    """A mapping of a YAML file and its description: the whole file, or an option that is in it with others."""
 
     path: Path
     lines: Sequence[str]
     root: yaml.Node
+    description: str = ""
 
-    def entries(self, node: yaml.Node | None = None) -> list[tuple[yaml.Node, yaml.Node]]:
-        """Keys and values of a mapping, of the whole file by default."""
-        mapping = node or self.root
-        return list(mapping.value) if isinstance(mapping, yaml.MappingNode) else []
+    @property
+    def node(self) -> Node:
+        """Its keys and values, without `defaults`."""
+        return {key: value for key, value in self._node_of(self.root).items() if key != DEFAULTS}
+
+    def _node_of(self, mapping: yaml.Node) -> Node:
+        children: dict[str, Node | Leaf] = {}
+        for key, value in _entries(mapping):
+            if isinstance(value, yaml.MappingNode) and not value.flow_style:
+                children[str(key.value)] = self._node_of(value)
+                continue
+            block_list = isinstance(value, yaml.SequenceNode) and not value.flow_style
+            text = f"[{', '.join(map(self.text, value.value))}]" if block_list else self.text(value)
+            children[str(key.value)] = Leaf(self.value(value), text, self.comment(key if block_list else value))
+        return children
+
+    @property
+    def defaults(self) -> list[yaml.Node]:
+        """The entries of the list `defaults`; none without that key."""
+        listed = next((value for key, value in _entries(self.root) if key.value == DEFAULTS), None)
+        if listed is not None and not isinstance(listed, yaml.SequenceNode):
+            raise ConfigError(f"{self.location(listed)} defaults must be a list")
+        return list(listed.value) if listed is not None else []
+
+    @property
+    def options(self) -> dict[str, Source]:
+        """The options that are in this file together, each described by the comment above it."""
+        return {
+            str(key.value): replace(self, root=value, description=self.above(key)) for key, value in _entries(self.root)
+        }
 
     def comment(self, node: yaml.Node) -> str:
         """The comment after a node, on the line where the node ends."""
@@ -69,11 +99,6 @@ class Source:
         return next(lines, "").replace("_global_", "")
 
     @property
-    def description(self) -> str:
-        """What its first comment says, without the commands in it."""
-        return _joined(line for line in self.header if not line.startswith(("@package", "python -m", "ragbench ")))
-
-    @property
     def header(self) -> list[str]:
         """The comment lines that the file begins with, without `#`."""
         lines = []
@@ -84,8 +109,17 @@ class Source:
         return lines
 
 
+def _entries(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    """Keys and values of a mapping; none of anything else."""
+    return list(node.value) if isinstance(node, yaml.MappingNode) else []
+
+
 def _joined(lines: Iterable[str]) -> str:
     return " ".join(line.strip().lstrip("#").strip() for line in lines)
+
+
+_SCHEMA = "tag:yaml.org,2002:"
+_NO_KEYS = ("bool", "null", "merge", "seq", "map")
 
 
 class _Loader(yaml.SafeLoader):
@@ -120,60 +154,43 @@ def parse(path: Path, text: str) -> Source:
         root = loader.get_single_node()
     except yaml.reader.ReaderError:
         raise ConfigError(f"{path} is not YAML (it holds a control character): repair it") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(_yaml_error_sentence(error)) from None
+    except yaml.MarkedYAMLError as error:
+        mark, problem = error.problem_mark, " ".join(str(error.problem or error.context).split())
+        raise ConfigError(_not_yaml(path, mark.line if mark else 0, problem)) from None
     if not isinstance(root, yaml.MappingNode):
         raise ConfigError(f"{path} must hold a mapping: write {{}} when it sets nothing")
-    if _is_endless(root, ()):
+    _check(root, path, ())
+    source = Source(path, text.split("\n"), root)
+    # What its first comment says, without the commands in it.
+    about = (line for line in source.header if not line.startswith(("@package", "python -m", "ragbench ")))
+    return replace(source, description=_joined(about))
+
+
+def _check(node: yaml.Node, path: Path, above: tuple[yaml.Node, ...]) -> None:
+    """Raise ConfigError for a value that contains itself, a tag of another program, and a key that is not unique text.
+
+    `above` are the nodes that contain this one.
+    """
+    if any(node is ancestor for ancestor in above):
         raise ConfigError(f"{path} holds a mapping that contains itself (& and *): write it out")
-    for node in _nodes_below(root):
-        _check_node(node, path)
-    return Source(path, text.split("\n"), root)
-
-
-_SCHEMA = "tag:yaml.org,2002:"
-_NO_KEYS = ("bool", "null", "merge", "seq", "map")
-
-
-def _nodes_below(node: yaml.Node) -> Iterator[yaml.Node]:
-    yield node
-    inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else ()
-    for part in node.value if isinstance(node, yaml.SequenceNode) else inside:
-        yield from _nodes_below(part)
-
-
-def _check_node(node: yaml.Node, path: Path) -> None:
-    """Raise ConfigError for a tag of another program, and for a key that is not a text or number."""
     tag, location = str(node.tag), f"{path}:{node.start_mark.line + 1}:"
     if not tag.startswith(_SCHEMA) or tag.startswith(f"{_SCHEMA}python"):
         raise ConfigError(
             f"{location} has the tag {tag.replace(_SCHEMA, '!!')}, which is not supported here: remove it"
         )
-    keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
-    names = [key.value for key in keys]
-    for place_of_key, key in enumerate(keys):
-        if isinstance(key, yaml.ScalarNode) and key.value in names[:place_of_key]:
-            raise ConfigError(_not_yaml(path, key.start_mark.line, f"found duplicate key {key.value}"))
+    names: set[str] = set()
+    for key, _ in _entries(node):
         if key.tag.removeprefix(_SCHEMA) in _NO_KEYS:
             key_text = f"'{key.value}'" if isinstance(key, yaml.ScalarNode) else "a list or mapping"
             raise ConfigError(
                 f"{path}:{key.start_mark.line + 1}: has {key_text} as a key: write a text, in quotes if needed"
             )
-
-
-def _is_endless(node: yaml.Node, above: tuple[yaml.Node, ...]) -> bool:
-    inside = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else ()
-    inside = node.value if isinstance(node, yaml.SequenceNode) else inside
-    return any(node is ancestor for ancestor in above) or any(_is_endless(part, (*above, node)) for part in inside)
-
-
-def _yaml_error_sentence(error: yaml.YAMLError) -> str:
-    """One sentence about a file that is not YAML."""
-    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-    if mark is None:
-        return f"a file is not YAML ({' '.join(str(error).split())}): repair it"
-    problem = " ".join(str(error.problem or error.context).split())  # type: ignore[attr-defined]
-    return _not_yaml(mark.name, mark.line, problem)
+        if key.value in names:
+            raise ConfigError(_not_yaml(path, key.start_mark.line, f"found duplicate key {key.value}"))
+        names.add(key.value)
+    inside = [part for pair in _entries(node) for part in pair]
+    for part in node.value if isinstance(node, yaml.SequenceNode) else inside:
+        _check(part, path, (*above, node))
 
 
 def _not_yaml(file: object, line: int, problem: str) -> str:

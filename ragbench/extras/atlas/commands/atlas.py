@@ -89,7 +89,7 @@ def _screen(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     from ragbench.base.errors import ConfigError
     from ragbench.base.suggestions import did_you_mean
-    from ragbench.config.catalogue import label
+    from ragbench.config.catalogue.names import label
     from ragbench.extras.atlas import page as atlas_page
     from ragbench.extras.atlas.tables import WORDS, Atlas
 
