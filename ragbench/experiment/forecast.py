@@ -233,7 +233,7 @@ def _seconds_of_pairs(
 
 
 def _speed_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> _Speed:
-    model = arm.index.cross_encoder(spec)
+    model = arm.index.models.cross_encoder(spec)
     plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
     chunks = arm.index.chunks
     texts = [chunks.text(number) for number in range(0, len(chunks), max(1, len(chunks) // _FIRST))][:_FIRST]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.index.parts import StoredPart
+
 if TYPE_CHECKING:
     from ragbench.index.dense import DenseIndex
     from ragbench.models import Encoder
@@ -84,3 +86,15 @@ class BackgroundSimilarity:
 
     def _best(self, query: NDArray[np.float32], chunks: NDArray[np.int32]) -> float:
         return float((self._dense.vectors[chunks] @ query).max())
+
+
+def noise_part(suffix: str) -> StoredPart[BackgroundSimilarity]:
+    """The best cosines of queries that have nothing to do with the collection."""
+    return StoredPart(
+        f"noise{suffix}",
+        inputs=lambda index: [index.fingerprint(f"dense{suffix}"), index.fingerprint(f"encoder{suffix}"), VERSION],
+        build=lambda building, index: build_noise(
+            building.folder, index.part(f"dense{suffix}"), index.part(f"encoder{suffix}")
+        ),
+        open=lambda folder, index: BackgroundSimilarity(folder, index.part(f"dense{suffix}")),
+    )

@@ -9,25 +9,30 @@ import hashlib
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import progress
 from ragbench.base.types import Chunk
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import is_untitled
+from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ragbench.base.types import Document
+    from ragbench.corpus.chunking import Chunker
+    from ragbench.index.index import Index
+    from ragbench.index.shards import Building, Sharding, Task
 
 VERSION = 5
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
@@ -373,6 +378,13 @@ class ChunkTable:
         return np.asarray(self._chunks[column].to_numpy(), dtype=np.int32)
 
 
+def shard_ranges(table: ChunkTable, sharding: Sharding) -> Iterator[tuple[int, int, int, int]]:
+    """First document, the one after the last, first chunk and the one after the last of every shard."""
+    for first in sharding.starts(table.n_documents):
+        last = min(first + sharding.shard_documents, table.n_documents)
+        yield first, last, table.chunks_of(first)[0], table.chunks_of(last - 1)[1]
+
+
 class _Lines:
     """The lines of a document's file."""
 
@@ -429,3 +441,34 @@ def _read(path: Path) -> pa.Table:
     import pyarrow as pa
 
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _build(building: Building, index: Index) -> None:
+    """Build the tables; those of a large collection from a small table for every shard."""
+    folder, documents, chunker = building.folder, index.documents, index.spec.chunker
+    if not building.in_shards(len(documents)):
+        chunked = (chunker.chunk(document) for document in documents)
+        build_chunks(folder, documents, progress.counted("chunking", chunked, len(documents)))
+        return
+
+    def tasks() -> Iterator[tuple[int, Task]]:
+        sharding = building.shards.sharding
+        for start in sharding.starts(len(documents)):
+            part = documents[start : start + sharding.shard_documents]
+            yield len(part), partial(_chunk_documents, part, chunker)
+
+    tick = progress.task_ticks("chunking", len(documents))
+    merge_chunks(folder, building.shards.run(tasks(), tick))
+
+
+def _chunk_documents(documents: Sequence[Document], chunker: Chunker, folder: Path) -> None:
+    documents = tuple(documents)  # a lazy sequence makes its documents once, here in the worker
+    build_chunks(folder, documents, (chunker.chunk(document) for document in documents))
+
+
+PART = StoredPart(
+    "chunks",
+    inputs=lambda index: [index.collection, VERSION, index.spec.chunker.version, index.spec.chunker],
+    build=_build,
+    open=lambda folder, index: ChunkTable(folder),
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -16,12 +16,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import IndexError_
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.boundary.json import read_json
 from ragbench.index import lexical
 from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec
+from ragbench.index.parts import StoredPart
 from ragbench.index.vocabulary import FUNCTION_WORDS
 
 VERSION = lexical.VERSION * 100 + 1
@@ -45,20 +45,10 @@ _SPELLINGS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def build_code(folder: Path, blocks: Iterable[tuple[int, str, str]]) -> None:
-    """Write the index of (block number, code, language) into `folder`; the numbers must count from 0 in order."""
-    languages: list[str] = []
-
-    def rows() -> Iterator[Mapping[str, str]]:
-        for number, code, language in blocks:
-            if number != len(languages):
-                raise IndexError_(
-                    f"code block {number} came where {len(languages)} was due; number them from 0 in order"
-                )
-            languages.append(common_name(language))
-            yield {"code": code}
-
-    lexical.build_lexical(folder, _SPEC, rows(), lambda: {_LANGUAGES: json.dumps(languages)})
+def build_code(folder: Path, blocks: Sequence[Mapping[str, str]]) -> None:
+    """Write the index of code blocks with `code` and `language` into `folder`."""
+    languages = [common_name(block["language"]) for block in blocks]
+    lexical.build_lexical(folder, _SPEC, blocks, {_LANGUAGES: json.dumps(languages)})
 
 
 def common_name(language: str) -> str:
@@ -111,3 +101,13 @@ class CodeIndex:
     def close(self) -> None:
         """Close the files; later searches fail."""
         self._index.close()
+
+
+PART = StoredPart(
+    "code",
+    inputs=lambda index: [index.fingerprint("chunks"), VERSION],
+    build=lambda building, index: build_code(
+        building.folder, index.chunks.blocks.select(["code", "language"]).to_pylist()
+    ),
+    open=lambda folder, index: CodeIndex(folder, index.memory),
+)

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from ragbench.base.types import DocumentMetadata
 from ragbench.corpus.doc_type import component_of, doc_type, product_of
 from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage
+from ragbench.index.parts import Part
 
 if TYPE_CHECKING:
     from ragbench.base.types import Filters
     from ragbench.index.chunks import ChunkTable
+    from ragbench.index.index import Index
 
 
 class Facets:
@@ -131,3 +133,17 @@ def _flags(values: Iterable[bool]) -> NDArray[np.bool_]:
 
 def _without_case(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+def _modified(index: Index) -> NDArray[np.float64]:
+    """When each document was modified, in seconds since the epoch, shape (n_documents,)."""
+    times = index.times()
+    return np.array([times[docno] for docno in index.chunks.docnos], dtype=np.float64)
+
+
+FACETS = Part(
+    "facets",
+    fingerprint=lambda index: index.collection,
+    open=lambda index: Facets(index.chunks, index.modified, getattr(index.spec.chunker, "method", "")),
+)
+MODIFIED = Part("modified", fingerprint=lambda index: index.collection, open=_modified)

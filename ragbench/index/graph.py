@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.index.parts import StoredPart
+
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
 
@@ -26,10 +28,7 @@ def build_graph(folder: Path, table: ChunkTable) -> None:
     """
     import networkx as nx
 
-    number = table.document_number
-    edges = sorted(
-        {(source, number[target]) for source, links in enumerate(table.links) for _, target in links} - _loops(table)
-    )
+    edges = edges_of(table)
     graph: nx.Graph[int] = nx.Graph()
     graph.add_edges_from(sorted({(min(edge), max(edge)) for edge in edges}))
     community = np.full(table.n_documents, -1, dtype=np.int32)
@@ -41,18 +40,20 @@ def build_graph(folder: Path, table: ChunkTable) -> None:
     np.save(folder / _COMMUNITY, community, allow_pickle=False)
 
 
-def _loops(table: ChunkTable) -> set[tuple[int, int]]:
-    return {(node, node) for node in range(table.n_documents)}
+def edges_of(table: ChunkTable) -> list[tuple[int, int]]:
+    """The pairs of different documents of which the first links to the second, sorted."""
+    number = table.document_number
+    pairs = {(row, number[target]) for row, links in enumerate(table.links) for _, target in links}
+    return sorted((row, target) for row, target in pairs if row != target)
 
 
 class GraphIndex:
     """Links and communities by document row."""
 
-    def __init__(self, folder: Path, table: ChunkTable) -> None:
-        """Open the artefact in `folder`; `table` gives the chunks of a document."""
+    def __init__(self, folder: Path) -> None:
+        """Open the artefact in `folder`."""
         self.edges: NDArray[np.int32] = np.load(folder / _EDGES, allow_pickle=False)
         self.community: NDArray[np.int32] = np.load(folder / _COMMUNITY, allow_pickle=False)
-        self._table = table
 
     def neighbours(self, node: int) -> frozenset[int]:
         """The documents that a document links to or is linked from."""
@@ -61,14 +62,6 @@ class GraphIndex:
     def linking_to(self, node: int) -> frozenset[int]:
         """The documents that link to a document."""
         return self._linking.get(node, frozenset())
-
-    def tags_of(self, node: int) -> frozenset[str]:
-        """The tags of a document."""
-        return self._tags[node]
-
-    def chunks_of(self, node: int) -> tuple[int, int]:
-        """The range of a document's retrievable chunks."""
-        return self._table.chunks_of(node)
 
     @cached_property
     def _neighbours(self) -> dict[int, frozenset[int]]:
@@ -85,6 +78,10 @@ class GraphIndex:
             linking.setdefault(target, set()).add(source)
         return {node: frozenset(others) for node, others in linking.items()}
 
-    @cached_property
-    def _tags(self) -> list[frozenset[str]]:
-        return [frozenset(tags) for tags in self._table.document_column("tags")]
+
+PART = StoredPart(
+    "graph",
+    inputs=lambda index: [index.fingerprint("chunks"), VERSION],
+    build=lambda building, index: build_graph(building.folder, index.chunks),
+    open=lambda folder, index: GraphIndex(folder),
+)

@@ -1,30 +1,27 @@
 """The index of one collection under one specification: its parts, each built when first needed and opened once.
 
 Stages read parts as attributes (`index.chunks`); they never see files. `prepare` builds the parts of a pipeline ahead
-of time. `ragbench.index.parts` holds the parts.
+of time. `ragbench.index.parts` lists the parts.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from copy import copy
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_cache import QueryCache
 from ragbench.index.artefacts import Artefact, ArtefactStore, fingerprint_of
+from ragbench.index.parts import AnyPart, StoredPart, find
 from ragbench.index.shards import Building, Sharding, Shards
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
-from ragbench.models.resolve import CrossEncoderSpec
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document, Filters
@@ -37,68 +34,9 @@ if TYPE_CHECKING:
     from ragbench.index.synonyms import Synonyms
     from ragbench.index.trigrams import TrigramIndex
     from ragbench.index.vocabulary import Vocabulary
-    from ragbench.models import CrossEncoder, Encoder
-    from ragbench.models.chat import ChatModel, ChatSpec
+    from ragbench.models import Encoder
 
 _FILTERS_KEPT = 64  # results, each of one byte per document
-
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class StoredPart(Generic[_T]):
-    """A part in an artefact's files. Stages read what `open` returns as `index.<name>`.
-
-    `inputs` lists everything that the files depend on, with the version of the code: equal inputs give equal bytes.
-    `build` fills an empty folder and may return what happened in this build, for the manifest; `open` reads a finished
-    one.
-    """
-
-    name: str
-    inputs: Callable[[Index], list[Any]]
-    build: Callable[[Building, Index], Mapping[str, Any] | None]
-    open: Callable[[Path, Index], _T]
-
-
-@dataclass(frozen=True)
-class Part(Generic[_T]):
-    """A part that is made in memory from other parts; `fingerprint` is a digest of everything that it depends on."""
-
-    name: str
-    fingerprint: Callable[[Index], str]
-    open: Callable[[Index], _T]
-
-
-_AnyPart = Part[Any] | StoredPart[Any]
-
-_registered: dict[str, _AnyPart] = {}
-
-
-def register(part: _AnyPart) -> None:
-    """Make a part known by its name. ConfigError when this package has a part of that name."""
-    if _made(part.name) is not None:
-        raise ConfigError(f"the index has a part '{part.name}' already: give yours another name")
-    _registered[part.name] = part
-
-
-def find(name: str) -> _AnyPart | None:
-    """The part of a name, None when there is none."""
-    return _registered.get(name) or _made(name)
-
-
-@cache
-def _made(name: str) -> _AnyPart | None:
-    """The part of this package, or of an extra, that has a name."""
-    ours = importlib.import_module("ragbench.index.parts")
-    kind, colon, source = name.partition(":")
-    part: _AnyPart | None = None
-    if kind in ours.SOURCES:
-        part = ours.SOURCES[kind](f"{colon}{source}")
-    elif name in ours.PARTS:
-        part = ours.PARTS[name]()
-    elif (module := plugins.module("parts", name)) is not None:
-        part = importlib.import_module(module).PART
-    return part
 
 
 class Index:
@@ -134,8 +72,8 @@ class Index:
         Indexes with the same `opened` share the open readers of common artefacts. `times` has the modification time of
         each docno; None takes those of the documents. `build_words` builds the lexical parts, by name.
         """
-        self.spec = spec
-        self.collection = collection
+        self.spec: IndexSpec = spec
+        self.collection: str = collection
         self.store = store
         self.models = models
         self._documents = documents
@@ -182,11 +120,8 @@ class Index:
 
     def with_models(self, models: Models) -> Index:
         """The same open parts with other models, to measure latency without caches."""
-        twin = Index(
-            *(self.spec, self.collection, self._documents, self.store, models),
-            *(self._sharding, self._opened, self._times),
-        )
-        twin._artefacts = self._artefacts
+        twin = copy(self)
+        twin.models = models
         twin._parts = {name: part for name, part in self._parts.items() if name.partition(":")[0] != "encoder"}
         return twin
 
@@ -248,7 +183,7 @@ class Index:
         names = sorted(set(needs) | {"chunks"})
         return [self.artefact(name) for name in names if isinstance(self._known(name), StoredPart)]
 
-    def _known(self, name: str) -> _AnyPart:
+    def _known(self, name: str) -> AnyPart:
         part = find(name)
         if part is None:
             raise ConfigError(f"a stage needs '{name}', which no index provides")
@@ -273,14 +208,6 @@ class Index:
     def memory(self) -> QueryCache:
         """The memory of earlier queries, of models and parts."""
         return self.models.memory
-
-    def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
-        """A model that scores a query and a passage together."""
-        return self.models.cross_encoder(spec)
-
-    def chat(self, spec: ChatSpec, cache_size: int = 0) -> ChatModel:
-        """A model that writes text; its `cache_size` latest answers stay in memory."""
-        return self.models.chat(spec, cache_size)
 
 
 def _kind(name: str) -> str:

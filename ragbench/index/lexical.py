@@ -15,25 +15,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragbench.base import progress
 from ragbench.base.bounds import Positive, Share, Validated, Weight, one_of
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
+from ragbench.index.chunks import ChunkTable, shard_ranges
 from ragbench.index.jvm import java, java_errors, lucene
-from ragbench.index.texts import FIELDS, Unit
+from ragbench.index.parts import StoredPart, with_rows
+from ragbench.index.texts import FIELDS, Unit, lexical_rows
+
+if TYPE_CHECKING:
+    from ragbench.index.index import Index
+    from ragbench.index.shards import Building, Sharding, Task
 
 VERSION = 2
 _NUMBER = "#"  # doc values that hold the chunk number
@@ -83,13 +91,13 @@ def build_lexical(
     folder: Path,
     spec: LexicalSpec,
     rows: Iterable[Mapping[str, str] | None],
-    notes: Callable[[], Mapping[str, str]] = dict,
+    notes: Mapping[str, str] = MappingProxyType({}),
     number: int = 0,
 ) -> None:
     """Write the index of `rows` into `folder`: field -> text for chunk 0, 1, 2 ...; a row None is never found.
 
-    Fields that the specification does not name are ignored, missing ones are empty. `notes` is called after the last
-    row and returns texts to keep with the index (`LexicalIndex.notes`). `number` is the number of the first chunk, not
+    Fields that the specification does not name are ignored, missing ones are empty. `notes` are texts to keep with
+    the index (`LexicalIndex.notes`). `number` is the number of the first chunk, not
     0 for a part that `merge_lexical` will merge. Raises `IndexError_` when the folder cannot be written.
     """
 
@@ -115,12 +123,10 @@ def merge_lexical(folder: Path, spec: LexicalSpec, parts: Sequence[Path]) -> Non
             jnius.cast(lucene().Merging, writer).addIndexes(sources)
         return int(writer.getDocStats().maxDoc)
 
-    _write(folder, spec, add, dict, 0)
+    _write(folder, spec, add, {}, 0)
 
 
-def _write(
-    folder: Path, spec: LexicalSpec, add: Callable[[Any], int], notes: Callable[[], Mapping[str, str]], number: int
-) -> None:
+def _write(folder: Path, spec: LexicalSpec, add: Callable[[Any], int], notes: Mapping[str, str], number: int) -> None:
     """Make a new index: `add` adds the chunks, then all become one segment, notes are stored and numbers checked."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +140,7 @@ def _write(
                 n_chunks = add(writer)
                 writer.forceMerge(1)
                 user_data = java("java.util.HashMap")()
-                for key, value in {**notes(), _LAYOUT: _layout(spec)}.items():
+                for key, value in {**notes, _LAYOUT: _layout(spec)}.items():
                     user_data.put(key, value)
                 writer.setLiveCommitData(user_data.entrySet())
                 writer.commit()
@@ -403,3 +409,42 @@ def _restricted_query(query: Any, restriction: Any) -> Any:
     builder.add(query, occur.MUST)
     builder.add(restriction, occur.FILTER)
     return builder.build()
+
+
+def lexical_part(suffix: str) -> StoredPart[LexicalIndex]:
+    """Words, scored by BM25F."""
+    source = suffix.removeprefix(":")
+
+    def rows_of(index: Index) -> int:
+        return index.chunks.n_retrievable if index.spec.words(source).unit == "chunk" else index.chunks.n_documents
+
+    def build(building: Building, index: Index) -> None:
+        table, spec, total = index.chunks, index.spec.words(source), rows_of(index)
+        if building.in_shards(table.n_documents):
+            tick = progress.task_ticks("indexing terms", total)
+            tasks = _shard_tasks(spec, index.artefact("chunks").folder, table, building.shards.sharding)
+            merge_lexical(building.folder, spec, building.shards.run(tasks, tick))
+        else:
+            rows = lexical_rows(table, spec.fields, spec.unit)
+            build_lexical(building.folder, spec, progress.counted("indexing terms", rows, total))
+
+    return StoredPart(
+        f"lexical{suffix}",
+        inputs=lambda index: [index.fingerprint("chunks"), VERSION, index.spec.words(source)],
+        build=build,
+        open=lambda folder, index: with_rows(
+            LexicalIndex(folder, index.spec.words(source), memory=index.memory), rows_of(index), folder
+        ),
+    )
+
+
+def _shard_tasks(spec: LexicalSpec, source: Path, table: ChunkTable, sharding: Sharding) -> Iterator[tuple[int, Task]]:
+    """A task for the segment of each shard of the chunk table in `source`, with its number of rows."""
+    for first, last, start, stop in shard_ranges(table, sharding):
+        begin, end = (first, last) if spec.unit == "document" else (start, stop)
+        yield end - begin, partial(_index_documents, source, spec, first, last, begin)
+
+
+def _index_documents(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
+    rows = lexical_rows(ChunkTable(source).part(first, last), spec.fields, spec.unit)
+    build_lexical(folder, spec, rows, number=number)

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ragbench.base.errors import IndexError_
+from ragbench.index.parts import StoredPart
 
 VERSION = 1
 _FILE, _LICENCE = "synonyms.sqlite", "WORDNET-LICENSE"
@@ -166,3 +167,11 @@ def _without_endings(part: str, forms: list[str]) -> list[str]:
         for ending, replacement in _DETACHMENT[part]
         if form.endswith(ending) and len(form) > len(ending)
     ]
+
+
+PART = StoredPart(
+    "synonyms",
+    inputs=lambda index: [VERSION, source_version()],
+    build=lambda building, index: build_synonyms(building.folder),
+    open=lambda folder, index: Synonyms(folder),
+)

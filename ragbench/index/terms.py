@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from ragbench.index.analyzers import analyze, analyzer
 from ragbench.index.artefacts import check_ranges
+from ragbench.index.graph import edges_of
+from ragbench.index.parts import StoredPart
 from ragbench.index.texts import lexical_rows
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def build_terms(folder: Path, table: ChunkTable, analyzer_name: str) -> None:
     numbered = "".join(f"{word}\t{term}\n" for word, term in numbering.words.items())
     (folder / _WORDS).write_text(numbered, encoding="utf-8")
     (folder / _TERMS).write_text("".join(f"{term}\n" for term in numbering.numbers), encoding="utf-8")
-    edges = _edges(table)
+    edges = edges_of(table)
     for name, values in _link_statistics(table, edges).items():
         _save(folder, name, values, np.float64)
     starts = np.searchsorted([source for source, _ in edges], np.arange(table.n_documents + 1))
@@ -117,14 +119,6 @@ def _by_document(sets: dict[str, _Numbers], table: ChunkTable, size: int) -> Ite
             yield table.document[rows].astype(np.int64) * size + terms
         else:
             yield keys
-
-
-def _edges(table: ChunkTable) -> list[tuple[int, int]]:
-    """The pairs of different documents of which the first links to the second, sorted."""
-    number = table.document_number
-    return sorted(
-        {(row, number[target]) for row, links in enumerate(table.links) for _, target in links if number[target] != row}
-    )
 
 
 def _link_statistics(table: ChunkTable, edges: Sequence[tuple[int, int]]) -> dict[str, NDArray[np.float64]]:
@@ -270,3 +264,11 @@ class TermIndex:
 
     def _load(self, name: str) -> NDArray[Any]:
         return np.asarray(np.load(self._folder / f"{name}.npy", allow_pickle=False))
+
+
+PART = StoredPart(
+    "terms",
+    inputs=lambda index: [index.fingerprint("chunks"), index.spec.lexical.analyzer, VERSION],
+    build=lambda building, index: build_terms(building.folder, index.chunks, index.spec.lexical.analyzer),
+    open=lambda folder, index: TermIndex(folder, index.chunks, index.spec.lexical.analyzer),
+)

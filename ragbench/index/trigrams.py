@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.index.artefacts import check_ranges, misfit
+from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable
@@ -100,3 +101,11 @@ class TrigramIndex:
         values = np.load(self._folder / f"{unit}-values.npy", mmap_mode="r", allow_pickle=False)
         check_ranges(starts, len(values), self._folder)
         return starts, values
+
+
+PART = StoredPart(
+    "trigrams",
+    inputs=lambda index: [index.fingerprint("chunks"), VERSION],
+    build=lambda building, index: build_trigrams(building.folder, index.chunks),
+    open=lambda folder, index: TrigramIndex(folder),
+)

@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Validated
 from ragbench.boundary.json import read_json_file
+from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
+    from ragbench.index.index import Index
+    from ragbench.index.shards import Building
     from ragbench.models import Encoder
 
 VERSION = 1
@@ -90,3 +93,16 @@ class Vocabulary:
         near = np.flatnonzero(similarity >= edge)
         order = near[np.lexsort((near, -similarity[near]))][:count]
         return [(self.terms[i], float(similarity[i])) for i in order]
+
+
+def _build(building: Building, index: Index) -> None:
+    texts = index.chunks.texts(0, index.chunks.n_retrievable)
+    build_vocabulary(building.folder, frequent_terms(texts, index.spec.vocabulary), index.encoder)
+
+
+PART = StoredPart(
+    "vocabulary",
+    inputs=lambda index: [*(index.fingerprint("chunks"), VERSION, index.spec.vocabulary, index.encoder.passage_digest)],
+    build=_build,
+    open=lambda folder, index: Vocabulary(folder),
+)

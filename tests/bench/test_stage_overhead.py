@@ -195,7 +195,7 @@ def columns(arm: Arm) -> list[str]:
 
 def test_p6_costs_little_more_than_its_pairs(benchmark, arms: list[Arm], queries: list[Query]) -> None:
     rerank = arms[-1]
-    model = rerank.index.cross_encoder(CrossEncoderSpec())
+    model = rerank.index.models.cross_encoder(CrossEncoderSpec())
     place = [name for name, _ in rerank.pipeline].index("p6")
     bare, ours = [], []
 

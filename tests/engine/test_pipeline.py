@@ -30,7 +30,7 @@ def test_names_the_models_that_its_stages_use(index) -> None:
     assert spec == CrossEncoderSpec("ms-marco-MiniLM-L-12-v2", 64)
     assert pipeline.digests(index) == {
         "bge-small-en-v1.5": index.encoder.digest,
-        "ms-marco-MiniLM-L-12-v2": index.cross_encoder(spec).digest,
+        "ms-marco-MiniLM-L-12-v2": index.models.cross_encoder(spec).digest,
     }
     assert Pipeline((HYBRID[1], HYBRID[2])).digests(index) == {}
 

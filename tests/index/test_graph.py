@@ -20,7 +20,7 @@ def graph_of(folder: Path, files: dict[str, str]) -> tuple[GraphIndex, dict[str,
     build_chunks(folder, documents, [HeaderChunker().chunk(document) for document in documents])
     table = ChunkTable(folder)
     build_graph(folder, table)
-    return GraphIndex(folder, table), dict(table.document_number)
+    return GraphIndex(folder), dict(table.document_number)
 
 
 def test_every_kind_of_link_makes_an_edge_to_documents_that_exist(tmp_path: Path) -> None:
@@ -46,12 +46,13 @@ def test_neighbours_are_those_linked_to_and_from(tmp_path: Path) -> None:
 
 def test_chunks_of_a_document(tmp_path: Path) -> None:
     long = "\n\n".join(f"# Part {n}\n\n" + "words and more words " * 60 for n in range(3))
-    graph, number = graph_of(tmp_path, {"a": "x", "b": long, "c": "---\ntitle: C\n---\n", "d": "z"})
-    first, last = graph.chunks_of(number["b"])
+    _, number = graph_of(tmp_path, {"a": "x", "b": long, "c": "---\ntitle: C\n---\n", "d": "z"})
+    table = ChunkTable(tmp_path)
+    first, last = table.chunks_of(number["b"])
     assert (first, last) == (1, 4)
-    assert graph.chunks_of(number["a"]) == (0, 1)
-    assert graph.chunks_of(number["c"]) == (4, 5)  # its title stands for its text
-    assert graph.chunks_of(number["d"]) == (5, 6)
+    assert table.chunks_of(number["a"]) == (0, 1)
+    assert table.chunks_of(number["c"]) == (4, 5)  # its title stands for its text
+    assert table.chunks_of(number["d"]) == (5, 6)
 
 
 @pytest.fixture

@@ -446,5 +446,5 @@ def test_nothing_but_lucenes_files_is_left(folder: Path) -> None:
 
 
 def test_notes_are_kept(tmp_path: Path) -> None:
-    build_lexical(tmp_path, LexicalSpec(), [], lambda: {"colour": "blau\u00e4"})
+    build_lexical(tmp_path, LexicalSpec(), [], notes={"colour": "blau\u00e4"})
     assert LexicalIndex(tmp_path, LexicalSpec()).notes["colour"] == "blau\u00e4"

@@ -13,7 +13,7 @@ from ragbench.base import progress
 from ragbench.base.errors import ConfigError
 from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
-from ragbench.index.index import Part, StoredPart, find, register
+from ragbench.index.parts import Part, StoredPart, find, register
 from ragbench.index.shards import Building
 
 NAMES = [*parts.PARTS, *parts.SOURCES, *(each.name for each in pkgutil.iter_modules(of_systems.__path__))]
@@ -50,7 +50,7 @@ LONGEST = Part("longest", fingerprint=lambda index: index.fingerprint("lengths")
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragbench.index.index._registered", {})
+    monkeypatch.setattr("ragbench.index.parts._registered", {})
     register(LENGTHS)
     register(LONGEST)
 

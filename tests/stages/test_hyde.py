@@ -19,6 +19,7 @@ class Chat:
 
     def __init__(self, answer: str | None = "Written.") -> None:
         self.answer, self.prompts, self.specs = answer, [], []
+        self.models = self
 
     def chat(self, spec):
         self.specs.append(spec)

@@ -1,6 +1,7 @@
 """P6: sigmoid, tail and blend by hand on chosen logits; relevance with the real cross-encoder."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def index(handmade, page, fixed):
         fixed.specs.append(spec)
         return fixed
 
-    made.cross_encoder = cross_encoder
+    made.models = SimpleNamespace(cross_encoder=cross_encoder)
     return made
 
 

@@ -401,7 +401,7 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
     encoders = [(index.spec.vectors(need.partition(":")[2]).encoder, need) for need in arm.pipeline.encoders]
     loaded: list[tuple[str, Any, Encoder | CrossEncoder]] = [
         *(("encoder", spec, index.part(need)) for spec, need in encoders),
-        *(("cross-encoder", spec, index.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
+        *(("cross-encoder", spec, index.models.cross_encoder(spec)) for spec in cross_encoders(arm.pipeline)),
     ]
     return [
         {

@@ -215,7 +215,7 @@ def load_folder(
     with bundle.reading(folder):
         index.prepare(settings.pipeline.needs | {"facets"})
     for spec in bundle.cross_encoders(settings.pipeline):
-        index.cross_encoder(spec)
+        index.models.cross_encoder(spec)
     return LoadedBundle(folder, record, settings, index, serves)
 
 

@@ -123,7 +123,7 @@ class Pipeline:
     def digests(self, index: Index) -> dict[str, str]:
         """The digest of every encoder and cross-encoder that it uses, by name. ModelError when one cannot be found."""
         used: list[Encoder | CrossEncoder] = [index.part(need) for need in self.encoders]
-        used += [index.cross_encoder(spec) for spec in self.models if isinstance(spec, CrossEncoderSpec)]
+        used += [index.models.cross_encoder(spec) for spec in self.models if isinstance(spec, CrossEncoderSpec)]
         return {model.name: model.digest for model in used}
 
     @property

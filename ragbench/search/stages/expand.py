@@ -148,7 +148,8 @@ class SupposeAnswer(ChatFields):
         if self.endpoint is None:
             return state.with_note("no hypothesis: the query itself is embedded")
         try:
-            passage = index.chat(self.spec(self.endpoint)).complete(self.prompt.replace("{query}", state.query.text))
+            model = index.models.chat(self.spec(self.endpoint))
+            passage = model.complete(self.prompt.replace("{query}", state.query.text))
         except ModelError as error:
             return state.with_note(f"no hypothesis, the query itself is embedded: {error}")
         return _add_hypothesis(state, passage, f"by {self.model}")

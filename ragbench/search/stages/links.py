@@ -87,7 +87,7 @@ def _representative(node: int, seed: int, best_chunk: Mapping[int, int], index: 
     """The chunk that stands for a document, -1 for a document without chunks."""
     if node in best_chunk:
         return best_chunk[node]
-    start, stop = index.graph.chunks_of(node)
+    start, stop = index.chunks.chunks_of(node)
     if stop - start < 2:
         return start if stop > start else -1
     vectors = index.dense.vectors

@@ -78,7 +78,7 @@ class Rerank(Validated):
         head = ranking.head(self.depth)
         if len(head) == 0:
             return ranking
-        model = index.cross_encoder(self.models[0])
+        model = index.models.cross_encoder(self.models[0])
         logits = model.score(state.query.text, [self._passage(int(chunk), index.chunks) for chunk in head.chunks])
         order, scores = (self._blend if self.blend else _order_by_logit)(logits.astype(np.float64), head)
         if self.tail == "drop":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ragbench.corpus.metadata import normalise_tags, read_metadata, timestamp
-from ragbench.index.index import Part
+from ragbench.index.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

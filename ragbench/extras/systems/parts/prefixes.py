@@ -28,7 +28,7 @@ from ragbench.base.types import Ranking
 from ragbench.corpus.metadata import tag_lineage
 from ragbench.extras.systems.parts.scan import is_cjk, primitive_values
 from ragbench.index.artefacts import check_ranges
-from ragbench.index.index import StoredPart
+from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
     from ragbench.index.chunks import ChunkTable

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.query_cache import QueryCache
 from ragbench.index.artefacts import check_ranges
-from ragbench.index.index import StoredPart
+from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document

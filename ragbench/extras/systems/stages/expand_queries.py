@@ -91,7 +91,7 @@ class ExpandQueries(ChatFields):
             return replace(state, expanded=self.fallback(query))
         question = self.prompt.replace("{variants}", str(self.max_variants)).replace("{query}", query)
         try:
-            parsed = self.parse(query, index.chat(self.spec(self.endpoint), self.cache_size).complete(question))
+            parsed = self.parse(query, index.models.chat(self.spec(self.endpoint), self.cache_size).complete(question))
         except ModelError as error:
             return replace(state, expanded=self.fallback(query)).with_note(f"query not expanded: {error}")
         note = f"expanded to: {'; '.join(parsed.queries)}; salient: {', '.join(parsed.salient_terms) or 'nothing'}"

@@ -57,7 +57,7 @@ class BoostConnected(StateStage):
         """The connection score of each of the first documents."""
         documents = list(dict.fromkeys(index.chunks.document[ranking.chunks].tolist()))[: self.max_candidates]
         citing = {document: index.graph.linking_to(document) for document in documents}
-        tags = {document: index.graph.tags_of(document) for document in documents}
+        tags = {document: set(index.chunks.document_value("tags", document)) for document in documents}
         scores = {}
         for one in documents:
             others = [second for second in documents if second != one]

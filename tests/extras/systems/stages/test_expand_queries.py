@@ -35,7 +35,7 @@ class Chat:
 
     @property
     def index(self) -> SimpleNamespace:
-        return SimpleNamespace(chat=lambda spec, kept: self)
+        return SimpleNamespace(models=SimpleNamespace(chat=lambda spec, kept: self))
 
 
 def stage(**more) -> ExpandQueries:
@@ -97,7 +97,7 @@ def test_a_model_that_takes_too_long_is_given_up(state) -> None:
     with Slow() as server:
         expand = ExpandQueries(endpoint=f"{server.url}/v1", model="m", timeout_s=0.2)
         models = Models(cache=None)
-        (after,) = expand([state(QUERY)], SimpleNamespace(chat=models.chat))
+        (after,) = expand([state(QUERY)], SimpleNamespace(models=models))
         release.set()
         assert after.expanded == expand.fallback(QUERY)
         assert after.notes[0].startswith("query not expanded: ")
