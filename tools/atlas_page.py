@@ -16,7 +16,7 @@ from ragbench.extras.atlas.changes import BASE
 from ragbench.extras.atlas.page import by_collection, effects_table
 from ragbench.extras.atlas.picture import GRID, Scale, document, line, mark, text
 from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
-from ragbench.report.figure_style import BLUE, GREY
+from ragbench.report.figures import BLUE, GREY
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,13 +26,11 @@ from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.corpus.words import readable
 from ragbench.evaluation.diagnosis import unit
-from ragbench.evidence import best_arm as field_
-from ragbench.evidence import cluster_bootstrap, split_consistency
 from ragbench.evidence.policy import Policy
 from ragbench.report import evidence, figures, page_tables, pareto, screen
-from ragbench.report.cells import MARKS, Cell, Table, join_names
 from ragbench.report.figures import describe_outcome, main_effects
-from ragbench.results import measurements, verdicts
+from ragbench.report.page_tables import MARKS, Cell, Table, join_names
+from ragbench.results import measurements
 from ragbench.search.engine.snippet import stems
 
 if TYPE_CHECKING:
@@ -123,94 +121,57 @@ def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
         "interval": results.interval,
         "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
     }
-    for name, (make, instead) in _PARTS.items():
-        context |= parts.make(name, partial(make, results), instead)
-    return {name: _with_note(results, part) for name, part in context.items()}
+    for name, part in _PARTS.items():
+        context |= parts.make(name, partial(_made, results, part), dict.fromkeys(part, ""))
+    return {name: _with_note(results, value) for name, value in context.items()}
 
 
-def _headline(results: Measurements) -> dict[str, Any]:
-    return {**headline(results), "design": evidence.design(results), "exploratory": results.exploratory}
+def _made(results: Measurements, part: Mapping[str, Callable[[Measurements], Any]]) -> dict[str, Any]:
+    return {name: make(results) for name, make in part.items()}
 
 
-def _verdicts(results: Measurements) -> dict[str, Any]:
-    effects = figures.main_effects(results) if len(results.arms) > 1 else None
-    if effects is None or not len(effects):
-        return {"answers": [] if effects is None else answers(effects), "verdicts": None}
-    return {"answers": answers(effects), "verdicts": page_tables.verdicts(results)}
-
-
-def _field(results: Measurements) -> dict[str, Any]:
-    frame = verdicts.field(results)
-    return {"field": page_tables.field(results) if len(frame) else None, "field_said": field_.sentences(frame)}
-
-
-def _halves(results: Measurements) -> dict[str, Any]:
-    frame = verdicts.halves(results)
-    return {
-        "halves": page_tables.halves(results) if len(frame) else None,
-        "halves_said": split_consistency.sentences(frame),
-    }
-
-
-def _areas(results: Measurements) -> dict[str, Any]:
-    frame = verdicts.areas(results)
-    return {
-        "areas": page_tables.areas(results) if len(frame) else None,
-        "areas_said": cluster_bootstrap.sentences(frame),
-    }
-
-
-def _contexts(results: Measurements) -> dict[str, Any]:
-    if not len(evidence.contexts(results)):
-        return {"contexts": None, "polluters": None}
-    rows = page_tables.polluters(results)
-    return {"contexts": page_tables.contexts(results), "polluters": rows if rows.rows else None}
-
-
-def _types(results: Measurements) -> dict[str, Any]:
-    types, few = page_tables.kinds(results, "type")
-    return {"types": types if len(types.columns) > 2 else None, "few": few}
-
-
-def _by_area(results: Measurements) -> dict[str, Any]:
-    by_area, few = page_tables.kinds(results, "area")
-    return {"by_area": by_area if len(by_area.columns) > 2 else None, "few_of_area": few}
-
-
-def _losses(results: Measurements) -> dict[str, Any]:
-    fates = evidence.fates(results)
-    return {"losses": page_tables.losses(results) if len(fates) else None, "unit": unit(fates)}
-
-
-def _methods(results: Measurements) -> dict[str, Any]:
+def _methods(results: Measurements) -> Any:
     write = plugins.hook("methods")
-    return {"methods": write(results) if write else None}
+    return write(results) if write else None
 
 
-_PARTS: Mapping[str, tuple[Callable[[Measurements], dict[str, Any]], dict[str, Any]]] = {
-    "title": (_headline, {"name": "", "title": "Results", "lede": "", "started": "", "design": "", "exploratory": ""}),
-    "verdicts": (_verdicts, {"answers": [], "verdicts": None}),
-    "what to expect": (lambda results: {"expected": screen.expected_sentences(results)}, {"expected": []}),
-    "the field": (_field, {"field": None, "field_said": []}),
-    "train and test topics": (_halves, {"halves": None, "halves_said": []}),
-    "other areas": (_areas, {"areas": None, "areas_said": []}),
-    "configurations": (lambda results: {"arms": page_tables.arms(results)}, {"arms": None}),
-    "contexts": (_contexts, {"contexts": None, "polluters": None}),
-    "time by stage": (lambda results: {"latency": page_tables.latency(results)}, {"latency": None}),
-    "interactions": (
-        lambda results: {"interactions": page_tables.interactions(results) if _has_interactions(results) else None},
-        {"interactions": None},
-    ),
-    "losses": (_losses, {"losses": None, "unit": ""}),
-    "headroom": (lambda results: {"headroom": page_tables.headroom(results)}, {"headroom": None}),
-    "query types": (_types, {"types": None, "few": ""}),
-    "areas": (_by_area, {"by_area": None, "few_of_area": ""}),
-    "recipes": (lambda results: {"recipes": _recipes(results)}, {"recipes": None}),
-    "environment": (lambda results: {"environment": environment(results)}, {"environment": []}),
-    "methods": (_methods, {"methods": {"paragraphs": (), "works": (), "bibtex": ""}}),
+_PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
+    "title": {
+        "name": lambda results: results.record["name"],
+        "title": lambda results: title(results),
+        "lede": lambda results: _lede(results),
+        "started": lambda results: start_time(results),
+        "design": lambda results: evidence.design(results),
+        "exploratory": lambda results: results.exploratory,
+    },
+    "verdicts": {
+        "answers": lambda results: _answers(main_effects(results)),
+        "verdicts": lambda results: page_tables.verdicts(results),
+    },
+    "what to expect": {"expected": lambda results: screen.expected_sentences(results)},
+    "the field": {"field": lambda results: page_tables.field(results)},
+    "train and test topics": {"halves": lambda results: page_tables.halves(results)},
+    "other areas": {"areas": lambda results: page_tables.areas(results)},
+    "configurations": {"arms": lambda results: page_tables.arms(results)},
+    "contexts": {
+        "contexts": lambda results: page_tables.contexts(results),
+        "polluters": lambda results: page_tables.polluters(results),
+    },
+    "time by stage": {"latency": lambda results: page_tables.latency(results)},
+    "interactions": {"interactions": lambda results: page_tables.interactions(results)},
+    "losses": {
+        "losses": lambda results: page_tables.losses(results),
+        "unit": lambda results: unit(evidence.fates(results)),
+    },
+    "headroom": {"headroom": lambda results: page_tables.headroom(results)},
+    "query types": {"types": lambda results: page_tables.kinds(results, "type")},
+    "areas": {"by_area": lambda results: page_tables.kinds(results, "area")},
+    "recipes": {"recipes": lambda results: _recipes(results)},
+    "environment": {"environment": lambda results: environment(results)},
+    "methods": {"methods": _methods},
 }
 
-"""What the template prints, by part: how it is made, and what is printed where that fails."""
+"""By part, what the template prints under a name; an empty text where the part fails."""
 
 
 def _with_note(results: Measurements, part: Any) -> Any:
@@ -232,27 +193,32 @@ def _script_json(value: Any) -> str:
 
 def _figures(results: Measurements, parts: Parts) -> dict[str, Any]:
     """The figures for which the run has data, by name."""
-    timed = len(results.latency) > 0
-    chosen: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[], bool]]] = {
-        "effects": (figures.plot_effects, lambda: len(results.arms) > 1 and len(figures.main_effects(results)) > 0),
-        "pareto": (pareto.plot_pareto, lambda: timed and len(pareto.pareto(results)) > 0),
-        "latency": (figures.plot_latency, lambda: timed),
-        "interactions": (figures.plot_interactions, lambda: _has_interactions(results)),
-        "losses": (figures.plot_losses, lambda: len(evidence.fates(results)) > 0),
+    drawn = {
+        name: parts.make(f"figure of {name}", partial(_figure, results, *part), None) for name, part in _FIGURES.items()
     }
-
-    def drawn(plot: Callable[[Measurements], Any], is_needed: Callable[[], bool]) -> Any:
-        # Plotly's JSON also handles numbers that JSON does not have.
-        return read_json(plot(results).to_json(engine="json"), own=True) if is_needed() else None
-
-    drawn_figures = {
-        name: parts.make(f"figure of {name}", partial(drawn, *arguments), None) for name, arguments in chosen.items()
-    }
-    return {name: figure for name, figure in drawn_figures.items() if figure is not None}
+    return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
-def _has_interactions(results: Measurements) -> bool:
-    return len(results.arms) > 1 and bool((evidence.effects(results)["kind"] == "interaction").any())
+def _figure(results: Measurements, has_data: Callable[[Measurements], Any], plot: Callable[[Measurements], Any]) -> Any:
+    # Plotly's JSON also handles numbers that JSON does not have.
+    return read_json(plot(results).to_json(engine="json"), own=True) if has_data(results) else None
+
+
+_FIGURES: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[Measurements], Any]]] = {
+    "effects": (lambda results: len(main_effects(results)), figures.plot_effects),
+    "pareto": (
+        lambda results: len(results.latency) and len(pareto.pareto(results)),
+        lambda results: pareto.plot_pareto(results),
+    ),
+    "latency": (lambda results: len(results.latency), figures.plot_latency),
+    "interactions": (
+        lambda results: (evidence.effects(results)["kind"] == "interaction").any(),
+        figures.plot_interactions,
+    ),
+    "losses": (lambda results: len(evidence.fates(results)), figures.plot_losses),
+}
+
+"""By name, whether a run has data for a figure, and what draws it."""
 
 
 def _policy(scripts: list[str]) -> str:
@@ -263,8 +229,6 @@ def _policy(scripts: list[str]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
 
-
-_Row = Mapping[str, Any]
 
 _MOST_TEXTS = 400
 
@@ -302,11 +266,8 @@ def explorer(results: Measurements, limit: int = _MOST_TEXTS) -> dict[str, Any]:
     return {"arms": arms, "measures": measures, "queries": queries, "texts": len(selected)}
 
 
-def _by_query(frame: pd.DataFrame) -> dict[str, list[_Row]]:
-    rows_by_query: dict[str, list[_Row]] = {}
-    for row in evidence.rows(frame):
-        rows_by_query.setdefault(row["qid"], []).append(row)
-    return rows_by_query
+def _by_query(frame: pd.DataFrame) -> dict[Any, list[dict[str, Any]]]:
+    return {qid: evidence.rows(rows) for qid, rows in frame.groupby("qid", sort=False)}
 
 
 def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list[list[float | None]]]]:
@@ -332,7 +293,7 @@ def _spread(values: list[float | None]) -> float:
     return max(present) - min(present) if present else 0.0
 
 
-def _passages(rows: list[_Row], arms: list[str]) -> dict[str, Any]:
+def _passages(rows: list[dict[str, Any]], arms: list[str]) -> dict[str, Any]:
     numbers: dict[tuple[str, str], int] = {}
     passages: list[list[Any]] = []
     hits: dict[str, list[list[Any]]] = {arm: [] for arm in arms}
@@ -353,7 +314,7 @@ def _grade(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def _losses_by_text(rows: list[_Row], arms: list[str]) -> list[list[Any]]:
+def _losses_by_text(rows: list[dict[str, Any]], arms: list[str]) -> list[list[Any]]:
     """[section, grade, its fate in every arm] for every relevant section, best grade first."""
     losses: dict[str, list[Any]] = {}
     order = {arm: n for n, arm in enumerate(arms)}
@@ -367,31 +328,18 @@ def _losses_by_text(rows: list[_Row], arms: list[str]) -> list[list[Any]]:
 _NAMED = 5  # arms or factors that a title names one by one
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """A verdict and the names of the proposals that have it."""
-
-    verdict: str
-    names: tuple[str, ...]
-
-
-def headline(results: Measurements) -> dict[str, str]:
-    """Title and the facts under it."""
-    record = results.record
-    benchmark = record["benchmark"]
-    arms = f"{len(results.arms)} configurations" if len(results.arms) > 1 else "one configuration"
-    return {
-        "name": str(record["name"]),
-        "title": _question(results),
-        "lede": f"{arms[0].upper()}{arms[1:]} on the benchmark '{benchmark['name']}': {benchmark['documents']} "
-        f"documents, {record['topics']} queries of the split '{record['split']}'"
-        f"{f' ({results.topics_origin})' if results.topics_origin else ''}.",
-        "started": start_time(results),
-    }
+def _lede(results: Measurements) -> str:
+    """The facts under the title."""
+    record, origin = results.record, results.topics_origin
+    arms = f"{len(results.arms)} configurations" if len(results.arms) > 1 else "One configuration"
+    return (
+        f"{arms} on the benchmark '{record['benchmark']['name']}': {record['benchmark']['documents']} documents, "
+        f"{record['topics']} queries of the split '{record['split']}'{f' ({origin})' if origin else ''}."
+    )
 
 
-def _question(results: Measurements) -> str:
-    """The title: the question of the run in words."""
+def title(results: Measurements) -> str:
+    """The question of the run in words."""
     names = results.arms
     if evidence.design(results):
         factors = [str(name) for name in main_effects(results)["factor"]]
@@ -410,10 +358,9 @@ def _natural(name: str) -> tuple[str, int]:
     return head, int(name[len(head) :] or 0)
 
 
-def answers(effects: pd.DataFrame) -> list[_Answer]:
-    """The verdicts with their proposals, ordered from acceptance to rejection."""
-    by_verdict = {verdict: effects[effects["verdict"] == verdict]["factor"] for verdict in MARKS}
-    return [_Answer(verdict, tuple(map(str, names))) for verdict, names in by_verdict.items()]
+def _answers(effects: pd.DataFrame) -> list[tuple[str, list[str]]]:
+    """The verdicts with the proposals that have them, ordered from acceptance to rejection."""
+    return [(verdict, effects.loc[effects["verdict"] == verdict, "factor"].tolist()) for verdict in MARKS]
 
 
 def _recipes(results: Measurements) -> Table:

@@ -1,11 +1,12 @@
-"""The page's tables of results."""
+"""The page's tables of results, their cells, and how numbers are written in them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragbench.base import minimums
 from ragbench.config.catalogue.names import label
@@ -19,18 +20,6 @@ from ragbench.evidence import best_arm as field_
 from ragbench.evidence import cluster_bootstrap as areas_
 from ragbench.evidence import split_consistency as halves_
 from ragbench.report import evidence
-from ragbench.report.cells import (
-    MARKS,
-    Cell,
-    PageColumn,
-    Table,
-    direction,
-    interval,
-    join_names,
-    p_value,
-    plain,
-    signed,
-)
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results import verdicts as verdicts_
 from ragbench.results.measurements import ARMS
@@ -40,9 +29,85 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
+_MINUS = "\u2212"
 THIN, TIMES = "\u2009", "\u00d7"
+MARKS = {"adopt": "✓", "confirm": "✓?", "equivalent": "=", "inconclusive": "?", "reject": "✕"}
+"""A sign for every verdict, so that none is shown by colour alone; ordered from acceptance to rejection."""
 _Row = Mapping[str, Any]
 _SECONDARY = ("RR", "R@10", "R@100", "Success@1", evidence.JUDGED)
+
+
+class Cell(NamedTuple):
+    """A cell of a table; `note` is printed smaller below the text, `kind` is a class of the style sheet."""
+
+    text: str
+    note: str = ""
+    kind: str = ""
+
+
+class PageColumn(NamedTuple):
+    """A column of a page's table: its heading, what it means, and its cell for a row; `shown`: whether it is there."""
+
+    heading: str
+    note: str
+    cell: Callable[[Any], Cell]
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: `columns` are (heading, what it means), the first cell of every row names the row.
+
+    `remarks`, where given, has one sentence for every row, printed below it over the whole width; `sentences` are about
+    the whole table. A table without rows is False: the page does not show it.
+    """
+
+    caption: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    remarks: Sequence[str] = ()
+    sentences: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, caption: str, columns: Iterable[PageColumn], rows: Iterable[Any], **texts: Sequence[str]) -> Table:
+        """A table whose columns make their cells from the rows, which may be of any kind."""
+        visible = [column for column in columns if column.shown]
+        heads = tuple((column.heading, column.note) for column in visible)
+        return cls(caption, heads, tuple(tuple(column.cell(row) for column in visible) for row in rows), **texts)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign and a true minus, such as `+0.012`; empty for NaN."""
+    return "" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", _MINUS)
+
+
+def plain(value: float, digits: int = 3) -> str:
+    """A number without a plus, such as `0.512`; empty for NaN."""
+    return "" if math.isnan(value) else f"{value:.{digits}f}".replace("-", _MINUS)
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """An interval such as `[-0.010, +0.020]`; empty for NaN."""
+    return "" if math.isnan(low) or math.isnan(high) else f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def p_value(p: float) -> str:
+    """A p value with two or three digits, `< 0.001` instead of 0; empty for NaN."""
+    return "" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def direction(low: float, high: float) -> str:
+    """`better` or `worse` where an interval does not contain 0, else empty."""
+    return "better" if low > 0 else "worse" if high < 0 else ""
+
+
+def join_names(items: Iterable[str]) -> str:
+    """Names as a list in words: `a, b and c`."""
+    names = list(items)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def verdicts(results: Measurements) -> Table:
@@ -80,7 +145,9 @@ def verdicts(results: Measurements) -> Table:
         PageColumn("MDE", "minimum detectable effect on documents: power 80%", _number("mde")),
     )
     subject = "Effect of turning each proposal on" if ablation else f"Every configuration against '{results.arms[0]}'"
-    return Table.of(f"{subject}, largest gain first", columns, evidence.rows(effects), map(str, effects["reason"]))
+    return Table.of(
+        f"{subject}, largest gain first", columns, evidence.rows(effects), remarks=effects["reason"].tolist()
+    )
 
 
 def field(results: Measurements) -> Table:
@@ -96,12 +163,14 @@ def field(results: Measurements) -> Table:
         PageColumn(*head["ruled_out_by"].head, _text("ruled_out_by", "word")),
         PageColumn(*head["more_topics"].head, _number("more_topics", 0)),
     )
-    return Table.of("How likely each configuration is the best", columns, evidence.rows(frame))
+    return Table.of(
+        "How likely each configuration is the best", columns, evidence.rows(frame), sentences=field_.sentences(frame)
+    )
 
 
 def halves(results: Measurements) -> Table:
     """The effects on both halves of the topics."""
-    head = halves_.COLUMNS
+    frame, head = verdicts_.halves(results), halves_.COLUMNS
     columns = (
         PageColumn(*head["factor"].head, _text("factor")),
         PageColumn(*head["level"].head, _levels),
@@ -109,12 +178,14 @@ def halves(results: Measurements) -> Table:
         PageColumn(*head["test"].head, lambda row: Cell(signed(row["test"]), f"{row['n_test']} queries")),
         PageColumn(*head["p"].head, lambda row: Cell(p_value(row["p"]))),
     )
-    return Table.of("Effects on train and on test queries", columns, evidence.rows(verdicts_.halves(results)))
+    return Table.of(
+        "Effects on train and on test queries", columns, evidence.rows(frame), sentences=halves_.sentences(frame)
+    )
 
 
 def areas(results: Measurements) -> Table:
     """The effects with intervals over topics, and over whole areas."""
-    head = areas_.COLUMNS
+    frame, head = verdicts_.areas(results), areas_.COLUMNS
 
     def over_areas(row: _Row) -> Cell:
         return Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} folders")
@@ -126,7 +197,9 @@ def areas(results: Measurements) -> Table:
         PageColumn(*head["area_low"].head, over_areas),
         PageColumn(*head["weakest"].head, lambda row: Cell(signed(row["without"]), f"without {row['weakest']}")),
     )
-    return Table.of("Effects over queries and over folders", columns, evidence.rows(verdicts_.areas(results)))
+    return Table.of(
+        "Effects over queries and over folders", columns, evidence.rows(frame), sentences=areas_.sentences(frame)
+    )
 
 
 def arms(results: Measurements) -> Table:
@@ -211,8 +284,8 @@ def polluters(results: Measurements) -> Table:
     return Table.of("Folders and document types with most pollution", columns, rows)
 
 
-def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, str]:
-    """The primary measure by query type or area, and a sentence that names those with few queries."""
+def kinds(results: Measurements, of: Literal["type", "area"]) -> Table:
+    """The primary measure by query type or area, with a sentence that names those with few queries; empty for one."""
     frame = evidence.by_kind(results, of)
     groups = evidence.rows(frame.drop_duplicates("kind"))
     cells = {(row["arm"], row["kind"]): row for row in evidence.rows(frame)}
@@ -229,12 +302,10 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> tuple[Table, st
         return PageColumn(f"{group['kind']} ({group['n']}{', few' if group['warning'] else ''})", "", cell)
 
     few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
-    warning = (
-        f"By {of}: {join_names(few)}. Means over fewer than {minimums.PER_TYPE} queries are unstable." if few else ""
-    )
+    warning = f"By {of}: {join_names(few)}. Means over fewer than {minimums.PER_TYPE} queries are unstable."
     caption = f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)"
     columns = (PageColumn("Configuration", "", Cell), *map(column, groups))
-    return Table.of(caption, columns, results.arms), warning
+    return Table.of(caption, columns, results.arms if len(groups) > 1 else (), sentences=[warning] if few else [])
 
 
 def losses(results: Measurements) -> Table:
@@ -255,14 +326,14 @@ def losses(results: Measurements) -> Table:
         return PageColumn(name, "", cell)
 
     caption = f"Relevant {unit(evidence.fates(results))} by outcome"
-    return Table.of(caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms)
+    return Table.of(
+        caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms if order else ()
+    )
 
 
-def headroom(results: Measurements) -> Table | None:
-    """Headroom of ranking and retrieval to every arm; None where the run did not write it."""
+def headroom(results: Measurements) -> Table:
+    """Headroom of ranking and retrieval to every arm; empty where the run did not write it."""
     frame = evidence.headroom(results)
-    if not len(frame):
-        return None
     columns = (
         PageColumn("Configuration", "", _text("arm")),
         PageColumn(room.VALUE, "measured ranking", _number(room.VALUE)),
@@ -299,7 +370,7 @@ def headroom(results: Measurements) -> Table | None:
             "recall together", "share of the relevant documents that any retriever returned", _number(room.TOGETHER)
         ),
     )
-    rows = room.summary(frame).to_dict(orient="records")
+    rows = room.summary(frame).to_dict(orient="records") if len(frame) else []
     return Table.of("Headroom of ranking and retrieval", columns, rows)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ragbench.evidence import t_statistic
 from ragbench.report import evidence
-from ragbench.report.figure_style import GREY, arm_colors, finish, labels
+from ragbench.report.figures import GREY, arm_colors, error_bars, finish, labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,20 +90,16 @@ def plot_pareto(results: Measurements) -> go.Figure:
     measure, frame = evidence.primary(results), pareto(results)
     axis = _time_axis(frame)
     on_axis = np.log10 if axis.get("type") == "log" else np.asarray
-    xs, lows, highs = (on_axis(frame[name]).tolist() for name in ("p95", "p95_low", "p95_high"))
+    (left, right), (width, height) = axis["range"], _PLOT
     least, highest = float(frame["quality_low"].min()), float(frame["quality_high"].max())
     reach = highest - least or 0.1
     bottom, top = least - 0.05 * reach, highest + 0.1 * reach
-    width, height = _PLOT
-    points = [
-        ((x - axis["range"][0]) / (axis["range"][1] - axis["range"][0]) * width, (y - bottom) / (top - bottom) * height)
-        for x, y in zip(xs, frame["quality"], strict=True)
-    ]
-    scale = width / (axis["range"][1] - axis["range"][0])
-    bars = [
-        _Box(x - (mid - low) * scale, y - _BAR, x + (high - mid) * scale, y + _BAR)
-        for (x, y), mid, low, high in zip(points, xs, lows, highs, strict=True)
-    ]
+    xs, lows, highs = (
+        (on_axis(frame[name]) - left) / (right - left) * width for name in ("p95", "p95_low", "p95_high")
+    )
+    ys = (frame["quality"] - bottom) / (top - bottom) * height
+    bars = [_Box(low, y - _BAR, high, y + _BAR) for low, high, y in zip(lows, highs, ys, strict=True)]
+    points = list(zip(xs, ys, strict=True))
     frame = frame.assign(position=_positions(points, list(frame["arm"]), _Box(0, 0, width, height), bars))
     best = frame[frame["frontier"]].sort_values("p95")
     figure = go.Figure(
@@ -117,7 +113,7 @@ def plot_pareto(results: Measurements) -> go.Figure:
             showlegend=len(best) > 1,
         )
     )
-    colors = arm_colors(results.arms)
+    colors, line = arm_colors(results.arms), {"color": GREY, "thickness": 1, "width": 3}
     for name, rows, symbol in (
         ("best trade-off", best, "diamond"),
         ("another is better and faster", frame[~frame["frontier"]], "circle"),
@@ -134,24 +130,8 @@ def plot_pareto(results: Measurements) -> go.Figure:
                 cliponaxis=False,
                 name=name,
                 marker={"color": [colors[arm] for arm in rows["arm"]], "symbol": symbol, "size": 11},
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": (rows["quality_high"] - rows["quality"]).tolist(),
-                    "arrayminus": (rows["quality"] - rows["quality_low"]).tolist(),
-                    "color": GREY,
-                    "thickness": 1,
-                    "width": 3,
-                },
-                error_x={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": (rows["p95_high"] - rows["p95"]).tolist(),
-                    "arrayminus": (rows["p95"] - rows["p95_low"]).tolist(),
-                    "color": GREY,
-                    "thickness": 1,
-                    "width": 3,
-                },
+                error_y=error_bars(rows, "quality", "quality_low", "quality_high", **line),
+                error_x=error_bars(rows, "p95", "p95_low", "p95_high", **line),
                 customdata=rows[["p50"]].to_numpy().tolist(),
                 hovertemplate=f"%{{text}}: {measure} %{{y:.3f}}, p95 %{{x:.0f}} ms, p50 %{{customdata[0]:.0f}} ms"
                 "<extra></extra>",
@@ -195,14 +175,8 @@ def pareto(results: Measurements) -> pd.DataFrame:
     ends = [t_statistic.mean(values_of_arm)[1:3] for values_of_arm in values]
     for i, name in enumerate(("quality_low", "quality_high")):
         frame[name] = [mean if end[i] != end[i] else end[i] for mean, end in zip(frame["quality"], ends, strict=True)]
-    better = [
-        bool(
-            (
-                (frame["quality"] >= row["quality"])
-                & (frame["p95"] <= row["p95"])
-                & ((frame["quality"] > row["quality"]) | (frame["p95"] < row["p95"]))
-            ).any()
-        )
-        for row in evidence.rows(frame)
+    quality, p95 = frame["quality"], frame["p95"]
+    beaten = [
+        ((quality >= q) & (p95 <= ms) & ((quality > q) | (p95 < ms))).any() for q, ms in zip(quality, p95, strict=True)
     ]
-    return frame.assign(frontier=~np.array(better, dtype=bool))
+    return frame.assign(frontier=~np.array(beaten, dtype=bool))

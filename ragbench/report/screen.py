@@ -54,7 +54,7 @@ def _pair(results: Measurements) -> list[str]:
     (row,) = evidence.rows(frame)
     base, arm = results.arms
     lines = [_title(results), f"{base} -> {arm}"]
-    for level in (DOCUMENT, *([PASSAGE] if _enough(results) else [])):
+    for level in _levels(results):
         prefix = "" if level == DOCUMENT else "passage_"
         means = f"{row[f'{prefix}baseline']:.3f} -> {row[f'{prefix}mean']:.3f}"
         has_interval = _ends(row, level)[0] == _ends(row, level)[0]
@@ -63,8 +63,8 @@ def _pair(results: Measurements) -> list[str]:
         lines.append(f"{'' if prefix else 'quality':<{_LABEL}}{level}s {means}: {change}")
     lines += _recalls(results)
     busy = bool(arms.disturbed(results.record))
-    lines += _labelled("latency", _latency(results, row, busy))
-    lines += _labelled("verdict", f"{row['verdict']}: {_sentence(results, row, busy)}")
+    lines += _wrapped(f"{'latency':<{_LABEL}}{_latency(results, row, busy)}", _LABEL)
+    lines += _wrapped(f"{'verdict':<{_LABEL}}{row['verdict']}: {_sentence(results, row, busy)}", _LABEL)
     if row["verdict"] == "inconclusive" and int(results.record["topics"]) < minimums.WITHOUT_PRIOR:
         lines += [
             f"{'predicted':<{_LABEL}}{with_interval(prediction.effect, prediction.low, prediction.high)} "
@@ -84,19 +84,12 @@ def _recalls(results: Measurements) -> list[str]:
         change = with_interval(row["recall_effect"], low, high) if low == low else f"{row['recall_effect']:+.3f}"
         return [f"{'secondary':<{_LABEL}}{measure} {row['recall_baseline']:.3f} -> {row['recall_mean']:.3f}: {change}"]
     changes = [
-        f"{label(str(row['factor']))} {row['recall_effect']:+.3f} "
-        f"{_bracket(row['recall_ci_low'], row['recall_ci_high'], '+.2f')}".rstrip()
+        f"{label(str(row['factor']))} "
+        + _with_bracket(f"{row['recall_effect']:+.3f}", row["recall_ci_low"], row["recall_ci_high"])
         for row in rows
         if row["kind"] == "main"
     ]
     return _wrapped(f"secondary, {measure}: {_some(changes)}") if changes else []
-
-
-def _labelled(name: str, text: str) -> list[str]:
-    indent = " " * _LABEL
-    return textwrap.wrap(
-        f"{name:<{_LABEL}}{text}", SCREEN, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _latency(results: Measurements, row: Mapping[str, Any], busy: bool) -> str:
@@ -144,15 +137,16 @@ def table(results: Measurements) -> Table:
     )
     by_arm = set(main["factor"]) <= set(results.arms)
     grid.add_column("arm" if by_arm else "change", max_width=_NAME, overflow="fold")
-    levels = [DOCUMENT, *([PASSAGE] if _enough(results) else [])]
+    levels = _levels(results)
     for name in (*(f"{level}s" for level in levels), "p95", "verdict"):
         grid.add_column(name, justify="right" if name == "p95" else "left", no_wrap=True)
     judged = {str(row["factor"]): row for row in evidence.rows(main)}
     if by_arm:
         for arm in results.arms:
-            row = judged.get(arm)
+            row, p95 = judged.get(arm), results.p95_ms(arm)
             cells = [_mean(results, arm, level, row) for level in levels]
-            grid.add_row(Text(arm), *cells, _p95(results, arm), str(row["verdict"]) if row else "")
+            cells += ["" if p95 is None else f"{p95:.0f} ms", str(row["verdict"]) if row else ""]
+            grid.add_row(Text(arm), *cells)
     else:
         for factor, row in judged.items():
             added = "" if row["latency_ms"] != row["latency_ms"] else f"{row['latency_ms']:+.0f} ms"
@@ -188,8 +182,8 @@ def _below(results: Measurements) -> list[str]:
     return [*lines, *_recalls(results), *_reasons(results), *expected_lines(results), *more]
 
 
-def _wrapped(sentence: str) -> list[str]:
-    return textwrap.wrap(sentence, SCREEN, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, indent: int = 2) -> list[str]:
+    return textwrap.wrap(text, SCREEN, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
 def expected_lines(results: Measurements) -> list[str]:
@@ -212,9 +206,10 @@ def expected_sentences(results: Measurements) -> list[str]:
     ]
 
 
-def _enough(results: Measurements) -> bool:
+def _levels(results: Measurements) -> list[str]:
     topics = results.per_query.groupby("level")["qid"].nunique()
-    return has_enough_judgments(int(topics.get(PASSAGE, 0)), int(topics.max()))
+    enough = has_enough_judgments(int(topics.get(PASSAGE, 0)), int(topics.max()))
+    return [DOCUMENT, PASSAGE] if enough else [DOCUMENT]
 
 
 def _reasons(results: Measurements) -> list[str]:
@@ -275,15 +270,15 @@ def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | 
         return ""
     text = f"{values.mean():.3f}"
     if row is not None:
-        return f"{text} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
+        return _with_bracket(text, *_ends(row, level))
     if len(results.arms) > 1:
         return text
-    return f"{text} {_bracket(*t_statistic.mean(values)[1:3], '.2f')}".rstrip()
+    return _with_bracket(text, *t_statistic.mean(values)[1:3], ".2f")
 
 
 def _change(row: Mapping[str, Any], level: str) -> str:
     effect = row["effect" if level == DOCUMENT else "passage_effect"]
-    return "" if effect != effect else f"{effect:+.3f} {_bracket(*_ends(row, level), '+.2f')}".rstrip()
+    return "" if effect != effect else _with_bracket(f"{effect:+.3f}", *_ends(row, level))
 
 
 def _ends(row: Mapping[str, Any], level: str) -> tuple[float, float]:
@@ -291,14 +286,9 @@ def _ends(row: Mapping[str, Any], level: str) -> tuple[float, float]:
     return float(row[f"{prefix}ci_low"]), float(row[f"{prefix}ci_high"])
 
 
-def _bracket(low: float, high: float, form: str) -> str:
-    """An interval such as `[+.01 +.06]`, without zeros before the point to save room; empty for NaN."""
+def _with_bracket(text: str, low: float, high: float, form: str = "+.2f") -> str:
+    """A value with its interval: `+0.031 [+.01 +.06]`, without zeros before the point to save room; alone for NaN."""
     if low != low:
-        return ""
+        return text
     short = [format(value, form).replace("0.", ".", 1) for value in (low, high)]
-    return f"[{short[0]} {short[1]}]"
-
-
-def _p95(results: Measurements, arm: str) -> str:
-    p95 = results.p95_ms(arm)
-    return "" if p95 is None else f"{p95:.0f} ms"
+    return f"{text} [{short[0]} {short[1]}]"

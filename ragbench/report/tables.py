@@ -12,7 +12,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue.names import label
 from ragbench.evaluation import contexts, headroom, latency
-from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, UNPLACED
+from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import best_arm, cluster_bootstrap, split_consistency
 from ragbench.evidence.verdict import LATENCY, QUALITY
@@ -42,18 +42,17 @@ def show(results: Measurements) -> None:
             columns(passages, ["arm", "split", "n", PRIMARY, TOKENS, *context]), titled("Passages"), {TOKENS: ".0f"}
         )
     show_contexts(results, evidence.contexts(results))
-    if (results.per_query["level"] == "section").any():
-        sections = results.summary(("split",), level="section")
-        print_table(columns(sections, ["arm", "split", "n", *MEASURES]), titled("Sections"))
-    if (results.per_query["level"] == "quote").any():
-        quotes = results.summary(("split",), level="quote")
-        print_table(columns(quotes, ["arm", "split", "n", *MEASURES]), titled("Quotes"))
+    for level in (SECTION, QUOTE):
+        if (results.per_query["level"] == level).any():
+            means = results.summary(("split",), level=level)
+            print_table(columns(means, ["arm", "split", "n", *MEASURES]), titled(f"{level.capitalize()}s"))
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
     if len(gains := evidence.headroom(results)):
         print_text(*headroom.sentences(gains))
     if len(results.latency):
-        print_table(_stages(results), "Service time of a new query, milliseconds", _LATENCY)
+        stages = columns(results.latency, ["arm", "stage", *_LATENCY])
+        print_table(stages, "Service time of a new query, milliseconds", _LATENCY)
         print_text(*latency.repeat_sentences(results.latency))
     if label := results.exploratory:
         print(label)
@@ -92,11 +91,6 @@ def by_type(results: Measurements) -> pd.DataFrame:
     table = frame.pivot_table(index="type", columns="arm", values="value", observed=True)[results.arms]
     table.insert(0, "n", frame.groupby("type", observed=True)["qid"].nunique())
     return table.reset_index()
-
-
-def _stages(results: Measurements) -> pd.DataFrame:
-    """Latency by arm and stage."""
-    return columns(results.latency, ["arm", "stage", "p50", "p95", "p99"])
 
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:

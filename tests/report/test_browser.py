@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragbench.report import html
-from ragbench.report.cells import _MINUS as MINUS
+from ragbench.report.page_tables import _MINUS as MINUS
 from ragbench.results.measurements import Measurements
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 

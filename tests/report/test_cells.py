@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from ragbench.report.cells import _MINUS as MINUS
-from ragbench.report.cells import direction, interval, join_names, p_value, plain, signed
+from ragbench.report.page_tables import _MINUS as MINUS
+from ragbench.report.page_tables import direction, interval, join_names, p_value, plain, signed
 
 
 @pytest.mark.parametrize(

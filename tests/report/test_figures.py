@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragbench.report import figure_style, figures, pareto
+from ragbench.report import figures, pareto
 from ragbench.results.measurements import Measurements
 
 
@@ -91,7 +91,7 @@ def test_losses_add_up_to_all_relevant_sections(ablation: Measurements) -> None:
     assert list(shares.values()) == pytest.approx([1.0] * len(ablation.arms))
 
 
-@pytest.mark.parametrize("color", [*figure_style.PALETTE, figure_style.GREY])
+@pytest.mark.parametrize("color", [*figures.PALETTE, figures.GREY])
 @pytest.mark.parametrize("ground", ["#ffffff", "#191e25"])
 def test_colours_stand_out_from_white_and_from_dark(color: str, ground: str) -> None:
     """Contrast as WCAG 2.2 defines it, at least 3 for graphics."""
@@ -106,4 +106,4 @@ def test_colours_stand_out_from_white_and_from_dark(color: str, ground: str) -> 
 
 
 def test_names_lose_no_letter_to_formatting() -> None:
-    assert figure_style.labels(["p4", "<b>a&b</b>"]) == ["p4", "&lt;b&gt;a&amp;b&lt;/b&gt;"]
+    assert figures.labels(["p4", "<b>a&b</b>"]) == ["p4", "&lt;b&gt;a&amp;b&lt;/b&gt;"]

@@ -214,7 +214,7 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         raise KeyError("today")
 
     places = {
-        "title": (html, "headline"),
+        "title": (html, "title"),
         "verdicts": (html.page_tables, "verdicts"),
         "configurations": (html.page_tables, "arms"),
         "time by stage": (html.page_tables, "latency"),

@@ -18,8 +18,8 @@ from ragbench.evidence.power import POWER
 from ragbench.evidence.statistics import UNSEEN
 from ragbench.extras.atlas.references import OF_STAGE, Citations, Reference, bibliography
 from ragbench.report import evidence
-from ragbench.report.cells import join_names
 from ragbench.report.html import start_time
+from ragbench.report.page_tables import join_names
 
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ResultsError
-from ragbench.report.figure_style import GREY, arm_colors
+from ragbench.report.figures import GREY, arm_colors
 from ragbench.report.pareto import pareto
 
 if TYPE_CHECKING:

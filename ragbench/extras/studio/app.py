@@ -37,7 +37,7 @@ from ragbench.extras.studio.judging import LOOK_EVERY, Judging
 from ragbench.extras.studio.runs import ArmId, Runs
 from ragbench.extras.studio.searching import Found, Searching, compose_for, experiments, split
 from ragbench.report import html, screen
-from ragbench.report.cells import MARKS, interval, plain, signed
+from ragbench.report.page_tables import MARKS, interval, plain, signed
 from ragbench.results import store
 from ragbench.results.measurements import ARMS
 

@@ -11,7 +11,7 @@ import pytest
 from ragbench.base.errors import ResultsError
 from ragbench.commands import cli
 from ragbench.extras.atlas import picture
-from ragbench.report import figure_style, pareto
+from ragbench.report import figures, pareto
 from ragbench.results.measurements import Measurements
 
 
@@ -45,12 +45,12 @@ def test_a_name_is_no_formula_and_no_markup() -> None:
     odd = "p6=$x^2$ <b>"
     columns = {"arm": [odd, "b"], "quality": [0.5, 0.4], "p50": [9.0, 19.0], "p95": [10.0, 20.0]}
     frame = pd.DataFrame({**columns, "p95_low": [9.5, 19.0], "p95_high": [11.0, 30.0], "frontier": [True, False]})
-    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10", figure_style.arm_colors(frame["arm"])))
+    root = ElementTree.fromstring(picture.draw(frame, "nDCG@10", figures.arm_colors(frame["arm"])))
     assert odd in {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
 def test_an_arm_has_one_colour_in_every_figure(ablation: Measurements) -> None:
-    colors = figure_style.arm_colors(ablation.arms)
+    colors = figures.arm_colors(ablation.arms)
     drawn = {}
     for trace in pareto.plot_pareto(ablation).data[1:]:
         drawn |= dict(zip(trace.text, trace.marker.color, strict=True))
@@ -58,7 +58,7 @@ def test_an_arm_has_one_colour_in_every_figure(ablation: Measurements) -> None:
     svg = picture.svg(ablation)
     assert all(f'fill="{color}"' in svg for color in drawn.values())
     assert drawn == {
-        label: colors[arm] for arm, label in zip(ablation.arms, figure_style.labels(ablation.arms), strict=True)
+        label: colors[arm] for arm, label in zip(ablation.arms, figures.labels(ablation.arms), strict=True)
     }
 
 
