@@ -6,18 +6,19 @@ sweep, so that arms can share work and be timed side by side.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 from ragbench.base import extensions
 from ragbench.base.bounds import Refused, shown
 from ragbench.base.build import SOURCES, TARGET, build, value_at
+from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.benchmark import load
@@ -26,6 +27,7 @@ from ragbench.config import catalogue, project
 from ragbench.config.catalogue import SPECS, Catalogue, Experiment, Tree
 from ragbench.config.catalogue.names import numbered
 from ragbench.config.catalogue.nodes import below, plain
+from ragbench.config.differences import flat
 from ragbench.config.function_stage import insert, node_of
 from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
 from ragbench.config.permissions import needs_of, why_not_plain
@@ -79,9 +81,10 @@ def sweep(overrides: Sequence[str]) -> list[Settings]:
     known = catalogue.read()
     all_overrides = _with_project_overrides(overrides, known)
     trusted = _inspect_project(canonical(overrides, known), all_overrides, known)
-    batches = _expand_sweep(all_overrides)
-    varying = {key for key in map(key_of, batches[0]) if len({_override_of(batch, key) for batch in batches}) > 1}
-    settings = [_compose_settings(batch, varying, known, trusted) for batch in batches]
+    swept = {key_of(override): _swept(override) for override in all_overrides}
+    _check_count(math.prod(map(len, swept.values())))
+    varying = {key for key, several in swept.items() if len(set(several)) > 1}
+    settings = [_compose_settings(batch, varying, known, trusted) for batch in itertools.product(*swept.values())]
     names = [arm.name for arm in settings]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated:
@@ -138,7 +141,7 @@ def _with_project_overrides(overrides: Sequence[str], known: Catalogue) -> list[
     try:
         return canonical(project_file.overrides(typed, known), known)
     except ConfigError as error:
-        raise ConfigError(f"{error} (with the words of {_relative_to_cwd(project_file.file)})") from None
+        raise ConfigError(f"{error} (with the words of {short_path(project_file.file)})") from None
 
 
 def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Catalogue) -> _Inspect:
@@ -147,7 +150,7 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Cata
     if project_file is None or trusting():
         return _accept
     typed = [override for override in typed if override in overrides]  # not the name of an arm of the project file
-    file = _relative_to_cwd(project_file.file)
+    file = short_path(project_file.file)
     ask = f"read {file}, then add --trust if you agree"
     for override in overrides:
         if override not in typed and (reason := why_not_plain(override)):
@@ -238,7 +241,7 @@ def _experiment(overrides: Sequence[str], known: Catalogue) -> Experiment | None
     if name is None:
         return None
     check_choice(EXPERIMENT, name, known)
-    experiment, file = known.experiment(name), _relative_to_cwd(known.folder / EXPERIMENT / f"{name}.yaml")
+    experiment, file = known.experiment(name), short_path(known.folder / EXPERIMENT / f"{name}.yaml")
     for group, option in experiment.choices.items():
         if group not in known.defaults:
             near = [numbered(group)] if numbered(group) in known.defaults else known.defaults
@@ -259,10 +262,8 @@ def _compose_config(
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
     try:
-        composed, values = (
-            _merged(known, options, experiment),
-            [override for override in overrides if key_of(override) not in known.choices],
-        )
+        composed = _merged(known, options, experiment)
+        values = [override for override in overrides if key_of(override) not in known.choices]
         composed = deepcopy(composed) if values else composed  # a copy takes half the time of all this
         for override in values:
             OmegaConf.update(composed, key_of(override), _parse(override).value(), merge=True, force_add=True)
@@ -321,9 +322,7 @@ def _check_mapping(key: str, value: str, known: Catalogue, label: str = "", only
 
     Without `only_lists` any other value instead of a mapping is refused too: some key refers to a key of the mapping.
     """
-    node: Any = known.tree
-    for part in key.split("."):
-        node = node.get(part) if node else None
+    node = value_at(known.tree, key.split("."))
     wrong = value.startswith("[") if only_lists else not value.startswith(("{", "$"))
     if node and wrong and key not in known.choices:
         inside = ", ".join(key for key in node if not key.startswith("_"))
@@ -336,10 +335,10 @@ def _file_of_refused_value(message: str, overrides: Sequence[str], chosen: Exper
     if any(_overlap(key, key_of(override)) for override in overrides):
         return ""
     if chosen is not None and any(_overlap(key, chosen_key) for chosen_key in chosen.values):
-        return f" (in {_relative_to_cwd(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
+        return f" (in {short_path(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
     group = section_of(key)
     path = known.declaration(group) if group in known.choices else known.folder / "config.yaml"
-    return f" (in {_relative_to_cwd(path)})"
+    return f" (in {short_path(path)})"
 
 
 def _sets_key_below(overrides: Iterable[str], group: str) -> bool:
@@ -348,10 +347,6 @@ def _sets_key_below(overrides: Iterable[str], group: str) -> bool:
 
 def _overlap(key: str, second: str) -> bool:
     return f"{key}.".startswith(f"{second}.") or f"{second}.".startswith(f"{key}.")
-
-
-def _relative_to_cwd(path: Path) -> str:
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
@@ -365,43 +360,26 @@ def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
     return " ".join(listed) or "default"
 
 
-def _expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.errors import HydraException
+def _swept(override: str) -> list[str]:
+    """An override with each of its values. Raises ConfigError for values that cannot be listed, and for none."""
+    parsed, typed = _parse(override), override.removeprefix("+")
+    if not parsed.is_sweep_override():
+        return [f"{parsed.get_key_element()}={parsed.get_value_element_as_str()}"]
+    if not parsed.is_discrete_sweep():
+        raise ConfigError(f"'{typed}' cannot be swept: list its values, as in {key_of(override)}=1,2,3")
+    if parsed.is_range_sweep():
+        numbers = parsed.value()
+        _check_count(math.ceil(float(numbers.stop - (numbers.start or 0)) / float(numbers.step)))
+    several = [f"{parsed.get_key_element()}={value}" for value in parsed.sweep_string_iterator()]
+    if not several:
+        raise ConfigError(f"'{typed}' matches no value: list its values, as in 1,2,3")
+    return several
 
-    for override in overrides:
-        parsed = _parse(override)
-        if parsed.is_sweep_override() and not (parsed.is_discrete_sweep() or parsed.is_range_sweep()):
-            raise ConfigError(
-                f"'{override.removeprefix('+')}' cannot be swept: list its values, as in {key_of(override)}=1,2,3"
-            )
-    arms = math.prod(_count_values(_parse(override)) for override in overrides)
+
+def _check_count(arms: int) -> None:
+    """Raise ConfigError for a sweep of too many arms."""
     if arms > _MOST_ARMS:
         raise ConfigError(f"the sweep has {arms} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
-    try:
-        jobs = BasicSweeper.split_arguments([_parse(override) for override in overrides], max_batch_size=None)
-        return [batch for job in jobs for batch in job]
-    except (HydraException, ValueError):
-        typed = " ".join(override.removeprefix("+") for override in overrides)
-        raise ConfigError(f"cannot sweep {typed}: list values, as in fuse.k=20,60") from None
-
-
-def _count_values(parsed: Any) -> int:
-    """How many values an override has."""
-    if parsed.is_range_sweep():
-        swept = parsed.value()
-        return max(1, math.ceil(float(swept.stop - (swept.start or 0)) / float(swept.step)))
-    if not parsed.is_sweep_override():
-        return 1
-    from hydra.errors import HydraException
-
-    try:
-        count = len(list(parsed.sweep_iterator()))
-    except HydraException:
-        raise ConfigError(f"{parsed.key_or_group} has no files to choose from: list its values, as in 1,2,3") from None
-    if not count:
-        raise ConfigError(f"'{parsed.input_line.removeprefix('+')}' matches no value: list its values, as in 1,2,3")
-    return count
 
 
 class _Options:
@@ -425,10 +403,6 @@ def _parse(override: str) -> Any:
             f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
             f"and quote a text that holds signs, as in {key}=\"'a, b'\""
         ) from None
-
-
-def _override_of(batch: Sequence[str], key: str) -> str | None:
-    return next((item for item in batch if key_of(item) == key), None)
 
 
 def _check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str]) -> None:
@@ -471,9 +445,9 @@ def _check_option(node: Any, group: str, option: str, known: Catalogue) -> None:
     if not isinstance(node, Mapping) or TARGET in node or group == "data":
         return  # a class or a loader knows its keys
     content = known.option(group, option).content
-    for leaf in _leaf_keys(node, ""):
+    for leaf in flat(node):
         path = leaf.split(".")
-        key = next((path[:n] for n in range(1, len(path)) if _subtree(known.tree[group], path[:n]) is None), path)
+        key = next((path[:n] for n in range(1, len(path)) if value_at(known.tree[group], path[:n]) is None), path)
         if not _has_key(content, key) or (option == "off" and value_at(node, path) != value_at(content, path)):
             owners = [
                 option
@@ -488,12 +462,6 @@ def _has_key(node: Any, path: Sequence[str]) -> bool:
     return isinstance(node, Mapping) and path[0] in node and (len(path) == 1 or _has_key(node[path[0]], path[1:]))
 
 
-def _subtree(tree: Tree | None, path: Sequence[str]) -> Tree | None:
-    for part in path:
-        tree = tree.get(part) if tree is not None else None
-    return tree
-
-
 def _check_keys(node: Mapping[str, Any], tree: Tree, path: str, known: Catalogue) -> None:
     for key in node:
         if key not in tree:
@@ -506,7 +474,7 @@ def _check_keys(node: Mapping[str, Any], tree: Tree, path: str, known: Catalogue
             if full_key not in SPECS and full_key != "data" and TARGET not in value:
                 _check_keys(value, subtree, full_key, known)
                 if TARGET in subtree and value and full_key not in known.choices:
-                    raise Refused(full_key, next(_leaf_keys(value, "")), f"has no effect: {full_key} is off")
+                    raise Refused(full_key, next(iter(flat(value))), f"has no effect: {full_key} is off")
         elif (key in node or not path) and (value is not None or full_key not in _stage_keys(known.tree)):
             inside = ", ".join(key for key in subtree if key != TARGET)
             raise Refused(path, key, f"must be a mapping with {inside or 'parameters'}, got {shown(value)}")
@@ -538,14 +506,6 @@ def _stage_keys(tree: Tree, path: str = "") -> Iterator[str]:
             if TARGET in subtree:
                 yield f"{path}{key}"
             yield from _stage_keys(subtree, f"{path}{key}.")
-
-
-def _leaf_keys(node: Any, path: str) -> Iterator[str]:
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from _leaf_keys(value, f"{path}.{key}".lstrip("."))
-    elif path:
-        yield path
 
 
 def _nodes_with_class(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
