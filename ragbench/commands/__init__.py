@@ -54,12 +54,9 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def _is_there(name: str) -> bool:
-    return plugins.module("commands", name) is not None
-
-
 GROUPS: Mapping[str, Mapping[str, str]] = {
-    title: {name: line for name, line in group.items() if _is_there(name)} for title, group in _GROUPS.items()
+    title: {name: line for name, line in group.items() if plugins.module("commands", name)}
+    for title, group in _GROUPS.items()
 }
 """The commands by task, each with one line."""
 
@@ -113,22 +110,15 @@ def call(arguments: Sequence[str]) -> Call | None:
     two = f"{first} {rest[0]}" if rest else ""
     arguments_now = [*OLD[two], *rest[1:]] if two in OLD else [*OLD.get(first, (first,)), *rest]
     if arguments_now[0] not in SUMMARY:
-        return _of_another_package(first, rest)
+        if first not in plugins.names("ragbench.commands"):
+            return None
+        return Call(first, tuple(rest), plugins.load("ragbench.commands", first, "command").__name__)
     size = 2 if arguments_now[1:2] and arguments_now[1] in WORDS.get(arguments_now[0], {}) else 1
     return Call(
         " ".join(arguments_now[:size]),
         tuple(arguments_now[size:]),
         plugins.module("commands", "_".join(arguments_now[:size])) or "",
     )
-
-
-def _of_another_package(name: str, rest: Sequence[str]) -> Call | None:
-    """The call of a command that an entry point of the group `ragbench.commands` names."""
-    from ragbench.base import plugins  # late: reading entry points takes as long as all of `--help`
-
-    if name not in plugins.names("ragbench.commands"):
-        return None
-    return Call(name, tuple(rest), plugins.load("ragbench.commands", name, "command").__name__)
 
 
 def everything() -> tuple[str, ...]:

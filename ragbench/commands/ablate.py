@@ -26,17 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Plan, run, judge, write, log, print."""
-    from ragbench.commands.run import print_places, shown
+    from ragbench.commands.run import carry_out
     from ragbench.config.overrides import named_arms
     from ragbench.workbench import Experiment
 
     experiment = Experiment.ablate(*arguments.overrides, candidates=named_arms(arguments.arm))
-    if arguments.explain_plan:
-        print(experiment.plan())
-        return 0
-    results = shown(arguments, experiment, experiment.measure)
-    if arguments.json:
-        console.print_json(results.as_json())
-        return 0
-    print_places(results, dashboard=True)
-    return 0
+    return carry_out(arguments, experiment, experiment.measure, dashboard=True)

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from types import ModuleType
 from typing import NoReturn
 
 from ragbench.base import console, plugins, processes
@@ -20,7 +21,7 @@ from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, Con
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.boundary.permissions import trust
-from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, call, everything
+from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, Call, call, everything
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,59 +58,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # Small matrix products are slower on several threads, and far slower when another process wants the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for word in words:
-        try:
-            os.fsencode(word)
-        except UnicodeEncodeError:
-            return _refuse(f"the argument '{word[:60]}' is not valid text: type it again")
-    if not words or words[0] in ("-h", "--help", "help"):
-        return _to_pipe(_overview())
-    if words[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"ragbench {version('ragbench')}")
-        return 0
-    called = call(words)
-    if called is None:
-        return _refuse(f"unknown command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
-    try:
-        module = importlib.import_module(called.module)
-    except ModuleNotFoundError as error:
-        return _refuse_package(error)
-    parser = _Parser(
-        prog=f"ragbench {called.name}",
-        description=module.DESCRIPTION,
-        epilog=module.EXAMPLES + _words_of(called.name),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    module.add_arguments(parser)
-    add_common(parser)
-    try:
-        parsed = parser.parse_intermixed_args(called.rest)
-    except SystemExit as stop:  # --help
-        return int(stop.code or 0)
-    except ConfigError as error:
-        return _refuse(str(error))
-    if parsed.verbose:
-        import logging
-
-        logging.basicConfig(level=logging.INFO)
+    options = argparse.Namespace(verbose=False)  # until those of the command are parsed
     typed = processes.TYPED.set(("ragbench", *words))
     try:
-        with trust() if parsed.trust else nullcontext(), console.guarding_terminals():
-            return int(module.main(parsed))
+        for word in words:
+            try:
+                os.fsencode(word)
+            except UnicodeEncodeError:
+                return _refuse(f"the argument '{word[:60]}' is not valid text: type it again")
+        if not words or words[0] in ("-h", "--help", "help"):
+            print(_overview(), flush=True)
+            return 0
+        if words[0] == "--version":
+            from importlib.metadata import version
+
+            print(f"ragbench {version('ragbench')}")
+            return 0
+        called = call(words)
+        if called is None:
+            return _refuse(f"unknown command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
+        module = importlib.import_module(called.module)
+        options = _parser(called, module).parse_intermixed_args(called.rest)
+        if options.verbose:
+            import logging
+
+            logging.basicConfig(level=logging.INFO)
+        with trust() if options.trust else nullcontext(), console.guarding_terminals():
+            return int(module.main(options))
+    except SystemExit as stop:  # --help
+        return int(stop.code or 0)
     except RagbenchError as error:
-        if parsed.verbose:
+        if options.verbose:
             import traceback
 
             traceback.print_exc()
         return _refuse(str(error), FAILED if isinstance(error, ArmsFailed) else BAD_INPUT)
     except ModuleNotFoundError as error:
-        return _refuse_package(error)
-    except BrokenPipeError:
-        return _reader_gone()
+        if sentence := plugins.missing_package(error):
+            return _refuse(sentence)
+        raise
+    except BrokenPipeError:  # the reader of a pipe has gone (`ragbench list | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter does not complain at exit
+        return 0
     except OSError as error:
-        if parsed.verbose:
+        if options.verbose:
             raise
         return _refuse(unusable(error))
     except KeyboardInterrupt as stop:
@@ -118,11 +110,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         processes.TYPED.reset(typed)
 
 
-def _refuse_package(error: ModuleNotFoundError) -> int:
-    """Name the extra that brings a missing package. Raises the error again when no extra needs it."""
-    if sentence := plugins.missing_package(error):
-        return _refuse(sentence)
-    raise error
+def _parser(called: Call, module: ModuleType) -> _Parser:
+    """The parser of a command's arguments."""
+    parser = _Parser(
+        prog=f"ragbench {called.name}",
+        description=module.DESCRIPTION,
+        epilog=module.EXAMPLES + _words_of(called.name),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    add_common(parser)
+    return parser
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -133,21 +131,6 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust", action="store_true", help="let ragbench.yaml and bundles specify servers, programs and classes"
     )
-
-
-def _to_pipe(text: str) -> int:
-    """Print a text whose reader may stop early."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        return _reader_gone()
-    return 0
-
-
-def _reader_gone() -> int:
-    """The reader of a pipe has gone (`ragbench list | head`); keep the interpreter from complaining at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 def _refuse(sentence: str, code: int = BAD_INPUT) -> int:

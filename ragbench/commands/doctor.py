@@ -9,10 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import BAD_INPUT, RagbenchError
 from ragbench.base.formatting import counted
+
+if TYPE_CHECKING:
+    from ragbench.config.settings import Settings
 
 DESCRIPTION = "Test each component that a run needs, and print how to repair those that fail."
 EXAMPLES = """examples:
@@ -80,10 +84,14 @@ def _parts(overrides: list[str]) -> Iterator[tuple[str, Callable[[], str], str]]
     yield "disk", lambda: _disk(overrides), "free some space or set paths.results"
 
 
-def _settings(overrides: list[str]) -> str:
+def _composed(overrides: list[str]) -> Settings:
     from ragbench.config import composition
 
-    settings = composition.compose(overrides)
+    return composition.compose(overrides)
+
+
+def _settings(overrides: list[str]) -> str:
+    settings = _composed(overrides)
     return f"{'' if overrides else 'default '}pipeline: {settings.pipeline!r}"
 
 
@@ -120,10 +128,9 @@ def _faiss() -> str:
 
 
 def _encoder(overrides: list[str]) -> str:
-    from ragbench.config import composition
     from ragbench.models.access import Models
 
-    settings = composition.compose(overrides)
+    settings = _composed(overrides)
     encoder = Models().encoder(settings.index.encoder)
     vector = encoder.encode_queries(["harbour"])[0]
     prefixes = settings.index.encoder.prefixes(encoder.name)
@@ -143,31 +150,26 @@ def _cross_encoder() -> str:
 
 
 def _benchmark(overrides: list[str]) -> str:
-    from ragbench.config import composition
     from ragbench.config.benchmark import load
 
-    settings = composition.compose(overrides)
-    benchmark = load(settings.config)
+    benchmark = load(_composed(overrides).config)
     return (
         f"{benchmark.name}: {counted(len(benchmark.documents), 'document')}, {counted(len(benchmark.topics), 'topic')}"
     )
 
 
 def _mlflow(overrides: list[str]) -> str:
-    from ragbench import tracking
-    from ragbench.config import composition
-
-    target = tracking.target_of(composition.compose(overrides))
-    tracking.check(target)
     import importlib.metadata
 
+    from ragbench import tracking
+
+    target = tracking.target_of(_composed(overrides))
+    tracking.check(target)
     return f"MLflow {importlib.metadata.version('mlflow')} on {target.uri}"
 
 
 def _disk(overrides: list[str]) -> str:
-    from ragbench.config import composition
-
-    settings = composition.compose(overrides)
+    settings = _composed(overrides)
     folder = next(folder for folder in (settings.results, *settings.results.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(folder).free
     if free < _FREE_BYTES:

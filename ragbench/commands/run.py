@@ -85,21 +85,26 @@ def main(arguments: argparse.Namespace) -> int:
         experiment = Experiment.sweep(*arguments.overrides)
     else:
         experiment = Experiment.standard(*arguments.overrides) or Experiment.single(*arguments.overrides)
+    measure = partial(experiment.remeasure_latency, timed) if arguments.remeasure_latency else experiment.measure
+    return carry_out(arguments, experiment, measure, dashboard=arguments.multirun or bool(arguments.arm))
+
+
+def carry_out(
+    arguments: argparse.Namespace, experiment: Experiment, measure: Callable[..., Results], dashboard: bool
+) -> int:
+    """Measure and print the results, or print the plan alone."""
     if arguments.explain_plan:
         print(experiment.plan())
         return 0
-    if arguments.remeasure_latency:
-        results = shown(arguments, experiment, partial(experiment.remeasure_latency, timed))
-    else:
-        results = shown(arguments, experiment, experiment.measure)
+    results = _shown(arguments, experiment, measure)
     if arguments.json:
         console.print_json(results.as_json())
-        return 0
-    print_places(results, dashboard=arguments.multirun or bool(arguments.arm))
+    else:
+        _print_places(results, dashboard)
     return 0
 
 
-def shown(arguments: argparse.Namespace, experiment: Experiment, measure: Callable[..., Results]) -> Results:
+def _shown(arguments: argparse.Namespace, experiment: Experiment, measure: Callable[..., Results]) -> Results:
     """Measure, print one screen or every table as soon as there are verdicts, and write the report and MLflow."""
     from ragbench.report import screen, tables
 
@@ -119,7 +124,7 @@ def shown(arguments: argparse.Namespace, experiment: Experiment, measure: Callab
         return experiment.keep(measure(show=None if arguments.json else show))
 
 
-def print_places(results: Results, dashboard: bool) -> None:
+def _print_places(results: Results, dashboard: bool) -> None:
     """Print where all is and what comes next."""
     from ragbench.report import html
 

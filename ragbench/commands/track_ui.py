@@ -47,12 +47,8 @@ def main(arguments: argparse.Namespace) -> int:
         "MLFLOW_BACKEND_STORE_URI": target.uri,  # it may contain a password: not an argument, which others see
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # evaluation jobs: 8 more processes
     }
-    options = {
-        "port": str(arguments.port),
-        "workers": "1",
-        "uvicorn-opts": "--log-level warning",
-    }
-    command = [sys.executable, "-m", "mlflow", "ui", *(f"--{name}={value}" for name, value in options.items())]
+    options = (f"--port={arguments.port}", "--workers=1", "--uvicorn-opts=--log-level warning")
+    command = [sys.executable, "-m", "mlflow", "ui", *options]
     with subprocess.Popen(command, env=environment) as server:
         try:
             while server.poll() is None and not _accepts(arguments.port):
