@@ -1,22 +1,28 @@
-"""The methods section of a paper about a run: every number from the record of the run, every method with its source."""
+"""The methods section of a paper about a run: every number from the record of the run, every method with its source.
+
+`methods.j2` is the text, `references.toml` the works that it cites.
+"""
 
 from __future__ import annotations
 
+import re
+import tomllib
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import minimums
 from ragbench.base.build import active
 from ragbench.base.formatting import counted
-from ragbench.evaluation.measures import PASSAGE, PRIMARY, SECTION
+from ragbench.evaluation.measures import PRIMARY
 from ragbench.evaluation.passages import recall_within
 from ragbench.evidence import arms
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.power import POWER
 from ragbench.evidence.statistics import UNSEEN
-from ragbench.extras.atlas.references import OF_STAGE, Citations, Reference, bibliography
 from ragbench.report import evidence
 from ragbench.report.html import start_time
 from ragbench.report.page_tables import join_names
@@ -24,13 +30,14 @@ from ragbench.report.page_tables import join_names
 if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
-_DIGITS = 12  # of a digest, enough to tell collections and models apart in print
+_FOLDER = Path(__file__).parent
 _STRUCTURES = {
     "flat": "exact search",
     "hnsw": "an HNSW graph",
     "ivf_sq8": "an inverted file of one byte a component, its candidates scored again exactly,",
     "auto": "exact search or an index chosen by the number of chunks",
 }
+_DESIGN_WORKS = {"fractional": "fractions", "shapley": "shapley"}
 
 
 @dataclass(frozen=True)
@@ -55,75 +62,55 @@ class Methods:
 
 def methods(results: Measurements) -> Methods:
     """The methods text of a run."""
+    from jinja2 import Environment, StrictUndefined
+
     cite = Citations()
     configs = {arm: results.config(arm) for arm in results.arms}
-    paragraphs = [
-        ("Collection", _collection(results)),
-        ("Systems", _systems(results, configs, cite)),
-        ("Measures", _measures(results, configs[results.arms[0]], cite)),
-        ("Statistics", _statistics(results, configs[results.arms[0]], cite)),
-        ("Latency", _latency(results)),
-        ("Environment", _environment(results)),
-    ]
-    return Methods(tuple((title, text) for title, text in paragraphs if text), tuple(cite.works))
+    values = {
+        **_collection(results),
+        **_systems(results, configs),
+        **_measures(results, configs[results.arms[0]]),
+        **_latency(results),
+        **_environment(results),
+    }
+    templates = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = templates.from_string((_FOLDER / "methods.j2").read_text(encoding="utf-8"))
+    text = template.render(cite=cite, counted=counted, join_names=join_names, results=results, **values)
+    paragraphs = (paragraph.partition("\n") for paragraph in f"\n{text}".split("\n# ")[1:])
+    titled = [(title, " ".join(lines.split())) for title, _, lines in paragraphs]
+    return Methods(tuple((title, text) for title, text in titled if text), tuple(cite.works))
 
 
-def _collection(results: Measurements) -> str:
-    benchmark, topics = results.record["benchmark"], results.topics
-    answerable = len(results.values(results.arms[0], evidence.primary(results)))
-    kinds = Counter(topics["type"].fillna("untyped"))
+def _collection(results: Measurements) -> dict[str, Any]:
+    kinds = Counter(results.topics["type"].fillna("untyped"))
     ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-    counts = join_names(f"{count} {kind}" for kind, count in ordered)
-    text = (
-        f"The benchmark '{benchmark['name']}' (digest {benchmark['digest'][:_DIGITS]}) has {benchmark['documents']} "
-        f"documents. We ran the {counted(len(topics), 'query')} of the split '{results.record['split']}' ({counts})."
-    )
-    if results.topics_origin:
-        text += f" Not all of them are human-written queries: they are {results.topics_origin}; {benchmark['version']}."
-    if answerable < len(topics):
-        text += (
-            f" {answerable} of them have a relevant document. The others are excluded from these measures; for them we "
-            "report the share without results (Silence)."
-        )
-    return text
+    return {
+        "record": results.record,
+        "benchmark": results.record["benchmark"],
+        "answerable": len(results.values(results.arms[0], evidence.primary(results))),
+        "kinds": join_names(f"{count} {kind}" for kind, count in ordered),
+    }
 
 
-def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]], cite: Citations) -> str:
-    first = results.arms[0]
-    design, sentence = evidence.design(results), evidence.pipeline(results, first)
-    parts = [f"We compare {len(configs)} configurations." if len(configs) > 1 else "We measure one configuration."]
-    if design:
-        parts.append(f"Design: {design}{_design_source(configs[first], cite)}")
-    if sentence:
-        parts.append(f"The pipeline of '{first}' is: {sentence}")
-    index = configs[first]["index"]
-    used = {stage for config in configs.values() for stage in stages(config)}
-    if "RetrieveLexical" in used:
-        fields = {f for config in configs.values() for f in _fields(config)}
-        formula = f"BM25F {cite('bm25f')}" if len(fields) > 1 else f"BM25 {cite('bm25')}"
-        settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
-        parameters = join_names([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings])
-        parts.append(
-            f"Lexical retrieval uses {formula} with {parameters} in Lucene, as "
-            f"packaged by Anserini {cite('anserini')}, analyzer '{index['lexical']['analyzer']}'."
-        )
-    if "RetrieveDense" in used:
-        encoder, kind = index["encoder"]["name"], index["dense"]["kind"]
-        source = f" {cite('bge')}" if encoder.startswith("bge-") else ""
-        exact = _STRUCTURES[kind]
-        parts.append(
-            f"Dense retrieval uses the inner product of unit vectors from {encoder}{source}, {exact} in FAISS "
-            f"{cite('faiss')}."
-        )
-    parts += [f"{sentence} {cite(work)}." if work else f"{sentence}." for sentence, work in _fusions(configs)]
-    for stage, sentence in _SENTENCES.items():
-        if stage in used:
-            parts.append(f"{sentence} {cite(OF_STAGE[stage])}.")
-    rerankers = sorted({c["p6"]["model"] for c in configs.values() if "_target_" in (c.get("p6") or {})})
-    if rerankers:
-        source = f" {cite('minilm')}" if any("MiniLM" in name for name in rerankers) else ""
-        parts.append(f"The cross-encoder is {join_names(rerankers)}{source}.")
-    return " ".join(parts)
+def _systems(results: Measurements, configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    config = configs[results.arms[0]]
+    settings = sorted({(node["k1"], node["b"]) for config in configs.values() for node in _of_words(config)})
+    return {
+        "configs": configs,
+        "config": config,
+        "design": evidence.design(results),
+        "design_work": _DESIGN_WORKS.get(str(config.get("design"))),
+        "pipeline": evidence.pipeline(results, results.arms[0]),
+        "used": {stage for config in configs.values() for stage in stages(config)},
+        "fields": {field for config in configs.values() for field in _fields(config)},
+        "bm25_parameters": join_names([f"k1 = {k1:g} and b = {b:g}" for k1, b in settings]),
+        "encoder": config["index"]["encoder"]["name"],
+        "structure": _STRUCTURES[config["index"]["dense"]["kind"]],
+        "fusions": _fusions(configs),
+        "stage_sentences": _SENTENCES,
+        "stage_works": OF_STAGE,
+        "rerankers": sorted({c["p6"]["model"] for c in configs.values() if "_target_" in (c.get("p6") or {})}),
+    }
 
 
 _FUSIONS = {
@@ -164,113 +151,121 @@ def _of_words(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [node for _, node in active(config) if str(node["_target_"]).endswith(".RetrieveLexical")]
 
 
-def _design_source(config: Mapping[str, Any], cite: Citations) -> str:
-    source = {"fractional": "fractions", "shapley": "shapley"}.get(str(config.get("design")))
-    return f" {cite(source)}" if source else ""
-
-
-def _measures(results: Measurements, config: Mapping[str, Any], cite: Citations) -> str:
+def _measures(results: Measurements, config: Mapping[str, Any]) -> dict[str, Any]:
     primary = evidence.primary(results)
-    others = [str(name) for name in config["measures"] if name != primary]
-    source = f" with linear gain {cite('ndcg')}" if primary.startswith("nDCG") else ""
-    version = results.record["environment"]["packages"].get("ir-measures", "")
-    text = (
-        f"The primary measure of documents is {primary}{source}, fixed before the experiment. Secondary measures are "
-        f"{join_names(others)}. "
-        if others
-        else f"The only measure of documents is {primary}{source}. "
-    )
-    text += f"All are computed by ir-measures {version} {cite('ir-measures')}. A document is scored by its best chunk"
-    levels = set(results.per_query["level"])
-    if SECTION in levels:
-        text += "; judged sections are evaluated too, each by the best chunk that overlaps it"
-    if PASSAGE in levels:
-        text += (
-            f". The second primary measure is {PRIMARY} of passages as they are returned: the gain of a result is "
-            "the best grade among the judged sections that it covers and no earlier result covered. The ideal ranking "
-            f"uses the same chunks. Tokens, and recall within {config['context_tokens']:,} tokens, are counted by the "
-            f"tokenizer of {config['index']['encoder']['name']}"
-        )
-    return text + "."
+    return {
+        "primary": primary,
+        "secondary": [str(name) for name in config["measures"] if name != primary],
+        "levels": set(results.per_query["level"]),
+        "passage_measure": PRIMARY,
+        "policy": Policy.of(config) if len(results.arms) > 1 else None,
+        "unseen": UNSEEN,
+        "power": POWER,
+        "per_type": minimums.PER_TYPE,
+        "recall_measure": recall_within(config["context_tokens"]),
+        "recall_effects": len(results.arms) > 1 and evidence.effects(results)["recall_effect"].notna().any(),
+    }
 
 
-def _statistics(results: Measurements, config: Mapping[str, Any], cite: Citations) -> str:
-    if len(results.arms) < 2:
-        return ""
-    policy = Policy.of(config)
-    spec, budget = policy.statistics, policy.budget
-    limit = (
-        "no latency budget is set"
-        if budget.p95_ms is None
-        else f"the budget is {budget.p95_ms:g} ms of added p95 latency"
-        + (f", or {budget.of_rerank_ms:g} ms if re-ranking is turned on" if budget.of_rerank_ms is not None else "")
-    )
-    second = (
-        f"{recall_within(config['context_tokens'])} of passages is a secondary measure: its comparisons are a separate "
-        "family, and no verdict depends on them. "
-        if evidence.effects(results)["recall_effect"].notna().any()
-        else ""
-    )
-    return (
-        "Comparisons are paired by query; the test statistic is t of the mean difference. p values are adjusted for "
-        f"all comparisons of a table, at both levels, by single-step max-T {cite('max-t')}. The null distribution is "
-        f"computed twice: by {spec.draws:,} sign flips of whole queries (all, if there are fewer) "
-        f"{cite('randomisation')} and by as many bootstrap samples centred at 0; p = (b + 1) / (m + 1) "
-        f"{cite('never-zero')}, and the larger p counts. A confidence interval contains the means that this test does "
-        f"not reject. The intervals are simultaneous at {results.interval}, and allow for {UNSEEN[0]} (from 60 "
-        f"queries: {UNSEEN[1]}) unseen queries that lose or gain everything. A configuration is equivalent to the "
-        f"baseline if two one-sided tests {cite('tost')} place the difference within ±{spec.smallest_effect:g}. The "
-        "minimum detectable effect is the true difference that a comparison detects with a power of "
-        f"{100 * POWER:.0f}%, simulated from the observed differences. Quality is better if documents or passages are "
-        f"significantly better and the other level is non-inferior: its one-sided {100 * spec.confidence:g}% bound "
-        f"excludes a loss of {spec.smallest_effect:g} {cite('not-worse')}. Unjudged results count as not relevant. If "
-        "the sign of an effect changes when they get the average relevance of judged results at their rank, the "
-        "effect is inconclusive; this is not checked for known-item queries. A configuration is adopted if quality "
-        f"is better and latency is within the budget ({limit}), and rejected if quality is worse or latency is over "
-        f"the budget. Means for query types with fewer than {minimums.PER_TYPE} queries are marked as unstable "
-        f"{cite('few-topics')}. {second}The seed is {policy.seed}."
-    )
-
-
-def _latency(results: Measurements) -> str:
+def _latency(results: Measurements) -> dict[str, Any]:
     spec = results.record["latency"]
-    if not spec["enabled"] or not len(results.latency):
-        return "Latency was not measured."
-    queries = min(int(spec["queries"]), int(results.record["topics"]))
-    warmup = min(int(spec["warmup"]), queries)
-    text = (
-        f"Service time in a closed loop: after {warmup} warm-up queries, every configuration answers {queries} "
-        f"sampled queries {_times(int(spec['rounds']))}, one at a time, on {_count(int(spec['threads']), 'thread')} "
-        "and without caches of earlier queries. The order of configurations is random for every query (seed "
-        f"{spec['seed']}). Percentiles are interpolated linearly. Their 95% confidence intervals come from a smoothed "
-        "bootstrap over queries (p50) and from order statistics (p95)."
-    )
-    if reason := arms.disturbed(results.record):
-        text += f" The machine was busy ({reason}), so the intervals of added latency are wider."
-    if results.latency["stage"].str.startswith("cold ").any():
-        text += " Cold start is the latency of the first query in a new process."
-    return text
+    timed = min(int(spec["queries"]), int(results.record["topics"])) if spec["enabled"] else 0
+    return {
+        "latency": spec,
+        "timed": timed,
+        "warmup": min(int(spec["warmup"]), timed) if spec["enabled"] else 0,
+        "disturbed": arms.disturbed(results.record),
+        "cold_start": len(results.latency) and results.latency["stage"].str.startswith("cold ").any(),
+    }
 
 
-def _environment(results: Measurements) -> str:
+def _environment(results: Measurements) -> dict[str, Any]:
     described = results.record["environment"]
-    git, packages = described["git"], described["packages"]
-    commit = f" (commit {git['commit'][:_DIGITS]}{', with local changes' if git['dirty'] else ''})" if git else ""
     models = {name: digest for models in results.record["models"].values() for name, digest in models.items()}
-    weights = "".join(f", {name} (SHA-256 {digest[:_DIGITS]})" for name, digest in sorted(models.items()))
-    return (
-        f"ragbench {described['ragbench']}{commit} on Python {described['python']} with "
-        f"{join_names(f'{name} {version}' for name, version in sorted(packages.items()))}{weights}; "
-        f"{described['processor']}, "
-        f"{_count(int(described['cpus']), 'CPU')}, {described['memory_bytes'] / 2**30:.0f} GiB of memory, "
-        f"{described['platform']}. The run of {start_time(results)} took {results.record['seconds']:.0f} s and at most "
-        f"{results.record['peak_memory_bytes'] / 2**20:.0f} MiB."
-    )
+    return {
+        "environment": described,
+        "packages": [f"{name} {version}" for name, version in sorted(described["packages"].items())],
+        "models": sorted(models.items()),
+        "started": start_time(results),
+    }
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+@dataclass(frozen=True)
+class Reference:
+    """A publication; `authors` are `Family, Given` in order, `doi` is empty where there is none."""
+
+    key: str
+    authors: tuple[str, ...]
+    title: str
+    venue: str
+    year: int
+    doi: str = ""
+
+    @property
+    def text(self) -> str:
+        """An entry of a list of references, without a link: the report makes no requests and has no outside links."""
+        names = ", ".join(map(_short, self.authors))
+        return f"{names}: {self.title}. {self.venue}, {self.year}." + (f" doi:{self.doi}" if self.doi else "")
+
+    @property
+    def bibtex(self) -> str:
+        """As BibTeX, accents kept as Unicode."""
+        fields = {
+            "author": " and ".join(self.authors),
+            "title": f"{{{self.title}}}",
+            "howpublished": self.venue,
+            "year": str(self.year),
+            "doi": self.doi,
+        }
+        lines = "".join(f"  {name:<12} = {{{value}}},\n" for name, value in fields.items() if value)
+        return f"@misc{{{self.key},\n{lines}}}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _short(author: str) -> str:
+    family, first_names = author.split(", ", 1)
+    return " ".join([*(f"{name[0]}." for name in first_names.split()), family])
+
+
+def _key(family: str, year: int) -> str:
+    plain = unicodedata.normalize("NFKD", family).encode("ascii", "ignore").decode()
+    return re.sub(r"\W", "", plain).lower() + str(year)
+
+
+def _work(authors: str, title: str, venue: str, year: int, doi: str = "") -> Reference:
+    names = tuple(authors.split(" and "))
+    return Reference(_key(names[0].split(",")[0], year), names, title, venue, year, doi)
+
+
+_TOML = (_FOLDER / "references.toml").read_text(encoding="utf-8")
+WORKS: Mapping[str, Reference] = {name: _work(**work) for name, work in tomllib.loads(_TOML).items()}
+"""The works by name."""
+
+OF_STAGE = {
+    "RetrieveDense": "faiss",
+    "RetrieveLexical": "bm25",
+    "Rerank": "cross-encoder",
+    "Diversify": "mmr",
+    "SupposeAnswer": "hyde",
+    "BoostCommunity": "louvain",
+    "ExpandSynonyms": "wordnet",
+}
+"""The name of the work that a stage follows, by the class of the stage."""
+
+
+class Citations:
+    """Numbers works in the order they are first cited: `[1]`, `[2, 3]`."""
+
+    def __init__(self) -> None:
+        """No work cited yet."""
+        self.works: list[Reference] = []
+
+    def __call__(self, name: str) -> str:
+        """The number of a work of `WORKS` in brackets."""
+        if WORKS[name] not in self.works:
+            self.works.append(WORKS[name])
+        return f"[{self.works.index(WORKS[name]) + 1}]"
+
+
+def bibliography(works: Iterable[Reference]) -> str:
+    """All works as BibTeX."""
+    return "\n\n".join(work.bibtex for work in works)

@@ -26,21 +26,10 @@ def effects_table(atlas: Atlas, base: str = BASE, questions: str | None = None) 
         pooled = atlas.pooled(change, base, questions)
         if pooled is None:
             continue
-        rows.append(
-            {
-                "change": change,
-                "collections": pooled.collections,
-                "topics": int(atlas.rows(change, base, questions)["topics"].sum()),
-                "helps": pooled.helps,
-                "effect": pooled.effect,
-                "low": pooled.low,
-                "high": pooled.high,
-                "tau": pooled.tau,
-                "i2": pooled.i2,
-                "new_low": pooled.predicted_low if pooled.has_enough_collections else None,
-                "new_high": pooled.predicted_high if pooled.has_enough_collections else None,
-            }
-        )
+        topics = int(atlas.rows(change, base, questions)["topics"].sum())
+        new = (pooled.predicted_low, pooled.predicted_high) if pooled.has_enough_collections else (None, None)
+        effect = (pooled.effect, pooled.low, pooled.high, pooled.tau, pooled.i2)
+        rows.append((change, pooled.collections, topics, pooled.helps, *effect, *new))
     columns = ("change", "collections", "topics", "helps", "effect", "low", "high", "tau", "i2", "new_low", "new_high")
     return pd.DataFrame(rows, columns=list(columns))
 

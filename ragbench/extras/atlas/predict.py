@@ -80,15 +80,5 @@ def _kind(atlas: Atlas, change: str, base: str, questions: str) -> str:
 def _prediction(
     arm: str, base: str, topics: int, expected: Expected, description: str, elsewhere: str, queries: str
 ) -> Prediction:
-    return Prediction(
-        arm,
-        base,
-        topics,
-        expected.effect,
-        expected.low,
-        expected.high,
-        expected.better,
-        description,
-        elsewhere,
-        queries,
-    )
+    numbers = (topics, expected.effect, expected.low, expected.high, expected.better)
+    return Prediction(arm, base, *numbers, description, elsewhere, queries)

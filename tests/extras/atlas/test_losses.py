@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
-from ragbench.extras.atlas.losses import lost_topics, sentences
+from ragbench.extras.atlas.commands.diagnose import lost_topics, sentences
 from ragbench.workbench.experiment import Experiment
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ragbench.base import console
+from ragbench.base.errors import ConfigError
+from ragbench.base.suggestions import did_you_mean
+from ragbench.extras.atlas import page as atlas_page
+from ragbench.extras.atlas.changes import BASE, BASES
+from ragbench.extras.atlas.tables import WORDS, Atlas, own_folder
 
 DESCRIPTION = """Show the measured effect of each change on other collections, and predict its effect on yours.
 
@@ -17,8 +21,6 @@ EXAMPLES = """examples:
   ragbench atlas show recommended            effects of one change on each collection
   ragbench atlas add @1                      add your run: later predictions use it
 """
-
-_ACTIONS = ("screen", "show", "add")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,18 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Do what is asked."""
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.suggestions import did_you_mean
-
-    if arguments.action not in _ACTIONS:
-        raise ConfigError(f"unknown action '{arguments.action}'{did_you_mean(arguments.action, list(_ACTIONS))}")
-    return {"screen": _screen, "show": _show, "add": _add}[arguments.action](arguments)
+    actions = {"screen": _screen, "show": _show, "add": _add}
+    if arguments.action not in actions:
+        raise ConfigError(f"unknown action '{arguments.action}'{did_you_mean(arguments.action, actions)}")
+    return actions[arguments.action](arguments)
 
 
 def _base(arguments: argparse.Namespace) -> str:
-    from ragbench.base.errors import ConfigError
-    from ragbench.extras.atlas.changes import BASE, BASES
-
     base = arguments.base or BASE
     if base not in BASES:
         raise ConfigError(f"--base must be one of {', '.join(BASES)}, got {base}")
@@ -66,20 +63,14 @@ def _base(arguments: argparse.Namespace) -> str:
 
 
 def _screen(arguments: argparse.Namespace) -> int:
-    from ragbench.extras.atlas import page as atlas_page
-    from ragbench.extras.atlas.tables import WORDS, Atlas
-
     atlas, base = Atlas.load(), _base(arguments)
     frame = atlas_page.effects_table(atlas, base, arguments.questions)
     if arguments.json:
         console.print_json({"base": base, "questions": arguments.questions, "changes": frame})
         return 0
     whose = WORDS[arguments.questions] if arguments.questions else "all kinds of queries"
-    print(f"Changes of {base} on {len(atlas.collections)} collections, {whose}: nDCG@10 of documents")
-    print()
-    for line in atlas_page.lines(frame):
-        print(line)
-    print()
+    print(f"Changes of {base} on {len(atlas.collections)} collections, {whose}: nDCG@10 of documents", end="\n\n")
+    print(*atlas_page.lines(frame), sep="\n", end="\n\n")
     print("gains: collections with a gain; mean: pooled effect; PI: prediction interval for a new collection")
     print("-: fewer than 10 collections, not pooled. Predictions are not verdicts: measure on your own queries")
     console.next_command("atlas show recommended")
@@ -87,11 +78,7 @@ def _screen(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from ragbench.base.errors import ConfigError
-    from ragbench.base.suggestions import did_you_mean
     from ragbench.config.catalogue.names import label
-    from ragbench.extras.atlas import page as atlas_page
-    from ragbench.extras.atlas.tables import WORDS, Atlas
 
     atlas, base = Atlas.load(), _base(arguments)
     names = atlas.changes(base)
@@ -114,7 +101,6 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _add(arguments: argparse.Namespace) -> int:
     from ragbench.extras.atlas import ingest
-    from ragbench.extras.atlas.tables import own_folder
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs
 
@@ -122,9 +108,8 @@ def _add(arguments: argparse.Namespace) -> int:
     for folder in folders:
         run = measurements.load(folder)
         benchmark = measured_data.benchmark_of(run, judged_since=True)
-        facts: dict[str, Any] = {"kind": arguments.kind, "command": f"ragbench {run.record['command']}"}
-        added = ingest.add(run, benchmark, facts, arguments.questions)
-        effects = added.effects
+        facts = {"kind": arguments.kind, "command": f"ragbench {run.record['command']}"}
+        effects = ingest.add(run, benchmark, facts, arguments.questions).effects
         if arguments.json:
             console.print_json(effects)
             continue

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import counted
+from ragbench.evaluation import contexts, diagnosis, headroom
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragbench.results.measurements import Measurements
 
 _DECISIONS = 5  # of an arm
@@ -38,8 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the diagnosis of the arms and print it."""
-    from ragbench.evaluation import contexts, diagnosis, headroom
-    from ragbench.extras.atlas import losses
     from ragbench.report import evidence, tables
     from ragbench.results import measured_data, measurements
     from ragbench.workbench.runs import named_runs, split_words
@@ -68,16 +69,16 @@ def main(arguments: argparse.Namespace) -> int:
         columns = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
         console.print_table(columns, f"Query {arguments.query}", in_pipe=console.SCREEN)
     elif arguments.json:
-        kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": losses.lost_topics(gains)}
+        kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": lost_topics(gains)}
         kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
         console.print_json(kinds)
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
         console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
-        console.print_text(*losses.sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
+        console.print_text(*sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
     if len(gains):
-        losses.show_headroom(gains)
+        show_headroom(gains)
     tables.show_contexts(loaded, tokens)
     return 0
 
@@ -91,3 +92,49 @@ def _decisions(loaded: Measurements, arms: Sequence[str]) -> Iterator[str]:
         notes = read_yaml_file(loaded.arm_path(arm) / METADATA).get("notes") or {}
         for note, queries in sorted(notes.items(), key=lambda pair: -pair[1])[:_DECISIONS]:
             yield f"{arm}: {counted(queries, 'query')}: {note}"
+
+
+_HEADROOM_TITLES = {
+    "topics": "queries",
+    "lost": "queries lost",
+    "ordering": "gain by ranking",
+    "depth": "gain by depth",
+    "retrieval": "gain by retrieval",
+}
+
+
+def sentences(fates: pd.DataFrame) -> list[str]:
+    """The losses in words: `dropped (p10): 31 of 74 relevant sections`."""
+    relevant = fates.groupby("arm").size().to_dict()
+    lines, relevant_units = [], f"relevant {diagnosis.unit(fates)}"
+    for row in diagnosis.losses(fates).to_dict(orient="records"):
+        if row["outcome"] != diagnosis.FOUND:
+            change = f"{row['outcome']} ({row['stage']})"
+            lines.append(f"{row['arm']}: {change}: {row['sections']} of {relevant[row['arm']]} {relevant_units}")
+    return lines
+
+
+def lost_topics(frame: pd.DataFrame) -> pd.DataFrame:
+    """Where the topics without a relevant document in the first 10 were lost: arm, outcome, stage, topics, share."""
+    counts = frame.groupby(["arm", "outcome", "stage"], sort=False).size().rename("topics").reset_index()
+    counts["share"] = counts["topics"] / counts["arm"].map(frame.groupby("arm").size())
+    lost = counts[counts["outcome"] != diagnosis.FOUND]
+    return lost.sort_values(["arm", "topics"], ascending=[True, False], kind="stable").reset_index(drop=True)
+
+
+def show_headroom(gains: pd.DataFrame) -> None:
+    """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
+    oracles = [f"oracle_{depth}" for depth in headroom.DEPTHS]
+    recalls = [f"{headroom.RECALL}{name}" for name in headroom.sources(gains)]
+    losses = ["ordering", "depth", "retrieval", "lost"]
+    columns = ["arm", "topics", headroom.VALUE, *oracles, *losses, *recalls, headroom.TOGETHER]
+    summary = headroom.summary(gains)[columns].rename(columns=_HEADROOM_TITLES)
+    summary.columns = [str(name).replace("oracle_", "oracle top ").replace(":", " ") for name in summary.columns]
+    console.print_table(
+        summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"}, console.SCREEN
+    )
+    lost = lost_topics(gains)
+    if len(lost):
+        title = "Queries without a relevant document among the first 10"
+        console.print_table(lost.rename(columns=_HEADROOM_TITLES), title, {"share": ".1%"}, console.SCREEN)
+    console.print_text(*headroom.sentences(gains), in_pipe=console.SCREEN)
