@@ -23,7 +23,7 @@ from ragbench.report import html
 from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
-from ragbench.tracking import Target, run_summary
+from ragbench.tracking import Target, write
 from ragbench.tracking import store as tracking_store
 
 # MLflow and the libraries below it warn of each other.
@@ -105,11 +105,11 @@ def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurement
 
 
 def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Measurements, monkeypatch) -> None:
-    shown = run_summary.summarise(finished).note
+    shown = write.summarise(finished).note
     reasons = [line for line in shown.splitlines() if line.startswith("- **")]
     assert reasons
-    monkeypatch.setattr(run_summary, "_ROOM", len(shown) - 1)
-    cut = run_summary.summarise(finished).note
+    monkeypatch.setattr(write, "_ROOM", len(shown) - 1)
+    cut = write.summarise(finished).note
     assert len(cut) < len(shown) and reasons[-1] not in cut
     assert len(reasons) == 1 or cut.endswith("- The others are in the report.")
 
@@ -130,7 +130,7 @@ def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, f
         assert first | {f"rest/{name}" for name in names} <= set(logged)
         assert ("rest/recall_effect" in logged) is ("effect" in logged) is (arm != finished.arms[0])
         assert 8 <= len([name for name in logged if not name.startswith("rest/")]) <= 15
-        assert logged == pytest.approx(run_summary.summarise(measurements.load(finished.folder)).arms[arm].metrics)
+        assert logged == pytest.approx(write.summarise(measurements.load(finished.folder)).arms[arm].metrics)
 
 
 def test_report_and_tables_are_artifacts(client, finished: Measurements) -> None:
@@ -149,7 +149,7 @@ def test_report_and_tables_are_artifacts(client, finished: Measurements) -> None
 
 def test_parameters_are_recorded_and_made_again_for_folders_without_them(finished: Measurements) -> None:
     def parameters(of: Measurements):
-        return {arm: summary.parameters for arm, summary in run_summary.summarise(of).arms.items()}
+        return {arm: summary.parameters for arm, summary in write.summarise(of).arms.items()}
 
     recorded = parameters(finished)
     assert recorded == finished.record["parameters"] and set(recorded) == set(finished.arms)
@@ -172,8 +172,8 @@ def test_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) ->
     measured = Measurements(
         finished.folder, {**finished.record, "peak_memory_mb": {arm: 300.5}}, finished.per_query, finished.latency
     )
-    assert run_summary.summarise(measured).arms[arm].headline["peak_memory_mb"] == 300.5
-    assert "peak_memory_mb" not in run_summary.summarise(finished).arms[arm].headline
+    assert write.summarise(measured).arms[arm].headline["peak_memory_mb"] == 300.5
+    assert "peak_memory_mb" not in write.summarise(finished).arms[arm].headline
 
 
 def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) -> None:

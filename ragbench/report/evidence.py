@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
-from ragbench.evidence import policy
 from ragbench.evidence import subgroups as kinds
 from ragbench.evidence.policy import Policy
 from ragbench.results import verdicts
@@ -32,11 +31,6 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     # Reading by columns takes a third of the time of `to_dict(orient="records")`.
     columns = [frame[name].tolist() for name in frame.columns]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def primary(results: Measurements) -> str:
-    """The measure of documents that the report is about."""
-    return policy.primary(results.config(results.arms[0]))
 
 
 def pipeline(results: Measurements, arm: str) -> str:

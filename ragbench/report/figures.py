@@ -44,7 +44,7 @@ _ELSEWHERE = "lost elsewhere"
 
 def plot_effects(results: Measurements) -> go.Figure:
     """Every effect (or every arm against the first) with its interval, best first, by verdict."""
-    return effects(main_effects(results), evidence.primary(results))
+    return effects(main_effects(results), results.primary)
 
 
 def main_effects(results: Measurements) -> pd.DataFrame:

@@ -97,7 +97,7 @@ def render(results: Measurements, parts: Parts | None = None) -> str:
     )
     # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
     scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
-    nothing = {"arms": results.arms, "measures": [evidence.primary(results)], "queries": [], "texts": 0}
+    nothing = {"arms": results.arms, "measures": [results.primary], "queries": [], "texts": 0}
     context = _contents(results, parts)
     plots = _figures(results, parts)
     explored = parts.make("query by query", lambda: explorer(results), nothing)
@@ -116,10 +116,10 @@ def _contents(results: Measurements, parts: Parts) -> dict[str, Any]:
     """Everything the template prints, apart from scripts and style."""
     context: dict[str, Any] = {
         "first": results.arms[0],
-        "measure": evidence.primary(results),
+        "measure": results.primary,
         "timed": len(results.latency) > 0,
         "interval": results.interval,
-        "confidence": f"{100 * Policy.of(results.config(results.arms[0])).statistics.confidence:g}%",
+        "confidence": f"{100 * Policy.of(results.shared_config).statistics.confidence:g}%",
     }
     for name, part in _PARTS.items():
         context |= parts.make(name, partial(_made, results, part), dict.fromkeys(part, ""))
@@ -275,7 +275,7 @@ def _values(results: Measurements) -> tuple[list[str], list[str], dict[str, list
     frame = results.per_query
     levels = {level: "" if level == "document" else f"{level} " for level in frame["level"].unique()}
     named = (frame["level"].map(levels) + frame["measure"]).tolist()
-    primary = evidence.primary(results)
+    primary = results.primary
     measures = sorted(set(named), key=lambda name: (name != primary, name.startswith("section "), name))
     arms = results.arms
     order = {name: n for n, name in enumerate(measures)}

@@ -112,7 +112,7 @@ def join_names(items: Iterable[str]) -> str:
 
 def verdicts(results: Measurements) -> Table:
     """The effects at both levels with verdict and reason."""
-    measure, effects = evidence.primary(results), main_effects(results)
+    measure, effects = results.primary, main_effects(results)
     ablation, timed = bool(evidence.design(results)), bool(effects["latency_ms"].notna().any())
     passages = bool(effects["passage_effect"].notna().any())
 
@@ -134,7 +134,7 @@ def verdicts(results: Measurements) -> Table:
             passages,
         ),
         PageColumn(
-            f"{recall_within(results.config(results.arms[0])['context_tokens'])}, passages",
+            f"{recall_within(results.shared_config['context_tokens'])}, passages",
             "secondary: no verdict depends on it; its CIs are simultaneous among themselves",
             lambda row: _effect(row, "recall_"),
             bool(effects["recall_effect"].notna().any()),
@@ -156,7 +156,7 @@ def field(results: Measurements) -> Table:
     passages = bool(frame["passage_mean"].notna().any())
     columns = (
         PageColumn("Configuration", "", _text("arm")),
-        PageColumn(f"{evidence.primary(results)}, documents", "", _number("mean")),
+        PageColumn(f"{results.primary}, documents", "", _number("mean")),
         PageColumn(*head["best"].head, _share("best")),
         PageColumn(f"{PRIMARY}, passages", "", _number("passage_mean"), passages),
         PageColumn(*head["passage_best"].head, _share("passage_best"), passages),
@@ -204,7 +204,7 @@ def areas(results: Measurements) -> Table:
 
 def arms(results: Measurements) -> Table:
     """Every arm with its means, by documents and by passages, its time and its size."""
-    measure = evidence.primary(results)
+    measure = results.primary
     means = results.summary(by=()).set_index("arm")
     passages = results.summary(by=(), level=PASSAGE).set_index("arm")
     others = [name for name in (*_SECONDARY, UNPLACED, *ANSWERED) if name in means.columns and name != measure]
@@ -263,7 +263,7 @@ _MEANING = {
 
 def contexts(results: Measurements) -> Table:
     """The shares of useful, duplicate and polluting tokens in the contexts of every arm."""
-    budget, head = results.config(results.arms[0])["context_tokens"], contexts_.SHARES
+    budget, head = results.shared_config["context_tokens"], contexts_.SHARES
     columns = (
         PageColumn(*head["arm"].head, _text("arm")),
         *(PageColumn(*head[name].head, _share(name)) for name in head if name != "arm"),
@@ -303,7 +303,7 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> Table:
 
     few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
     warning = f"By {of}: {join_names(few)}. Means over fewer than {minimums.PER_TYPE} queries are unstable."
-    caption = f"{evidence.primary(results)} by {'query type' if of == 'type' else of} (number of queries)"
+    caption = f"{results.primary} by {'query type' if of == 'type' else of} (number of queries)"
     columns = (PageColumn("Configuration", "", Cell), *map(column, groups))
     return Table.of(caption, columns, results.arms if len(groups) > 1 else (), sentences=[warning] if few else [])
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragbench.evidence import t_statistic
-from ragbench.report import evidence
 from ragbench.report.figures import GREY, arm_colors, error_bars, finish, labels
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def plot_pareto(results: Measurements) -> go.Figure:
     """Quality against p95 of a whole query; arms that no other arm beats in both are joined by a line."""
     import plotly.graph_objects as go
 
-    measure, frame = evidence.primary(results), pareto(results)
+    measure, frame = results.primary, pareto(results)
     axis = _time_axis(frame)
     on_axis = np.log10 if axis.get("type") == "log" else np.asarray
     (left, right), (width, height) = axis["range"], _PLOT
@@ -165,7 +164,7 @@ def pareto(results: Measurements) -> pd.DataFrame:
 
     Arms without a measured query or a judged topic have no row.
     """
-    judged = {arm: results.values(arm, evidence.primary(results)).tolist() for arm in results.arms}
+    judged = {arm: results.values(arm, results.primary).tolist() for arm in results.arms}
     total = results.latency[(results.latency["stage"] == "total") & results.latency["arm"].map(judged).astype(bool)]
     frame = total[["arm", "p50", "p95", "p95_low", "p95_high"]].reset_index(drop=True)
     for end in ("p95_low", "p95_high"):  # of few queries there is no interval

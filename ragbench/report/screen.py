@@ -77,7 +77,7 @@ def _pair(results: Measurements) -> list[str]:
 def _recalls(results: Measurements) -> list[str]:
     """The secondary measure: the recall within a token budget, with its change; of several arms the changes alone."""
     rows = [row for row in evidence.rows(evidence.effects(results)) if row["recall_effect"] == row["recall_effect"]]
-    measure = recall_within(results.config(results.arms[0])["context_tokens"])
+    measure = recall_within(results.shared_config["context_tokens"])
     if len(results.arms) == 2 and len(rows) == 1:
         (row,) = rows
         low, high = row["recall_ci_low"], row["recall_ci_high"]
@@ -161,7 +161,7 @@ def _title(results: Measurements) -> str:
     size = f"{record['topics']} {origin}" if of_one_kind else counted(record["topics"], "query")
     of_split = f"all {size}" if record["split"] == "all" else f"{record['split']} split, {size}"
     shown = of_split if of_one_kind else results.title_with_origin(of_split)
-    return f"{evidence.primary(results)} on {record['benchmark']['name']} ({shown})"
+    return f"{results.primary} on {record['benchmark']['name']} ({shown})"
 
 
 def _below(results: Measurements) -> list[str]:
@@ -264,7 +264,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _mean(results: Measurements, arm: str, level: str, row: Mapping[str, Any] | None) -> str:
     """A mean, followed by the interval of its change; for a single arm by the interval of the mean."""
-    measure = evidence.primary(results) if level == DOCUMENT else PRIMARY
+    measure = results.primary if level == DOCUMENT else PRIMARY
     values = results.values(arm, measure, level=level)
     if not len(values):
         return ""

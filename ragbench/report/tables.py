@@ -65,7 +65,7 @@ def show(results: Measurements) -> None:
 def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:
     """Print what the contexts of arms consist of, and the folders and types that pollute them most; `frame` by arm."""
     if len(frame):
-        title = f"Contexts of {results.config(results.arms[0])['context_tokens']:,} tokens"
+        title = f"Contexts of {results.shared_config['context_tokens']:,} tokens"
         shares, forms = contexts.SHARES.shown(contexts.shares(frame))
         print_table(shares, results.title_with_origin(title), forms, SCREEN)
     if len(rows := contexts.polluters(frame, contexts.SHOWN)):
@@ -95,14 +95,12 @@ def by_type(results: Measurements) -> pd.DataFrame:
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
     """Print the verdicts of a run with their reasons, the field, the halves, and effects by type and area."""
-    print_verdicts(frame, results.title_with_origin(f"Effect on {evidence.primary(results)}"))
+    print_verdicts(frame, results.title_with_origin(f"Effect on {results.primary}"))
     print_field(verdicts.field(results))
     _print_halves(verdicts.halves(results))
     for of in ("type", "area"):
         if len(frame := _effects_by(results, of)) > 1:
-            print_table(
-                frame, results.title_with_origin(f"Effect on {evidence.primary(results)} by {of}, each {of} apart")
-            )
+            print_table(frame, results.title_with_origin(f"Effect on {results.primary} by {of}, each {of} apart"))
     _print_areas(verdicts.areas(results))
 
 

@@ -59,7 +59,7 @@ def gather(
         if benchmark is not None:
             measured_data.require(run, benchmark)
     if runs:
-        policy = Policy.of(runs[0].config(runs[0].arms[0]))
+        policy = Policy.of(runs[0].shared_config)
         split = split or str(runs[0].record["split"])
     if policy is None:
         raise ResultsError("a comparison needs a finished run: name a results folder")

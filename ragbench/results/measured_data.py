@@ -18,7 +18,7 @@ def benchmark_of(results: Measurements, *, judged_since: bool = False) -> Benchm
 
     With `judged_since` judgments may have changed, documents and topics may not.
     """
-    benchmark = load(results.config(results.arms[0]))
+    benchmark = load(results.shared_config)
     require(results, benchmark, judged_since=judged_since)
     return benchmark
 
@@ -45,7 +45,7 @@ def refuse_other_data(results: Measurements, config: Mapping[str, Any], override
     """Raise ResultsError when words of a command name other data than the run measured."""
     if not names_data(overrides):
         return
-    recorded = results.config(results.arms[0])
+    recorded = results.shared_config
     if any(_without_judgments(config[key]) != _without_judgments(recorded[key]) for key in ("data", "topics")):
         raise ResultsError(
             f"{results.folder} measured '{results.record['benchmark']['name']}', which these settings do not read: "

@@ -29,7 +29,9 @@ from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config import differences
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
+from ragbench.evidence import policy
 from ragbench.results import comparisons, store
 
 if TYPE_CHECKING:
@@ -105,6 +107,27 @@ class Measurements:
         return {}
 
     @property
+    def shared_config(self) -> Mapping[str, Any]:
+        """The configuration of the first arm, which decides for all how they are judged and what they may cost."""
+        return self.config(self.arms[0])
+
+    @property
+    def primary(self) -> str:
+        """The document measure of the verdicts."""
+        return policy.primary(self.shared_config)
+
+    @property
+    def parameters(self) -> Mapping[str, Mapping[str, Any]]:
+        """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
+
+        config.yaml has the whole configuration.
+        """
+        if recorded := self.record.get("parameters"):
+            return dict(recorded)
+        overrides = self.record.get("overrides", {})
+        return differences.of_arms({arm: (overrides.get(arm, ()), self.config(arm)) for arm in self.arms})
+
+    @property
     def topics_origin(self) -> str:
         """The origin of the topics, such as `synthetic queries`, for table titles; empty if human-written."""
         return str(self.record["benchmark"].get("topics", ""))
@@ -140,11 +163,8 @@ class Measurements:
     def interval(self) -> str:
         """The confidence of the intervals, such as `95%`; less than configured in records of alpha spending."""
         share = float((self.record.get("look") or {}).get("share", 1.0))
-        return f"{100 * (1 - (1 - self._confidence) * share):.4g}%"
-
-    @property
-    def _confidence(self) -> float:
-        return float(self.config(self.arms[0])["statistics"]["confidence"])
+        confidence = float(self.shared_config["statistics"]["confidence"])
+        return f"{100 * (1 - (1 - confidence) * share):.4g}%"
 
     def title_with_origin(self, title: str) -> str:
         """A title for a table of these results, with the origin of the topics."""
@@ -206,7 +226,7 @@ class Measurements:
         total = self.latency[(self.latency["arm"] == arm) & (self.latency["stage"] == "total")]
         return float(total["p95"].iloc[0]) if len(total) else None
 
-    @property
+    @cached_property
     def open_loop(self) -> pd.DataFrame:
         """The table of `ragbench.extras.ship.open_loop.table`; empty when no arrival rate was configured."""
         import pandas as pd

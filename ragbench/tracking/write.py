@@ -1,23 +1,29 @@
-"""Write tracking runs from the folders of finished experiments and searches, and from nothing else."""
+"""Write tracking runs from the folders of finished experiments and searches, and from nothing else.
+
+MLflow shows of a run a name, the verdicts, the metrics with the usual ones first, and what makes an arm.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from ragbench.base import files, plugins
+from ragbench.base import console, files, plugins
 from ragbench.base.errors import ResultsError, TrackingError
 from ragbench.base.progress import steps
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
-from ragbench.results import measurements, store
+from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
-from ragbench.tracking import run_summary
-from ragbench.tracking.run_summary import RunSummary
 from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _PARAMETER_LIMIT = 6000
 
@@ -27,6 +33,33 @@ PARENT = "mlflow.parentRunId"
 _SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD, measurements.HALVES)
 
 _MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
+
+_NOTE = "mlflow.note.content"
+"""The tag that MLflow shows as a run's description."""
+
+_SHOWN = 80
+_ROOM = 8000  # characters of a tag
+_EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_effect")} | {"latency_ms": "added_p95_ms"}
+_EFFECTS |= {key: key for key in ("recall_effect", "recall_ci_low", "recall_ci_high")}
+"""Columns of the verdicts, and the metric that each is."""
+_QUALITY = ("ndcg_at_10", "ndcg_at_5", "passage_ndcg_at_10", "mrr", "recall_at_10", "recall_at_100", "precision_at_5")
+_TIMES = ("p50_ms", "p95_ms")
+
+_HEADLINE = (
+    *_QUALITY,
+    *_TIMES,
+    "index_bytes",
+    "peak_memory_mb",
+    "effect",
+    "ci_low",
+    "ci_high",
+    "passage_effect",
+    "added_p95_ms",
+)
+"""The metrics that come first, where they were measured; so does the primary measure of verdicts, if it is another."""
+
+_REST = "rest"
+"""The group of all other metrics; its name is the last by alphabet, in which MLflow sorts them."""
 
 
 def log(target: Target, folder: Path, say: Say) -> str | None:
@@ -125,15 +158,14 @@ def _logged_records(into: OpenStore, root: Path) -> set[str]:
 
 def _experiment(folder: Path, into: OpenStore) -> str:
     results = measurements.load(folder)
-    summary = run_summary.summarise(results)
+    summary = summarise(results)
     started = round(1000 * float(results.record.get("started", time.time())))
     created = into.client.create_run(into.experiment, start_time=started, run_name=summary.name)
     with into.mlflow.start_run(created.info.run_id) as run:
         if len(results.arms) == 1:
             _log_arm(into.mlflow, results, summary, results.arms[0])
         else:
-            note = {run_summary.NOTE: summary.note}
-            into.mlflow.set_tags({"ragbench.kind": "experiment", **note, **summary.tags})
+            into.mlflow.set_tags({"ragbench.kind": "experiment", _NOTE: summary.note, **summary.tags})
             into.mlflow.log_metrics(dict(summary.side_by_side))
             into.mlflow.log_table(summary.table.astype(object), "comparison.json")
             log_arms(into.mlflow, results, summary)
@@ -179,6 +211,150 @@ def log_files(mlflow: Any, folder: Path) -> None:
     for name in _MORE:
         if (folder / name).is_file():
             mlflow.log_artifact(str(folder / name))
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """What MLflow shows of an arm: the choices that make it, its verdict as tags, its metrics.
+
+    `headline` has the metrics that come first; `metrics` all of them, the others as `rest/...`, which MLflow groups.
+    """
+
+    parameters: Mapping[str, Any]
+    tags: Mapping[str, str]
+    headline: Mapping[str, float]
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What MLflow shows of a run, and of each of its arms by name.
+
+    `side_by_side`: quality, p95 and effect of every arm, as `ndcg_at_10/baseline`. `table`: a row for every arm with
+    the measures that come first and the verdict. `note`: both as markdown, with the reasons.
+    """
+
+    name: str
+    tags: Mapping[str, str]
+    side_by_side: Mapping[str, float]
+    table: pd.DataFrame
+    note: str
+    arms: Mapping[str, ArmSummary]
+
+
+def summarise(measurements: Measurements) -> RunSummary:
+    """Compute what MLflow shows from the results of a finished run."""
+    judged = verdicts.read(measurements)
+    primary, parameters = metric_name(measurements.primary), measurements.parameters
+    arms: dict[str, ArmSummary] = {}
+    for arm in measurements.arms:
+        every = _metrics(measurements, judged, arm)
+        first = {name: every[name] for name in dict.fromkeys((primary, *_HEADLINE)) if name in every}
+        rest = {f"{_REST}/{name}": value for name, value in every.items() if name not in first}
+        arms[arm] = ArmSummary(parameters[arm], _verdict_tags(judged, arm), first, {**first, **rest})
+    table = _table(arms, judged)
+    columns = (primary, "passage_ndcg_at_10", "p95_ms", *_HEADLINE[-5:])
+    side_by_side = {
+        f"{column}/{_safe(arm)}": summary.headline[column]
+        for arm, summary in arms.items()
+        for column in columns
+        if column in summary.headline
+    }
+    note = _note(table, judged, f"Change from {measurements.arms[0]}, with {measurements.interval} CIs:")
+    return RunSummary(_name(measurements), _tags(measurements), side_by_side, table, note, arms)
+
+
+def _name(measurements: Measurements) -> str:
+    """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
+    listed = ", ".join(measurements.arms)
+    listed = listed if len(listed) <= _SHOWN else f"{len(measurements.arms)} arms: {listed[:_SHOWN].rstrip(', ')} ..."
+    return f"{listed} on {measurements.record['benchmark']['name']} ({measurements.record['split']})"
+
+
+def _note(table: pd.DataFrame, judged: pd.DataFrame, title: str) -> str:
+    """The arms and the verdicts as markdown tables, followed by as many reasons as fit into the tag."""
+    formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
+    arms = console.markdown(table, dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
+    if judged.empty:
+        return arms[:_ROOM]
+    printed = console.columns(judged, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
+    reasons = [
+        f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in judged.iterrows() if row["reason"]
+    ]
+    lines = [arms, "", title, "", console.markdown(printed, formats), ""]
+    while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
+        reasons = [*reasons[:-2], "- The others are in the report."]
+    return "\n".join([*lines, *reasons])[:_ROOM]
+
+
+def _table(arms: Mapping[str, ArmSummary], judged: pd.DataFrame) -> pd.DataFrame:
+    """A row for every arm: the measures that MLflow shows first, where they were measured, and the verdict."""
+    import pandas as pd
+
+    by_factor = judged.drop_duplicates("factor").set_index("factor")["verdict"]
+    columns = [*_QUALITY, *_TIMES]
+    rows = [
+        {"arm": arm, **{key: value for key, value in summary.headline.items() if key in columns}}
+        for arm, summary in arms.items()
+    ]
+    return pd.DataFrame(rows).assign(verdict=[str(by_factor.get(arm, "")) for arm in arms])
+
+
+def _verdict_tags(judged: pd.DataFrame, arm: str) -> dict[str, str]:
+    """The recorded verdict on an arm in words; empty for the arm that others were compared with."""
+    rows = judged[(judged["factor"] == arm) & (judged["verdict"] != "")]
+    return {f"ragbench.{name}": str(rows.iloc[0][name]) for name in ("verdict", "reason")} if len(rows) else {}
+
+
+def _verdict_metrics(judged: pd.DataFrame, arm: str) -> dict[str, float]:
+    """The effect of an arm with its interval, p and added p95; empty for the arm that others are compared with."""
+    rows = judged[(judged["factor"] == arm) & (judged["kind"] == "main")]
+    if rows.empty:
+        return {}
+    return {name: float(rows.iloc[0][key]) for key, name in _EFFECTS.items() if rows.iloc[0][key] == rows.iloc[0][key]}
+
+
+def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict[str, float]:
+    """Stable metric names: `ndcg_at_10`, `section_ndcg_at_10`, `ndcg_at_10.factual`, `p95_ms`, `p6_p95_ms` ..."""
+    frame = measurements.per_query[measurements.per_query["arm"] == arm]
+    named: dict[str, float] = {}
+    for (level, measure), values in frame.groupby(["level", "measure"], observed=True)["value"]:
+        prefix = "" if level == "document" else f"{level}_"
+        named[prefix + metric_name(str(measure))] = float(values.mean())
+    documents = frame[frame["level"] == "document"]
+    for (kind, measure), values in documents.groupby(["type", "measure"], observed=True)["value"]:
+        named[f"{metric_name(str(measure))}.{kind}"] = float(values.mean())
+    for row in measurements.latency[measurements.latency["arm"] == arm].to_dict(orient="records"):
+        stage = "" if row["stage"] == "total" else str(row["stage"]).replace(" ", "_") + "_"
+        named |= {f"{stage}{p}_ms": float(row[p]) for p in ("p50", "p95", "p99")}
+    if arm in (index_bytes := measurements.record.get("index_bytes", {})):
+        named["index_bytes"] = float(index_bytes[arm])
+    if arm in measurements.peak_memory_mb:
+        named["peak_memory_mb"] = measurements.peak_memory_mb[arm]
+    under_load = measurements.open_loop[measurements.open_loop["arm"] == arm]
+    for row in under_load.to_dict(orient="records"):
+        named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
+    if len(under_load) and (open_loop := plugins.hook("open_loop")):
+        named["saturation_qps"] = open_loop.saturation(under_load)[arm]
+    named |= _verdict_metrics(judged, arm)
+    return {name: value for name, value in named.items() if value == value}
+
+
+def _safe(arm: str) -> str:
+    """An arm's name, with characters that the name of a metric may not have replaced."""
+    return re.sub(r"[^\w\-. /]", "_", arm, flags=re.ASCII)
+
+
+def _tags(measurements: Measurements) -> dict[str, str]:
+    git = measurements.record["environment"]["git"] or {}
+    return {
+        FOLDER: str(measurements.folder.absolute()),
+        "ragbench.benchmark": str(measurements.record["benchmark"]["name"]),
+        "ragbench.digest": str(measurements.record["benchmark"]["digest"]),
+        "ragbench.split": str(measurements.record["split"]),
+        "mlflow.source.git.commit": str(git.get("commit", "")),
+        "ragbench.dirty": str(git.get("dirty", "")),
+    }
 
 
 def mlflow_metrics(measures: Sequence[Any] = ("nDCG@10", "nDCG@5", "RR", "R@100")) -> list[Any]:

@@ -144,7 +144,7 @@ class Results(files.Measurements):
 
     @property
     def _means(self) -> dict[str, float]:
-        return {arm: float(self.values(arm, evidence.primary(self)).mean()) for arm in self.arms}
+        return {arm: float(self.values(arm, self.primary).mean()) for arm in self.arms}
 
     @property
     def _faster(self) -> str:
@@ -157,7 +157,7 @@ class Results(files.Measurements):
     @property
     def dashboard(self) -> str:
         """The command that opens MLflow on the store of these results."""
-        config = self.config(self.arms[0])
+        config = self.shared_config
         named = {"paths.results": config["paths"]["results"], "tracking.uri": config["tracking"]["uri"]}
         return " ".join(["track", "ui", *(shlex.quote(f"{key}={value}") for key, value in named.items() if value)])
 
@@ -324,7 +324,7 @@ class Results(files.Measurements):
         """
         from ragbench import tracking
 
-        settings = Settings(self.arms[0], self.config(self.arms[0]))
+        settings = Settings(self.arms[0], self.shared_config)
         chosen = settings if uri is None else settings.with_values({"tracking.uri": uri})
         target = tracking.target_of(chosen)
         tracking.check(target)
@@ -354,7 +354,7 @@ class Results(files.Measurements):
         return self.plot_effects() if len(self.verdicts) else self.plot_losses()
 
     def _repr_html_(self) -> str:
-        title = f"{evidence.primary(self)} against {self.arms[0]}" if not self.design else self.design
+        title = f"{self.primary} against {self.arms[0]}" if not self.design else self.design
         untimed = "" if len(self.latency) else "<p>quality only: <code>.time()</code> measures latency</p>"
         exploratory = f"<p>{self.exploratory}</p>" if self.exploratory else ""
         return tables.html(self.verdicts, self.summary(), title) + exploratory + untimed

@@ -19,7 +19,7 @@ from ragbench.results import measurements as files
 from ragbench.results import verdicts
 from ragbench.results.compare import gather
 from ragbench.results.measurements import Measurements
-from ragbench.tracking.run_summary import summarise
+from ragbench.tracking.write import summarise
 from ragbench.workbench import Results
 from tests.notes import write_vault
 

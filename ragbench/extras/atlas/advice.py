@@ -38,7 +38,7 @@ class Lever:
 
 def best_arm(results: Measurements) -> str:
     """The arm with the highest mean, the first of equals."""
-    means = results.summary(by=()).set_index("arm")[evidence.primary(results)]
+    means = results.summary(by=()).set_index("arm")[results.primary]
     return str(means.reindex(results.arms).idxmax())
 
 

@@ -87,7 +87,7 @@ def _collection(results: Measurements) -> dict[str, Any]:
     return {
         "record": results.record,
         "benchmark": results.record["benchmark"],
-        "answerable": len(results.values(results.arms[0], evidence.primary(results))),
+        "answerable": len(results.values(results.arms[0], results.primary)),
         "kinds": join_names(f"{count} {kind}" for kind, count in ordered),
     }
 
@@ -152,7 +152,7 @@ def _of_words(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _measures(results: Measurements, config: Mapping[str, Any]) -> dict[str, Any]:
-    primary = evidence.primary(results)
+    primary = results.primary
     return {
         "primary": primary,
         "secondary": [str(name) for name in config["measures"] if name != primary],

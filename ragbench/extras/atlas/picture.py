@@ -78,11 +78,10 @@ def document(height: float, elements: Iterable[str]) -> str:
 
 def svg(results: Measurements) -> str:
     """The arms of a run by p95 and primary measure. Raises ResultsError when no time was measured."""
-    from ragbench.report import evidence
 
     if not len(results.latency):
         raise ResultsError(f"{results.folder} holds no times to draw: run again with latency.enabled=true")
-    return draw(pareto(results), evidence.primary(results), arm_colors(results.arms))
+    return draw(pareto(results), results.primary, arm_colors(results.arms))
 
 
 def draw(frame: pd.DataFrame, measure: str, colors: Mapping[str, str]) -> str:

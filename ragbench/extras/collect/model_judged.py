@@ -74,7 +74,7 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
     known_qids = {topic.qid for topic in benchmark.topics}
     if unknown := [qid for qid in qids if qid not in known_qids]:
         raise ResultsError(f"{model} grades topic {unknown[0]}, which '{benchmark.name}' does not have: name its run")
-    policy = Policy.of(results.config(results.arms[0]))
+    policy = Policy.of(results.shared_config)
     runs = {arm: results.run(arm) for arm in results.arms}
     sampled = [qid for qid in qids if qid in by_annotators]
     others = [qid for qid in qids if qid not in by_annotators]

@@ -190,7 +190,7 @@ class Judging:
             return None
         merged = merge(self._file(name, judge), benchmark.section_qrels, overwrite=True).qrels
         judged = replace(benchmark, section_qrels=merged, document_qrels=_documents(benchmark, merged))
-        policy, split = Policy.of(run.config(run.arms[0])), str(run.record["split"])
+        policy, split = Policy.of(run.shared_config), str(run.record["split"])
         arms = {}
         for arm in run.arms:
             measured, _ = compare.evaluate_run_file(

@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     measured = [measurements.load(source) for source in sources if source.is_dir()]
     # The data are those of the runs; data= may name the same data with more judgments.
     named = not measured or measured_data.names_data(split_words(arguments.words)[1])
-    config = settings.config if named else measured[0].config(measured[0].arms[0])
+    config = settings.config if named else measured[0].shared_config
     benchmark = load(config)
     for results in measured:
         measured_data.require(results, benchmark, judged_since=True)

@@ -11,7 +11,7 @@ from ragbench.base.errors import ResultsError
 from ragbench.boundary.checksummed_json import read_checksummed
 from ragbench.config import differences
 from ragbench.results import measurements, store
-from ragbench.tracking import run_summary, write
+from ragbench.tracking import write
 from ragbench.tracking.store import FOLDER
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def log(folder: Path, into: OpenStore) -> str:
         if confirmed is not None:
             results = measurements.load(confirmed)
             write.log_files(into.mlflow, confirmed)
-            write.log_arms(into.mlflow, results, run_summary.summarise(results))
+            write.log_arms(into.mlflow, results, write.summarise(results))
         _log_trials(into, folder, record["objectives"], run.info)
     return write.mark_complete(into, run, folder / RECORD)
 
