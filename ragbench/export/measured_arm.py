@@ -52,7 +52,12 @@ class MeasuredArm:
     @property
     def latency(self) -> dict[str, float] | None:
         """Percentiles of a whole query in milliseconds, with the intervals of p50 and p95; None when not measured."""
-        return _total_latency(self.results, self.name)
+        frame = self.results.latency
+        rows = frame[(frame["arm"] == self.name) & (frame["stage"] == "total")]
+        if not len(rows):
+            return None
+        values = {name: float(rows.iloc[0][name]) for name in ("p50", "p95", "p99", "p95_low", "p95_high")}
+        return {name: round(ms, 3) for name, ms in values.items() if ms == ms}  # few queries have no interval
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,13 @@ def require_gain(
     """
     if not verdict.needs_force:
         return None
-    if verdict.latency_unknown and not force:
+    if force:
+        if verdict.gain == "confirm":
+            return "Exported with --force after an exploratory comparison: confirm it on unused queries."
+        if verdict.latency_unknown:
+            return f"Exported with --force: significantly better, latency unknown: {verdict.reason}."
+        return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.reason})."
+    if verdict.latency_unknown:
         if allow_unknown_latency:
             return f"Exported with --allow-unknown-latency: significantly better, latency unknown: {verdict.reason}."
         raise ConfigError(
@@ -142,38 +153,19 @@ def require_gain(
             f"({verdict.reason}): run ragbench run --remeasure-latency @1, or use --allow-unknown-latency "
             "(allow_unknown_latency=True in Python)"
         )
-    if verdict.gain == "confirm" and not force:
+    if verdict.gain == "confirm":
         raise ConfigError(
             f"this configuration is better than {verdict.baseline} in an exploratory comparison: confirm it on unused "
             "queries with ragbench run --confirm RUN/ARM, or add --force (force=True in Python)"
         )
-    if verdict.gain == "confirm":
-        return "Exported with --force after an exploratory comparison: confirm it on unused queries."
-    if advice is not None and not force and verdict.gain == "inconclusive":
+    if advice is not None and verdict.gain == "inconclusive":
         if advice.suffices:
             return f"Exported with --accept-predicted, without a verdict ({verdict.reason}): {advice.sentence}."
         raise ConfigError(
             f"this configuration is {verdict.reason}, and no gain is predicted with probability {SURE:g} "
             f"({advice.sentence}): judge more queries, or add --force"
         )
-    if not force:
-        raise ConfigError(
-            f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): "
-            "add --force (force=True in Python) to export it anyway"
-        )
-    if verdict.latency_unknown:
-        return f"Exported with --force: significantly better, latency unknown: {verdict.reason}."
-    return f"Exported with --force, although the verdict is {verdict.gain} ({verdict.reason})."
-
-
-def _total_latency(measurements: Measurements, arm: str) -> dict[str, float] | None:
-    """Percentiles of a whole query of an arm in milliseconds, those that are known; None when time was not measured."""
-    frame = measurements.latency
-    if not len(frame):
-        return None
-    rows = frame[(frame["arm"] == arm) & (frame["stage"] == "total")]
-    if not len(rows):
-        return None
-    columns = ("p50", "p95", "p99", "p95_low", "p95_high")
-    values = {name: float(rows.iloc[0][name]) for name in columns}
-    return {name: round(value, 3) for name, value in values.items() if value == value}  # few queries have no interval
+    raise ConfigError(
+        f"the verdict on this configuration is {verdict.gain} ({verdict.reason}): "
+        "add --force (force=True in Python) to export it anyway"
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,103 +37,8 @@ from ragbench.search.stages.redundancy import (
 from ragbench.search.stages.rerank import Rerank
 from ragbench.search.stages.retrieve import RetrieveCode, RetrieveDense, RetrieveLexical
 
-
-@dataclass(frozen=True)
-class Version:
-    """The keys of one version that shape a search.
-
-    `sections`: the default of a key by section and key, which also gives its type; None without a default, and
-    `optional` then has the type. `deprecated`: keys of `[search]` that are read and have no effect, with what to use
-    instead, if anything.
-    """
-
-    name: str
-    sections: Mapping[str, Mapping[str, Any]]
-    optional: Mapping[str, type] = field(default_factory=dict)
-    deprecated: Mapping[str, str] = field(default_factory=dict)
-
-
-_JANUARY = Version(
-    "2026-01",
-    {
-        "search": {
-            "semantic_weight": 1.0,
-            "keyword_weight": 1.0,
-            "recency_bias": 0.5,
-            "rrf_k_constant": 60,
-            "min_confidence": 0.0,
-            "max_chunks_per_doc": 0,
-            "dedup_enabled": False,
-            "dedup_similarity_threshold": 0.85,
-            "ngram_dedup_enabled": True,
-            "ngram_dedup_threshold": 0.7,
-            "mmr_enabled": False,
-            "mmr_lambda": 0.7,
-            "rerank_enabled": False,
-            "rerank_model": "cross-encoder/ms-marco-MiniLM-L-6-v2",
-            "rerank_top_n": 10,
-            "adaptive_weights_enabled": False,
-            "code_search_enabled": False,
-            "code_search_weight": 1.0,
-            "query_expansion_enabled": True,
-            "query_expansion_max_terms": 5000,
-            "query_expansion_min_frequency": 2,
-            "community_detection_enabled": True,
-            "community_boost_factor": 1.1,
-            "dynamic_weights_enabled": True,
-            "variance_threshold": 0.1,
-            "min_weight_factor": 0.5,
-            "hyde_enabled": True,
-        },
-        "chunking": {
-            "strategy": "header_based",
-            "min_chunk_chars": 200,
-            "max_chunk_chars": 1500,
-            "overlap_chars": 100,
-            "include_parent_headers": True,
-            "parent_retrieval_enabled": False,
-            "parent_chunk_min_chars": 1500,
-            "parent_chunk_max_chars": 2000,
-        },
-        "llm": {"embedding_model": "local"},
-    },
-)
-
-_AUGUST = Version(
-    "2026-08",
-    {
-        "search": {
-            "semantic_weight": 1.0,
-            "keyword_weight": 1.0,
-            "abstention_threshold": None,
-            "reranker_model": None,
-            "rerank_budget": 0,
-        },
-        "chunking": {
-            "strategy": "header_based",
-            "min_chunk_chars": 1000,
-            "max_chunk_chars": 3000,
-            "overlap_chars": 200,
-            "parent_chunk_min_chars": 1500,
-            "parent_chunk_max_chars": 4000,
-        },
-        "llm": {"embedding_model": None},
-    },
-    {"abstention_threshold": float, "reranker_model": str, "embedding_model": str},
-    {
-        "recency_bias": "",
-        "min_confidence": "min_score of a request",
-        "max_chunks_per_doc": "uniqueness_mode of a request",
-        "dedup_threshold": "",
-        "reranking_enabled": "reranker_model and rerank_budget",
-        "rerank_top_n": "rerank_budget",
-        "project_uplift_multiplier": "",
-    },
-)
-
-_VERSIONS: Mapping[str, Version] = {version.name: version for version in (_JANUARY, _AUGUST)}
-
-_NEWEST = _AUGUST.name
+_Read = Callable[[Reading], Any]
+"""What reads the value of a key."""
 
 _SYSTEM = "ragdocs"
 
@@ -227,10 +132,185 @@ _FIXED: dict[tuple[str, str], Any] = {
 }
 
 
+def _on(cls: type[Any]) -> _Read:
+    return lambda read: read.stage(cls) is not None
+
+
+def _of(cls: type[Any], name: str, otherwise: Any) -> _Read:
+    return lambda read: read.value(cls, name, otherwise)
+
+
+def _of_chunker(name: str, otherwise: int) -> _Read:
+    return lambda read: read.index_value(f"chunker.{name}") or otherwise
+
+
+def _weight(cls: type[Any], source: str) -> _Read:
+    return lambda read: _weights(read).get(source, 1.0) if read.stage(cls) else 0.0
+
+
+def _strategy(read: Reading) -> str:
+    read.index_value("chunker")  # others are listed as not expressed
+    return "header_based"
+
+
+def _size(name: str, otherwise: int) -> _Read:
+    """A length of the chunks that are searched; with parents, these are the children."""
+    return lambda read: read.index_value(f"chunker.child_{name}") or _of_chunker(f"{name}_chars", otherwise)(read)
+
+
+def _weights(read: Reading) -> dict[str, float]:
+    read.value(WeighByDecisiveness, "weights", {})  # the same as those of the fusion
+    return dict(read.value(Fuse, "weights", {}))
+
+
+def _limit(read: Reading) -> int:
+    limit = int(read.value(LimitPerDocument, "max_per_doc", 0))
+    return limit if read.stage(Diversify) is None else 0
+
+
+def _reranker(read: Reading) -> str:
+    model = str(read.value(Rerank, "model", _RERANKER))
+    packed = bundled.find(model)
+    return packed.aliases[0] if packed and packed.aliases else model
+
+
+def _raw_floor(read: Reading) -> float | None:
+    """The fused score that the calibration turns into the threshold of p10: the inverse of the sigmoid."""
+    calibrate, confidence = read.stage(Calibrate), read.stage(FilterByConfidence)
+    if calibrate is None or confidence is None or not 0 < confidence.threshold < 1:
+        return None
+    for cls, name in ((Calibrate, "threshold"), (Calibrate, "steepness"), (FilterByConfidence, "threshold")):
+        read.value(cls, name, None)
+    floor = calibrate.threshold - math.log(1 / confidence.threshold - 1) / calibrate.steepness
+    return round(min(max(floor, 0.0), 1.0), 6)
+
+
+def _variance_threshold(read: Reading) -> float:
+    """The threshold where it is one of variances, else that of the system: decisiveness is listed as not expressed."""
+    weighs = read.stage(WeighByDecisiveness)
+    if weighs is None or weighs.measure != "variance":
+        return 0.1
+    return float(read.value(WeighByDecisiveness, "threshold", 0.1))
+
+
+@dataclass(frozen=True)
+class Version:
+    """The keys of one version that shape a search.
+
+    `sections`: by section and key, the type of a value and what reads it from a configuration; without a value, the key
+    is not written. `deprecated`: keys of `[search]` that are read and have no effect, with what to use instead, if
+    anything.
+    """
+
+    name: str
+    sections: Mapping[str, Mapping[str, tuple[type[Any], _Read]]]
+    deprecated: Mapping[str, str] = field(default_factory=dict)
+
+    def tables(self, read: Reading) -> dict[str, dict[str, Any]]:
+        """The tables of the file by name."""
+        tables: dict[str, dict[str, Any]] = {}
+        for section, keys in self.sections.items():
+            for key, (kind, of) in keys.items():
+                value = of(read)
+                if value is not None:
+                    tables.setdefault(section, {})[key] = kind(value)
+        return tables
+
+
+_SIZES: Mapping[str, tuple[type[Any], _Read]] = {
+    "strategy": (str, _strategy),
+    "min_chunk_chars": (int, _size("min", 200)),
+    "max_chunk_chars": (int, _size("max", 1500)),
+    "overlap_chars": (int, _size("overlap", 100)),
+}
+
+_JANUARY = Version(
+    "2026-01",
+    {
+        "search": {
+            "semantic_weight": (float, _weight(RetrieveDense, "dense")),
+            "keyword_weight": (
+                float,
+                lambda read: _weight(RetrieveLexical, "lexical")(read) if _has_source(read) else 1,
+            ),
+            "recency_bias": (float, _of(BoostRecent, "bias", 0)),
+            "rrf_k_constant": (int, lambda read: round(read.value(Fuse, "k", 60))),
+            "min_confidence": (float, _of(FilterByConfidence, "threshold", 0)),
+            "max_chunks_per_doc": (int, _limit),
+            "dedup_enabled": (bool, _on(DropParaphrases)),
+            "dedup_similarity_threshold": (float, _of(DropParaphrases, "threshold", 0.85)),
+            "ngram_dedup_enabled": (bool, _on(DropNearCopies)),
+            "ngram_dedup_threshold": (float, _of(DropNearCopies, "threshold", 0.7)),
+            "mmr_enabled": (bool, _on(Diversify)),
+            "mmr_lambda": (float, _of(Diversify, "lambda_", 0.7)),
+            "rerank_enabled": (bool, _on(Rerank)),
+            "rerank_model": (str, _reranker),
+            "rerank_top_n": (int, _of(Rerank, "depth", 10)),
+            "adaptive_weights_enabled": (bool, _on(Classify)),
+            "code_search_enabled": (bool, _on(RetrieveCode)),
+            "code_search_weight": (float, lambda read: _weights(read).get("code", 1)),
+            "query_expansion_enabled": (bool, _on(ExpandTerms)),
+            "query_expansion_max_terms": (
+                int,
+                lambda read: read.index_value("vocabulary.size") if read.stage(ExpandTerms) else 5000,
+            ),
+            "query_expansion_min_frequency": (int, lambda read: 1 if read.stage(ExpandTerms) else 2),
+            "community_detection_enabled": (bool, _on(BoostCommunity)),
+            "community_boost_factor": (float, _of(BoostCommunity, "factor", 1.1)),
+            "dynamic_weights_enabled": (bool, _on(WeighByDecisiveness)),
+            "variance_threshold": (float, _variance_threshold),
+            "min_weight_factor": (float, _of(WeighByDecisiveness, "min_factor", 0.5)),
+            "hyde_enabled": (bool, _on(SupposeAnswer)),
+        },
+        "chunking": {
+            **_SIZES,
+            "include_parent_headers": (bool, lambda read: read.index_value("passage.headings")),
+            "parent_retrieval_enabled": (bool, _on(ExpandToParents)),
+            "parent_chunk_min_chars": (int, _of_chunker("parent_min", 1500)),
+            "parent_chunk_max_chars": (int, _of_chunker("parent_max", 2000)),
+        },
+        "llm": {"embedding_model": (str, lambda read: "local")},
+    },
+)
+
+_AUGUST = Version(
+    "2026-08",
+    {
+        "search": {
+            "semantic_weight": (float, _weight(RetrieveDense, "dense")),
+            "keyword_weight": (float, _weight(RetrieveLexical, "lexical")),
+            "rerank_budget": (int, _of(Rerank, "depth", 0)),
+            "abstention_threshold": (float, _raw_floor),
+            "reranker_model": (str, lambda read: _reranker(read) if read.stage(Rerank) else None),
+        },
+        "chunking": {
+            **_SIZES,
+            "parent_chunk_min_chars": (int, _of_chunker("parent_min", 1500)),
+            "parent_chunk_max_chars": (int, _of_chunker("parent_max", 4000)),
+        },
+        "llm": {"embedding_model": (str, lambda read: None)},
+    },
+    {
+        "recency_bias": "",
+        "min_confidence": "min_score of a request",
+        "max_chunks_per_doc": "uniqueness_mode of a request",
+        "dedup_threshold": "",
+        "reranking_enabled": "reranker_model and rerank_budget",
+        "rerank_top_n": "rerank_budget",
+        "project_uplift_multiplier": "",
+    },
+)
+
+_VERSIONS: Mapping[str, Version] = {version.name: version for version in (_JANUARY, _AUGUST)}
+
+_NEWEST = _AUGUST.name
+
+
 def values(settings: Settings, version: str = _NEWEST) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The tables of the file by name, and a sentence for everything they cannot express."""
     read = Reading(settings)
-    return _values_2026_08(read) if version == "2026-08" else _values_2026_01(read)
+    tables = _VERSIONS[version].tables(read)
+    return tables, _missing_2026_08(read) if version == "2026-08" else _missing_2026_01(read)
 
 
 def replayed(settings: Settings, version: str | None = None) -> Settings:
@@ -238,10 +318,9 @@ def replayed(settings: Settings, version: str | None = None) -> Settings:
     from ragbench.config import composition
 
     read = Reading(settings)
+    _VERSIONS[version or _NEWEST].tables(read)
     if (version or _NEWEST) == "2026-08":
-        _values_2026_08(read)
         return read.replayed(_KNOWN_2026_08, {("index", "encoder.name"): read.index.encoder.name})
-    _values_2026_01(read)
     defaults = composition.compose(["+exp=ragdocs"]).config
     always = {"graph": defaults["graph"]} if read.stage(FollowLinks) is None else {}
     if read.stage(Calibrate) is None:
@@ -264,131 +343,30 @@ def _has_source(read: Reading) -> bool:
     return any(read.stage(retriever) for retriever in (RetrieveDense, RetrieveLexical, RetrieveCode))
 
 
-def _values_2026_01(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    weights = _weights(read)
-    reranker = str(read.value(Rerank, "model", _RERANKER))
-    packed = bundled.find(reranker)
-    chunker = read.index_value("chunker")
-    expands, diversifies = read.stage(ExpandTerms) is not None, read.stage(Diversify) is not None
-    limit = read.value(LimitPerDocument, "max_per_doc", 0)
-    tables: dict[str, dict[str, Any]] = {
-        "search": {
-            "semantic_weight": _weight(read, weights, RetrieveDense, "dense"),
-            "keyword_weight": _weight(read, weights, RetrieveLexical, "lexical") if _has_source(read) else 1.0,
-            "recency_bias": float(read.value(BoostRecent, "bias", 0.0)),
-            "rrf_k_constant": round(float(read.value(Fuse, "k", 60))),
-            "min_confidence": float(read.value(FilterByConfidence, "threshold", 0.0)),
-            "max_chunks_per_doc": 0 if diversifies else int(limit),
-            "dedup_enabled": read.stage(DropParaphrases) is not None,
-            "dedup_similarity_threshold": float(read.value(DropParaphrases, "threshold", 0.85)),
-            "ngram_dedup_enabled": read.stage(DropNearCopies) is not None,
-            "ngram_dedup_threshold": float(read.value(DropNearCopies, "threshold", 0.7)),
-            "mmr_enabled": diversifies,
-            "mmr_lambda": float(read.value(Diversify, "lambda_", 0.7)),
-            "rerank_enabled": read.stage(Rerank) is not None,
-            "rerank_model": packed.aliases[0] if packed and packed.aliases else reranker,
-            "rerank_top_n": int(read.value(Rerank, "depth", 10)),
-            "adaptive_weights_enabled": read.stage(Classify) is not None,
-            "code_search_enabled": read.stage(RetrieveCode) is not None,
-            "code_search_weight": float(weights.pop("code", 1.0)),
-            "query_expansion_enabled": expands,
-            "query_expansion_max_terms": int(read.index_value("vocabulary.size")) if expands else 5000,
-            "query_expansion_min_frequency": 1 if expands else 2,
-            "community_detection_enabled": read.stage(BoostCommunity) is not None,
-            "community_boost_factor": float(read.value(BoostCommunity, "factor", 1.1)),
-            "dynamic_weights_enabled": read.stage(WeighByDecisiveness) is not None,
-            "variance_threshold": _variance_threshold(read),
-            "min_weight_factor": float(read.value(WeighByDecisiveness, "min_factor", 0.5)),
-            "hyde_enabled": read.stage(SupposeAnswer) is not None,
-        },
-        "chunking": {
-            **_sizes(read),
-            "include_parent_headers": bool(read.index_value("passage.headings")),
-            "parent_retrieval_enabled": read.stage(ExpandToParents) is not None,
-            "parent_chunk_min_chars": int(read.index_value("chunker.parent_min") or 1500),
-            "parent_chunk_max_chars": int(read.index_value("chunker.parent_max") or 2000),
-        },
-        "llm": {"embedding_model": "local"},
-    }
-    missing = read.left_over(_ORDER, _fixed(read), _SYSTEM)
-    missing += _differences(read, chunker, weights, packed is not None and packed.backend == "onnx")
-    missing += _rounded_k(read)
-    return tables, missing + read.out_of_order(_ORDER, _SYSTEM)
+def _missing_2026_01(read: Reading) -> list[str]:
+    missing = read.left_over(_ORDER, _fixed(read), _SYSTEM) + _differences(read) + _rounded_k(read)
+    return missing + read.out_of_order(_ORDER, _SYSTEM)
 
 
-def _values_2026_08(read: Reading) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _missing_2026_08(read: Reading) -> list[str]:
     system = f"a file for {_SYSTEM} 2026-08"
-    weights = _weights(read)
-    chunker = read.index_value("chunker")
-    search: dict[str, Any] = {
-        "semantic_weight": _weight(read, weights, RetrieveDense, "dense"),
-        "keyword_weight": _weight(read, weights, RetrieveLexical, "lexical"),
-        "rerank_budget": 0,
-    }
     missing = []
     floor = _raw_floor(read)
     if floor is not None:
-        search["abstention_threshold"] = floor
         missing.append(
             f"p10 and calibration become the floor {floor} on fused scores: no step before p10 may change the scores"
         )
-    packed = None
-    if read.stage(Rerank) is not None:
-        reranker = str(read.value(Rerank, "model", _RERANKER))
-        packed = bundled.find(reranker)
-        search["reranker_model"] = packed.aliases[0] if packed and packed.aliases else reranker
-        search["rerank_budget"] = int(read.value(Rerank, "depth", 10))
-    chunking = {**_sizes(read)}
-    for key, name, otherwise in (("min", "parent_min", 1500), ("max", "parent_max", 4000)):
-        chunking[f"parent_chunk_{key}_chars"] = int(read.index_value(f"chunker.{name}") or otherwise)
     missing += read.left_over(_KNOWN_2026_08, {}, system)
+    chunker = read.index_value("chunker")
     if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
         missing.append(f"index.chunker = {chunker}: {_SYSTEM} cuts along headings")
     missing += [
-        f"fuse.weights.{name} = {value:g}: {system} has no key for it" for name, value in weights.items() if value != 1
+        f"fuse.weights.{name} = {value:g}: {system} has no key for it"
+        for name, value in _weights(read).items()
+        if value != 1 and name not in ("dense", "lexical")
     ]
     missing.append(f"steps that {_SYSTEM} always does may differ from those that were measured")
-    return {"search": search, "chunking": chunking}, missing
-
-
-def _weights(read: Reading) -> dict[str, float]:
-    weights = dict(read.value(Fuse, "weights", {}))
-    read.value(WeighByDecisiveness, "weights", {})  # the same as those of the fusion
-    return weights
-
-
-def _weight(read: Reading, weights: dict[str, float], cls: type[Any], source: str) -> float:
-    value = float(weights.pop(source, 1.0))
-    return value if read.stage(cls) else 0.0
-
-
-def _sizes(read: Reading) -> dict[str, Any]:
-    """Lengths of the chunks that are searched; with parents, these are the children."""
-    sizes = {
-        key: read.index_value(f"chunker.child_{ours}") or read.index_value(f"chunker.{ours}_chars")
-        for key, ours in (("min_chunk_chars", "min"), ("max_chunk_chars", "max"), ("overlap_chars", "overlap"))
-    }
-    defaults = _VERSIONS["2026-01"].sections["chunking"]
-    return {"strategy": "header_based", **{key: int(value or defaults[key]) for key, value in sizes.items()}}
-
-
-def _raw_floor(read: Reading) -> float | None:
-    """The fused score that the calibration turns into the threshold of p10: the inverse of the sigmoid."""
-    calibrate, confidence = read.stage(Calibrate), read.stage(FilterByConfidence)
-    if calibrate is None or confidence is None or not 0 < confidence.threshold < 1:
-        return None
-    for cls, name in ((Calibrate, "threshold"), (Calibrate, "steepness"), (FilterByConfidence, "threshold")):
-        read.value(cls, name, None)
-    floor = calibrate.threshold - math.log(1 / confidence.threshold - 1) / calibrate.steepness
-    return round(min(max(floor, 0.0), 1.0), 6)
-
-
-def _variance_threshold(read: Reading) -> float:
-    """The threshold where it is one of variances, else that of the system: decisiveness is listed as not expressed."""
-    weighs = read.stage(WeighByDecisiveness)
-    if weighs is None or weighs.measure != "variance":
-        return 0.1
-    return float(read.value(WeighByDecisiveness, "threshold", 0.1))
+    return missing
 
 
 def _rounded_k(read: Reading) -> list[str]:
@@ -440,9 +418,11 @@ def _fixed(read: Reading) -> Mapping[tuple[str, str], Any]:
     return _FIXED if rerank is None or rerank.blend else {**_FIXED, ("Rerank", "k"): rerank.k}
 
 
-def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quantised: bool) -> list[str]:
+def _differences(read: Reading) -> list[str]:
     """A sentence for everything that the system always does and this configuration does not, or does in another way."""
-    sentences = []
+    sentences, weights = [], _weights(read)
+    chunker, rerank = read.index_value("chunker"), read.stage(Rerank)
+    packed = None if rerank is None else bundled.find(rerank.model)
     if not _has_source(read):
         sentences.append(f"no source of this configuration exists in {_SYSTEM}: with this file it searches keywords")
     if chunker not in (HeaderChunker.__name__, ParentChildChunker.__name__):
@@ -452,7 +432,7 @@ def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quan
     elif weights.get("graph", 1.0) != 1.0:
         sentences.append(f"fuse.weights.graph = {weights['graph']:g}: {_SYSTEM} has no key for it")
     for source, value in sorted(weights.items()):
-        if source != "graph" and value != 1.0:
+        if source not in ("dense", "lexical", "code", "graph") and value != 1.0:
             sentences.append(f"fuse.weights.{source} = {value:g}: {_SYSTEM} has no such source")
     if read.stage(Calibrate) is None:
         sentences.append(f"calibration by a sigmoid is off: {_SYSTEM} always applies it")
@@ -460,7 +440,7 @@ def _differences(read: Reading, chunker: str, weights: Mapping[str, float], quan
         sentences.append(f"p8.content_hash is off: {_SYSTEM} always drops equal texts")
     if read.stage(Diversify) is not None and read.stage(LimitPerDocument) is not None:
         sentences.append(f"p11 and p8.limit are both on: {_SYSTEM} limits chunks per document only without MMR")
-    if read.stage(Rerank) is not None and quantised:
+    if packed is not None and packed.backend == "onnx":
         sentences.append(f"p6.model was measured with int8 weights in ONNX form: {_SYSTEM} loads the PyTorch weights")
     if read.stage(RetrieveDense) is not None:
         sentences.append(f"index.encoder was measured with the weights named in the run: {_SYSTEM} loads another copy")
