@@ -103,6 +103,7 @@ def test_every_option_composes() -> None:
         (["index.chunking=null"], r"index\.chunking must be a mapping"),
         (["seed=abc"], r"seed must be a whole number of at least 0 .*, got 'abc'"),
         (["measures=[]"], r"measures must hold at least 1, got \[\]"),
+        (["measures.0=nDCG@5"], r"measures must be a list of texts, got {0: 'nDCG@5'}"),
         (["measures=[nDG@10]"], r"'nDG@10' is not a measure"),
         (["statistics.confidence=95"], r"statistics\.confidence must be above 0\.5 and below 1, got 95"),
         (["tracking.enabled=maybe"], r"tracking\.enabled must be true or false, got 'maybe'"),

@@ -1,4 +1,4 @@
-"""Compose configurations: what the catalogue declares, merged by OmegaConf, and words in Hydra's grammar on top.
+"""Compose configurations: what the catalogue declares, with words in Hydra's grammar on top, resolved by OmegaConf.
 
 No other module imports Hydra or OmegaConf, and none of their messages are shown. One process composes every arm of a
 sweep, so that arms can share work and be timed side by side.
@@ -10,7 +10,6 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, cast
@@ -26,7 +25,7 @@ from ragbench.boundary.permissions import Capability, trusting
 from ragbench.config import catalogue, project
 from ragbench.config.catalogue import SPECS, Catalogue, Experiment, Tree
 from ragbench.config.catalogue.names import numbered
-from ragbench.config.catalogue.nodes import below, plain
+from ragbench.config.catalogue.nodes import below, merged, plain
 from ragbench.config.differences import flat
 from ragbench.config.function_stage import insert, node_of
 from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
@@ -189,8 +188,6 @@ def _compose_settings(
                 choices[key_of(override)] = value
             elif key_of(override) == "tune":
                 spaces = tuple(value if isinstance(value, list) else [value])
-        else:
-            _check_mapping(key_of(override), override.partition("=")[2], known)
     options = (*choices.items(), *(("tune", space) for space in spaces))
     config = _compose_config(overrides, options, chosen.name if chosen else None, known)
     for override in overrides:
@@ -250,7 +247,6 @@ def _experiment(overrides: Sequence[str], known: Catalogue) -> Experiment | None
     for key, value in experiment.values.items():
         if value == "???" or section_of(key) == "hydra":
             raise ConfigError(f"{file} sets {key} to {value}, which is not a value: remove it")
-        _check_mapping(key, value, known, f" (in {file})")
     return experiment
 
 
@@ -261,72 +257,41 @@ def _compose_config(
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
+    config = _merged(known, options, experiment)
+    for override in overrides:
+        if key_of(override) not in known.choices:
+            config = merged(config, below(key_of(override), _parse(override).value()))
     try:
-        composed = _merged(known, options, experiment)
-        values = [override for override in overrides if key_of(override) not in known.choices]
-        composed = deepcopy(composed) if values else composed  # a copy takes half the time of all this
-        for override in values:
-            OmegaConf.update(composed, key_of(override), _parse(override).value(), merge=True, force_add=True)
-        return OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        return OmegaConf.to_container(OmegaConf.create(config), resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
     except InterpolationResolutionError as error:
         for override in overrides:
-            _check_mapping(key_of(override), override.partition("=")[2], known, only_lists=False)
+            _check_mapping(override, known)
         raise ConfigError(f"{error.full_key or 'a key'} refers to a key that does not exist or to itself") from None
     except (OmegaConfBaseException, ValueError, TypeError, AttributeError):
-        blamed = next((override for override in overrides if _is_below_a_value(key_of(override), known)), "")
-        if blamed:
-            raise ConfigError(f"{key_of(blamed)} is unknown: the key above it holds a value, not keys") from None
         typed = " ".join(override.removeprefix("+") for override in overrides)
         raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
 @lru_cache(maxsize=64)  # arms differ in values more often than in choices
-def _merged(known: Catalogue, options: tuple[tuple[str, str], ...], experiment: str | None) -> Any:
+def _merged(known: Catalogue, options: tuple[tuple[str, str], ...], experiment: str | None) -> dict[str, Any]:
     """What files and classes say for a choice of options: config.yaml over the options, the experiment over both."""
-    from omegaconf import OmegaConf
-
-    preset = [] if experiment is None else [OmegaConf.create(known.experiment(experiment).content)]
-    return OmegaConf.merge(*(_option(known, group, name) for group, name in options), _base(known), *preset)
-
-
-@lru_cache(maxsize=1024)
-def _option(known: Catalogue, group: str, name: str) -> Any:
-    """What an option says; merging copies it."""
-    from omegaconf import OmegaConf
-
-    chosen = known.option(group, name)
-    return OmegaConf.create(plain(below(chosen.package, chosen.node)))
+    config: dict[str, Any] = {}
+    for group, name in options:
+        option = known.option(group, name)
+        config = merged(config, below(option.package, option.content))
+    config = merged(config, plain(known.base))
+    return config if experiment is None else merged(config, known.experiment(experiment).content)
 
 
-@lru_cache(maxsize=8)
-def _base(known: Catalogue) -> Any:
-    """What config.yaml says; merging copies it."""
-    from omegaconf import OmegaConf
-
-    return OmegaConf.create(plain(known.base))
-
-
-def _is_below_a_value(key: str, known: Catalogue) -> bool:
-    node: Any = known.tree
-    for part in key.split("."):
-        if node is None:
-            return True
-        node = node.get(part, {})
-    return False
-
-
-def _check_mapping(key: str, value: str, known: Catalogue, label: str = "", only_lists: bool = True) -> None:
-    """Raise ConfigError for a list instead of a mapping: Hydra cannot merge it, so `check` would not see it.
-
-    Without `only_lists` any other value instead of a mapping is refused too: some key refers to a key of the mapping.
-    """
+def _check_mapping(override: str, known: Catalogue) -> None:
+    """Raise ConfigError for a value instead of a mapping, to a key of which some other key refers."""
+    key, _, value = override.partition("=")
     node = value_at(known.tree, key.split("."))
-    wrong = value.startswith("[") if only_lists else not value.startswith(("{", "$"))
-    if node and wrong and key not in known.choices:
+    if node and key not in known.choices and not value.startswith(("{", "$")):
         inside = ", ".join(key for key in node if not key.startswith("_"))
-        raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}{label}")
+        raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}")
 
 
 def _file_of_refused_value(message: str, overrides: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:

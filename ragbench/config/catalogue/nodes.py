@@ -48,8 +48,8 @@ class Parameter:
         return f"[{values[0]}, {values[1]}, ... {values[-1]}] ({len(values)} values)"
 
 
-def below(package: str, node: Node) -> Node:
-    """A node below a key such as `index.chunking`."""
+def below(package: str, node: Any) -> Any:
+    """A node or value below a key such as `index.chunking`."""
     for part in reversed(package.split(".") if package else ()):
         node = {part: node}
     return node
@@ -80,6 +80,15 @@ def overlaid(node: Node, above: Node) -> Node:
 def plain(node: Node) -> dict[str, Any]:
     """The values alone."""
     return {key: plain(value) if isinstance(value, Mapping) else value.value for key, value in node.items()}
+
+
+def merged(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both mappings as one; the values of `above` win, and mappings are merged."""
+    both = dict(values)
+    for key, value in above.items():
+        old = both.get(key)
+        both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return both
 
 
 def parameters(node: Node, path: str = "") -> Iterator[Parameter]:
