@@ -22,12 +22,11 @@ from ragbench.base import console, minimums
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.fingerprint import plain
 from ragbench.benchmark.benchmark import Benchmark, Qrels
-from ragbench.benchmark.native import best_sections
 from ragbench.evaluation import measures
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import TIE
 from ragbench.extras.collect.agreement import Agreement, agreement, kappa_interval, wilson
-from ragbench.extras.collect.judge import grades_of
+from ragbench.extras.collect.judge import grades_of, with_best_sections
 from ragbench.extras.collect.pool import read_pool
 from ragbench.results.measurements import Measurements
 
@@ -102,11 +101,8 @@ def measure_effects(results: Measurements, benchmark: Benchmark, model: Path, sa
 
 def _add_grades(benchmark: Benchmark, grades: Qrels, qids: Sequence[str]) -> dict[str, dict[str, int]]:
     """Judgments of the documents of some topics, with grades of sections added: the best grade of a document counts."""
-    grades_by_qid = {qid: dict(benchmark.document_qrels.get(qid, {})) for qid in qids}
-    for qid, best in best_sections({qid: grades[qid] for qid in qids if qid in grades}).items():
-        for docno, grade in best.items():
-            grades_by_qid[qid][docno] = max(grade, grades_by_qid[qid].get(docno, grade))
-    return grades_by_qid
+    judged = {qid: benchmark.document_qrels.get(qid, {}) for qid in qids}
+    return with_best_sections(judged, {qid: grades[qid] for qid in qids if qid in grades})
 
 
 def _values(

@@ -9,10 +9,10 @@ studio's scripts and styles: no inline script, no other host.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
@@ -55,7 +55,7 @@ class Guard(guard.Guard):
                     sentence = "this token is of another session: open the address that ragbench studio printed"
                     raise Refusal(403, sentence)
                 return self._entrance(scope["path"], urlencode(query, doseq=True))
-            if not session.knows(_cookies(headers).get(session.cookie, "")):
+            if not session.knows(cookie_parser(headers.get("cookie", "")).get(session.cookie, "")):
                 sentence = "open the address that ragbench studio printed; it holds the token of this session"
                 raise Refusal(403, sentence)
         if scope["method"] not in READS:
@@ -100,10 +100,3 @@ class Guard(guard.Guard):
         headers["Cross-Origin-Resource-Policy"] = "same-origin"
         if not scope["path"].startswith(_OPEN):
             headers["Cache-Control"] = "no-store"
-
-
-def _cookies(headers: Mapping[str, str]) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
-    except CookieError:
-        return {}

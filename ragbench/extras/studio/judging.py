@@ -14,8 +14,8 @@ import math
 import random
 import re
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError, RagbenchError
@@ -26,7 +26,7 @@ from ragbench.evidence.arms import Arms, JudgedContrast
 from ragbench.evidence.policy import Policy
 from ragbench.extras.collect import pool
 from ragbench.extras.collect.agreement import Agreement, agreement
-from ragbench.extras.collect.judge import Item, JudgingSession, grades_of, merge
+from ragbench.extras.collect.judge import Item, JudgingSession, grades_of, merge, with_best_sections
 from ragbench.extras.studio.runs import Runs
 from ragbench.results import compare, measured_data, measurements
 
@@ -162,25 +162,20 @@ class Judging:
     def agreements(self, name: str) -> list[JudgeAgreement]:
         """The agreement of every two judges of a pool."""
         grades = {judge: grades_of(self._file(name, judge)) for judge in self.judges(name)}
-        names = list(grades)
-        pairs = [(one, two) for n, one in enumerate(names) for two in names[n + 1 :]]
+        pairs = combinations(grades, 2)
         return [JudgeAgreement(one, two, _agreement(grades[one], grades[two])) for one, two in pairs]
 
     def neighbours(self, name: str, section: str) -> AdjacentSections:
         """The texts around a section, empty where the documents of the run can no longer be read."""
         benchmark = self._benchmark(name)
-        document = (
-            next((d for d in benchmark.documents if d.docno == docno_of_section(section)), None) if benchmark else None
-        )
-        if document is None:
+        documents = benchmark.documents if benchmark else ()
+        document = next((d for d in documents if d.docno == docno_of_section(section)), None)
+        sections = document.sections if document else ()
+        position = next((n for n, s in enumerate(sections) if s.anchor == section.rpartition("#")[2]), None)
+        if document is None or position is None:
             return AdjacentSections()
-        places = [heading.anchor for heading in document.sections]
-        anchor = section.rpartition("#")[2]
-        if anchor not in places:
-            return AdjacentSections()
-        at = places.index(anchor)
-        texts = [document.text[heading.start : heading.end].strip() for heading in document.sections]
-        return AdjacentSections(texts[at - 1] if at else "", texts[at + 1] if at + 1 < len(texts) else "")
+        texts = ["", *(document.text[s.start : s.end].strip() for s in sections), ""]
+        return AdjacentSections(texts[position], texts[position + 2])
 
     def outlook(self, name: str, judge: str) -> VerdictStability | None:
         """How more judging could change verdicts after this judge's grades; None for one arm or changed documents."""
@@ -188,8 +183,9 @@ class Judging:
         run = self.runs.results(name)
         if benchmark is None or len(run.arms) < 2:
             return None
-        merged = merge(self._file(name, judge), benchmark.section_qrels, overwrite=True).qrels
-        judged = replace(benchmark, section_qrels=merged, document_qrels=_documents(benchmark, merged))
+        sections = merge(self._file(name, judge), benchmark.section_qrels, overwrite=True).qrels
+        documents = with_best_sections(benchmark.document_qrels, sections)
+        judged = replace(benchmark, section_qrels=sections, document_qrels=documents)
         policy, split = Policy.of(run.shared_config), str(run.record["split"])
         arms = {}
         for arm in run.arms:
@@ -236,17 +232,6 @@ class Judging:
 def _agreement(one: Qrels, two: Qrels) -> Agreement | None:
     shared = any(section in two.get(qid, {}) for qid, grades in one.items() for section in grades)
     return agreement(one, two) if shared else None
-
-
-def _documents(benchmark: Benchmark, sections: Qrels) -> Mapping[str, Mapping[str, int]]:
-    """The judgments of documents, raised to the best of their sections."""
-    grades_by_qid = {qid: dict(grades) for qid, grades in benchmark.document_qrels.items()}
-    for qid, grades in sections.items():
-        for section, grade in grades.items():
-            docno = docno_of_section(section)
-            grades_of_topic = grades_by_qid.setdefault(qid, {})
-            grades_of_topic[docno] = max(grade, grades_of_topic.get(docno, grade))
-    return grades_by_qid
 
 
 def _may_change(judged: JudgedContrast, smallest_effect: float) -> tuple[str, bool]:

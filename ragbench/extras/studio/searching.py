@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -132,7 +132,8 @@ class Searching:
         if (overrides, may) in self._allowed:
             return self._allowed[overrides, may]
         chosen = split(overrides)
-        if self.presets_only and not all(map(_names_preset, chosen)):
+        presets = {f"{EXPERIMENT}={name}" for name in experiments()} if self.presets_only else set()
+        if self.presets_only and not presets.issuperset(override.lstrip("+") for override in chosen):
             raise ConfigError("a read-only studio searches with presets only: write exp=NAME")
         if refused := next((override for override in chosen if section_of(override) in _OF_THE_OPERATOR), None):
             raise ConfigError(f"'{refused[:80]}' cannot be changed here: give it to ragbench studio")
@@ -155,11 +156,6 @@ class Searching:
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage
             self._arms[overrides] = arm
         return self._arms[overrides]
-
-
-def _names_preset(override: str) -> bool:
-    key, _, name = override.partition("=")
-    return key.lstrip("+") == EXPERIMENT and name in experiments()
 
 
 def split(overrides: str) -> list[str]:
@@ -189,27 +185,19 @@ def experiments() -> list[str]:
     return [experiment.name for experiment in catalogue.read().experiments]
 
 
-def _require_within(settings: Settings, may: frozenset[Capability], base: Settings | None = None) -> None:
-    """Raise ConfigError for the first value that needs more than `may` allows; those of `base` stay."""
-    base_needs = needs_of(base) if base is not None else {}
-    for key, (need, value) in needs_of(settings).items():
-        if need not in may and base_needs.get(key) != (need, value):
-            raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
-
-
-def _require_plain(overrides: Iterable[str]) -> None:
-    """Raise ConfigError for a word that would import code or read the environment while it is composed."""
-    for override in overrides:
-        if reason := why_not_plain(override):
-            raise ConfigError(f"'{override[:80]}' {reason}, which is not allowed here: remove it")
-
-
 def compose_for(overrides: Sequence[str], base: Sequence[str], may: frozenset[Capability]) -> Settings:
     """The settings for overrides with no more permissions than `may`, after those of `base`, which may do anything.
 
     Raises ConfigError before anything is imported, sent, started or read that is not allowed.
     """
-    if Capability.EXECUTES not in may:
-        _require_plain(overrides)
-    base_settings = compose(base)
-    return compose([*base, *overrides], inspect=lambda settings: _require_within(settings, may, base_settings))
+    for override in overrides if Capability.EXECUTES not in may else ():  # composing imports code, or reads variables
+        if reason := why_not_plain(override):
+            raise ConfigError(f"'{override[:80]}' {reason}, which is not allowed here: remove it")
+    base_needs = needs_of(compose(base))
+
+    def require_allowed(settings: Settings) -> None:
+        for key, (need, value) in needs_of(settings).items():
+            if need not in may and base_needs.get(key) != (need, value):
+                raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
+
+    return compose([*base, *overrides], inspect=require_allowed)
