@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -55,6 +56,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the CPU time of the whole run, with its workers and all processes that they started."""
     seconds = sum(os.times()[:4])
     terminalreporter.write_line(f"CPU time: {seconds:.0f} s")
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Pytest's, which also gets what ragbench logs after a command has kept it from the root logger."""
+    logger = logging.getLogger("ragbench")
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(caplog.handler)
+    caplog.set_level(logging.INFO, logger="ragbench")
+    yield caplog
+    logger.removeHandler(caplog.handler)
+    logger.propagate = propagates
 
 
 @pytest.fixture(autouse=True)
@@ -199,10 +212,8 @@ def small_bundle(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> P
         ["data=vault", *places, f"paths.results={workplace}", "latency.enabled=false", "name=small"]
     )
     handbook = load(settings.config["data"])
-    arm = measured_arm.find(run([settings], handbook, folder=folder / "run", say=lambda sentence: None).folder)
-    return bundle.write(
-        arm, handbook, folder / "bundle", evidence=measured_arm.evidence(arm), say=lambda sentence: None
-    )
+    arm = measured_arm.find(run([settings], handbook, folder=folder / "run").folder)
+    return bundle.write(arm, handbook, folder / "bundle", evidence=measured_arm.evidence(arm))
 
 
 @pytest.fixture

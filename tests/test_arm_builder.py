@@ -10,7 +10,7 @@ from ragbench.config.arm_builder import ArmBuilder
 def test_equal_specifications_share_an_index(workplace: Path, benchmark_small) -> None:
     words = [f"paths.results={workplace}", "p4=off,on", "index.lexical.analyzer=english,standard"]
     settings = composition.sweep(words)
-    builder = ArmBuilder.of(settings[0], benchmark_small, say=lambda sentence: None)
+    builder = ArmBuilder.of(settings[0], benchmark_small)
     arms = builder.arms(settings)
     assert [arm.name for arm in arms] == [each.name for each in settings]
     analyzers = [each.index.lexical.analyzer for each in settings]
@@ -24,7 +24,7 @@ def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: P
     settings = composition.sweep(
         [f"paths.results={workplace}", "index.lexical.analyzer=english,standard", "dense=null"]
     )
-    one, other = ArmBuilder.of(settings[0], benchmark_small, say=lambda sentence: None).arms(settings)
+    one, other = ArmBuilder.of(settings[0], benchmark_small).arms(settings)
     assert one.index is not other.index
     assert one.index.chunks is other.index.chunks
     assert one.index.graph is other.index.graph

@@ -37,8 +37,8 @@ def compared(workplace: Path, tmp_path_factory: pytest.TempPathFactory, benchmar
             *(f"paths.results={folder}", f"paths.index={workplace / 'index'}", f"paths.cache={workplace / 'cache'}"),
         ]
     )
-    found = run(arms, benchmark_small, say=lambda sentence: None, conclude=verdicts.against_first)
-    assert tracking.log(tracking.target_of(arms[0]), found.folder, print)
+    found = run(arms, benchmark_small, conclude=verdicts.against_first)
+    assert tracking.log(tracking.target_of(arms[0]), found.folder)
     return found
 
 

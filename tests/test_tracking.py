@@ -44,14 +44,14 @@ def arms(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Sett
 
 @pytest.fixture(scope="module")
 def finished(arms, benchmark_small: Benchmark) -> Measurements:
-    found = run(arms, benchmark_small, say=lambda sentence: None)
+    found = run(arms, benchmark_small)
     html.write(found.folder)
     return found
 
 
 @pytest.fixture(scope="module")
 def single(arms, benchmark_small: Benchmark) -> Measurements:
-    return run(arms[:1], benchmark_small, command="alone", say=lambda sentence: None)
+    return run(arms[:1], benchmark_small, command="alone")
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +60,8 @@ def client(arms, finished, single):
     import mlflow
 
     target = tracking.target_of(arms[0])
-    parent = tracking.log(target, finished.folder, print)
-    alone = tracking.log(target, single.folder, print)
+    parent = tracking.log(target, finished.folder)
+    alone = tracking.log(target, single.folder)
     assert parent and alone
     return mlflow.MlflowClient(target.uri), parent, alone
 
@@ -176,7 +176,7 @@ def test_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) ->
     assert "peak_memory_mb" not in write.summarise(finished).arms[arm].headline
 
 
-def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) -> None:
+def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path, caplog) -> None:
     before = {path: path.read_bytes() for path in finished.folder.rglob("*") if path.is_file()}
     foreign = tmp_path / "foreign.db"
     with sqlite3.connect(foreign) as connection:
@@ -184,10 +184,9 @@ def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path) 
         connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
         connection.execute("INSERT INTO alembic_version VALUES ('unknown')")
     named = tracking.target_of(arms[0].with_values({"tracking.uri": f"sqlite:///{foreign}"}))
-    said: list[str] = []
-    assert tracking.log(named, finished.folder, said.append) is None
-    assert len(said) == 1
-    assert "MLflow could not be written" in said[0] and str(finished.folder) in said[0]
+    assert tracking.log(named, finished.folder) is None
+    assert len(caplog.messages) == 1
+    assert "MLflow could not be written" in caplog.messages[0] and str(finished.folder) in caplog.messages[0]
     assert {path: path.read_bytes() for path in finished.folder.rglob("*") if path.is_file()} == before
     assert foreign.exists()
 
@@ -283,15 +282,14 @@ def truncated(path: Path) -> None:
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("harm", [half_made, truncated])
-def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path) -> None:
+def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path, caplog) -> None:
     target = own_store(tmp_path)
     folders = [copied(single, tmp_path, name) for name in ("one", "two")]
     if harm is truncated:
-        assert tracking.log(target, folders[0], print)
+        assert tracking.log(target, folders[0])
     harm(target.database)
-    said: list[str] = []
-    assert tracking.log(target, folders[1], said.append)
-    (sentence,) = said
+    assert tracking.log(target, folders[1])
+    (sentence,) = caplog.messages
     assert f"the MLflow store {target.database} cannot be used (" in sentence
     (aside,) = tmp_path.glob("mlflow.db.broken-*")
     assert aside.name in sentence
@@ -303,7 +301,7 @@ def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, singl
 
 def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    tracking.prepare(own_store(tmp_path), print)
+    tracking.prepare(own_store(tmp_path))
     assert tracking_store._fault(path) is None
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'old'")
@@ -316,20 +314,19 @@ def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys) -> None:
+def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys, caplog) -> None:
     target = own_store(tmp_path)
     first, second = (copied(single, tmp_path, name) for name in ("one", "two"))
-    assert tracking.log_missing(target, print) == [first, second]
+    assert tracking.log_missing(target) == [first, second]
     damaged = copied(single, tmp_path, "three")
     (damaged / "summary.csv").write_text("")
-    said: list[str] = []
-    assert tracking.log_missing(target, said.append) == []
-    assert len(said) == 1 and f"{damaged} was not logged" in said[0]
+    assert tracking.log_missing(target) == []
+    assert len(caplog.messages) == 1 and f"{damaged} was not logged" in caplog.messages[0]
     assert len(logged(target)) == 2
     assert cli.main(["track", "--all", f"paths.results={tmp_path}"]) == 0
     assert capsys.readouterr().out.endswith(f"0 logged to {target.uri}\n")
     full = tmp_path / "full.db"
-    tracking.prepare(named(f"sqlite:///{full}", tmp_path), said.append)
+    tracking.prepare(named(f"sqlite:///{full}", tmp_path))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
@@ -349,10 +346,10 @@ def test_what_was_half_logged_is_logged_again(single, tmp_path: Path) -> None:
 
     target = own_store(tmp_path)
     folder = copied(single, tmp_path, "one")
-    run_id = tracking.log(target, folder, print)
+    run_id = tracking.log(target, folder)
     whole = logged(target)
     mlflow.MlflowClient(target.uri).delete_tag(run_id, "ragbench.record")
-    assert tracking.log_missing(target, print) == [folder]
+    assert tracking.log_missing(target) == [folder]
     assert logged(target) == whole
 
 
@@ -364,7 +361,7 @@ from ragbench import tracking
 
 root = Path(sys.argv[1])
 target = tracking.Target(f"sqlite:///{root / 'mlflow.db'}", "ragbench", root, is_ours=True)
-sys.exit(tracking.log(target, root / "runs" / sys.argv[2], print) is None)
+sys.exit(tracking.log(target, root / "runs" / sys.argv[2]) is None)
 """
 
 

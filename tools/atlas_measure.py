@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import composition
-from ragbench.config.arm_builder import Say
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.extras.atlas import changes, ingest
@@ -21,6 +20,8 @@ from ragbench.extras.atlas.tables import Atlas
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.results.measurements import Measurements
+
+_LOG = logging.getLogger(__name__)
 
 _MEASURING = ("split=all", "latency.enabled=false", "tracking.enabled=false")
 _KNOWN = {"data", "order", "questions", "kind", "software", "language", "learned", "source", "licence"} | {
@@ -66,7 +67,6 @@ def measure(
     listed: Sequence[Collection],
     overrides: Sequence[str] = (),
     groups: Sequence[str] = (),
-    say: Say = console.say,
 ) -> Atlas:
     """Measure every group of changes on every collection where it is missing; return the tables of what is finished.
 
@@ -82,14 +82,14 @@ def measure(
             if collection.name in failed:
                 continue
             try:
-                _measure(collection, group, overrides, say)
+                _measure(collection, group, overrides)
             except RagbenchError as error:
                 failed.add(collection.name)
-                say(f"warning: collection '{collection.name}' is excluded: {error}")
+                _LOG.warning(f"collection '{collection.name}' is excluded: {error}")
     return _tabulate([collection for collection in listed if collection.name not in failed], overrides)
 
 
-def _measure(collection: Collection, group: str, overrides: Sequence[str], say: Say) -> None:
+def _measure(collection: Collection, group: str, overrides: Sequence[str]) -> None:
     from ragbench.experiment.run import run
 
     settings = tuple(_settings(collection, changes.groups()[group], overrides))
@@ -105,8 +105,8 @@ def _measure(collection: Collection, group: str, overrides: Sequence[str], say: 
         return
     base = settings[0]
     arms = missing if base in missing else (base, *missing)
-    say(f"{collection.name}: {group}, {len(missing)} changes on {len(benchmark.topics)} topics")
-    run(arms, benchmark, command="atlas", conclude=_no_verdicts, say=say)
+    _LOG.info(f"{collection.name}: {group}, {len(missing)} changes on {len(benchmark.topics)} topics")
+    run(arms, benchmark, command="atlas", conclude=_no_verdicts)
 
 
 def _no_verdicts(measurements: Measurements) -> None:

@@ -157,7 +157,7 @@ def fingerprints(work: Path) -> dict[str, Any]:
     benchmark = experiment("vault", work, []).benchmark
     for name in presets():
         settings = composition.compose([f"exp={name}", *places(work)])
-        (arm,) = ArmBuilder.of(settings, benchmark, say=_quiet).arms([settings])
+        (arm,) = ArmBuilder.of(settings, benchmark).arms([settings])
         frozen[name] = {
             "pipeline": arm.pipeline.fingerprint,
             "sentence": repr(arm.pipeline),
@@ -283,7 +283,7 @@ def runs(work: Path) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(dir=work))
         sweep = experiment(collection, work, [f"exp={','.join(presets())}"], folder)
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            written = sweep.measure(say=_quiet).folder
+            written = sweep.measure().folder
         for arm in sweep.pipelines:
             frozen[f"{collection}/{arm}"] = _arm(store.arm_path(written, arm))
         for name in ("verdicts.csv", "summary.csv", "field.csv", "areas.csv"):

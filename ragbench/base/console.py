@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import math
 import os
 import re
@@ -110,9 +111,21 @@ def guarding_terminals() -> Iterator[None]:
         sys.stdout, sys.stderr = streams
 
 
-def say(message: str) -> None:
-    """One sentence on standard error."""
-    print(message, file=sys.stderr)
+class _Messages(logging.Handler):
+    """Prints messages on standard error: a warning and an error after their level, others as they are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = f"{record.levelname.lower()}: " if record.levelno >= logging.WARNING else ""
+        print(level + self.format(record), file=sys.stderr)
+
+
+def show_messages(level: int | None = None) -> None:
+    """Print what ragbench logs from now on, from a level: by default that of the logger `ragbench`, or else INFO."""
+    logger = logging.getLogger("ragbench")
+    logger.setLevel(level or logger.level or logging.INFO)
+    logger.propagate = False
+    if not any(isinstance(handler, _Messages) for handler in logger.handlers):
+        logger.addHandler(_Messages())
 
 
 def short_path(path: Path | str) -> str:

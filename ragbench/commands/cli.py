@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import re
 import sys
@@ -79,9 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _refuse(f"unknown command '{' '.join(words[0].split())[:60]}'{_suggestion(words[0])}")
         module = importlib.import_module(called.module)
         options = _parser(called, module).parse_intermixed_args(called.rest)
+        console.show_messages(logging.DEBUG if options.verbose else logging.INFO)
         if options.verbose:
-            import logging
-
             logging.basicConfig(level=logging.INFO)
         with trust() if options.trust else nullcontext(), console.guarding_terminals():
             return int(module.main(options))

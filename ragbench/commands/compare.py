@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from typing import TYPE_CHECKING
 
 from ragbench.base import console, plugins
@@ -10,6 +11,8 @@ from ragbench.base import console, plugins
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
     from ragbench.results.compare import GatheredArms
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = "Compare finished runs, or TREC run files of other systems, using the benchmark's judgments."
 EXAMPLES = """examples:
@@ -72,7 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
     gathered, exploratory = _recorded(gathered, settings)
     frame = table(gathered.arms.against(arguments.baseline))
     for note in gathered.notes:
-        console.say(f"note: {note}")
+        _LOG.info(f"note: {note}")
     if arguments.json:
         console.print_json(frame)
     elif arguments.format == "csv":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 from pathlib import Path
 
 from ragbench.base import console
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
 ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch.
@@ -100,7 +103,6 @@ def main(arguments: argparse.Namespace) -> int:
             allow_unknown_latency=arguments.allow_unknown_latency,
             include_index=not arguments.without_index,
             self_contained=arguments.self_contained,
-            say=console.say,
         )
     evidence = written.evidence
     if arguments.json:
@@ -117,8 +119,11 @@ def main(arguments: argparse.Namespace) -> int:
         )
         return 0
     for sentence in written.missing:
-        console.say(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")
-    console.say(f"warning: {written.caution}" if written.caution else f"evidence: {evidence.sentence}")
+        _LOG.info(f"not expressed: {sentence}" if written.format != "ragbench" else f"note: {sentence}")
+    if written.caution:
+        _LOG.warning(written.caution)
+    else:
+        _LOG.info(f"evidence: {evidence.sentence}")
     if written.replay is not None:
         print(written.replay.sentence)
     location = console.short_path(written.out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
@@ -11,6 +12,8 @@ from ragbench.base.errors import ConfigError, ResultsError
 
 if TYPE_CHECKING:
     from ragbench.config.settings import Settings
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Compare a run with a pinned reference: exit code 1 if it is worse, 3 if the result is inconclusive.
 
@@ -98,15 +101,15 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.pin:
         if named or by_option:
             raise ConfigError("--pin names the run to keep: ragbench gate --pin @1, then ragbench gate")
-        pinned = measured_arm.find(find(arguments.pin, settings, console.say))
+        pinned = measured_arm.find(find(arguments.pin, settings))
         file = project.pin(pinned.folder)
-        console.say(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
+        _LOG.info(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
         return 0
     if not named:
         named = [arguments.baseline or _pinned(settings), arguments.candidate or "@1"]
     first, second = [*named, "@1"][:2]
-    baseline = measured_arm.find(find(first, settings, console.say))
-    candidate = measured_arm.find(find(second, settings, console.say), like=baseline.name)
+    baseline = measured_arm.find(find(first, settings))
+    candidate = measured_arm.find(find(second, settings), like=baseline.name)
     checks = gate(baseline, candidate, limits)
     return show(checks, arguments.json)
 

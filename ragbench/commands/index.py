@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _check(ArtefactStore(settings.index_folder), arguments.json)
     if arguments.list:
-        artefacts = list(ArtefactStore(settings.index_folder, console.say).list())
+        artefacts = list(ArtefactStore(settings.index_folder).list())
     else:
         from ragbench.benchmark.load import load
         from ragbench.config.arm_builder import ArmBuilder
@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
         sharding = sharding_of(settings)
         benchmark = load(settings.config["data"], topics=False)
         with console.progress(arguments.quiet or arguments.json):
-            builder = replace(ArmBuilder.of(settings, benchmark, console.say), sharding=sharding)
+            builder = replace(ArmBuilder.of(settings, benchmark), sharding=sharding)
             (arm,) = builder.arms([settings])
             arm.index.prepare(arm.pipeline.needs)
             if arguments.rebuild:

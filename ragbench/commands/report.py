@@ -46,7 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
             write_text(arguments.picture, picture.svg(measurements.load(folder)))
         except OSError as error:
             raise ResultsError(f"cannot write {arguments.picture} ({error.strerror}): name another file") from None
-    path = html.write(folder, arguments.out, console.say)
+    path = html.write(folder, arguments.out)
     if arguments.json:
         fields = {"run": str(folder), "report": str(path), "bytes": path.stat().st_size}
         console.print_json(fields if arguments.picture is None else {**fields, "picture": str(arguments.picture)})

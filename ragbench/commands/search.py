@@ -93,7 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings[0].config["data"], topics=False)
     with console.progress(arguments.quiet or arguments.json or arguments.xml or arguments.max_tokens):
         answers = {}
-        for arm in ArmBuilder.of(settings[0], benchmark, console.say).arms(settings):
+        for arm in ArmBuilder.of(settings[0], benchmark).arms(settings):
             arm.index.prepare(arm.pipeline.needs)
             answers[arm.name] = answer(
                 arguments.query, arm.pipeline, arm.index, arguments.top, options=options, explain=True

@@ -39,12 +39,12 @@ def main(arguments: argparse.Namespace) -> int:
         raise TrackingError("specify what to write to MLflow: --all, or folders of runs and searches, but not both")
     settings = composition.compose(overrides)
     target = tracking.target_of(settings)
-    folders = [find(name, settings, console.say) for name in named]
+    folders = [find(name, settings) for name in named]
     tracking.check(target)
     if arguments.all:
-        written = tracking.log_missing(target, console.say)
+        written = tracking.log_missing(target)
     else:
-        written = [folder for folder in folders if tracking.log(target, folder, console.say)]
+        written = [folder for folder in folders if tracking.log(target, folder)]
         if len(written) < len(folders):
             raise TrackingError(f"{len(folders) - len(written)} of {len(folders)} folders were not logged (see above)")
     if arguments.json:

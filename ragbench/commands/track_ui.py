@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import socket
 import subprocess
@@ -11,6 +12,8 @@ import time
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError, TrackingError, redacted
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Open MLflow with the store that the runs were written to, on this machine only.
 
@@ -39,8 +42,8 @@ def main(arguments: argparse.Namespace) -> int:
     settings = composition.compose(arguments.overrides)
     target = tracking.target_of(settings)
     tracking.check(target)
-    console.say("MLflow is starting")
-    tracking.prepare(target, console.say)
+    _LOG.info("MLflow is starting")
+    tracking.prepare(target)
     pages = tracking.pages(target)
     environment = {
         **os.environ,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,6 @@ from ragbench.search.engine.executor import Arm
 if TYPE_CHECKING:
     from ragbench.index.shards import Sharding
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True)
 class ArmBuilder:
@@ -33,9 +31,9 @@ class ArmBuilder:
     """Of large indexes; that of the settings when None."""
 
     @staticmethod
-    def of(settings: Settings, benchmark: Benchmark, say: Say = print) -> ArmBuilder:
+    def of(settings: Settings, benchmark: Benchmark) -> ArmBuilder:
         """A builder that works in the folders that the settings name."""
-        return ArmBuilder(benchmark, store_of(settings, say), settings.models())
+        return ArmBuilder(benchmark, store_of(settings), settings.models())
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""
@@ -66,6 +64,6 @@ class ArmBuilder:
         return [Arm(arm_settings.name, arm_settings.pipeline, index(arm_settings.index)) for arm_settings in settings]
 
 
-def store_of(settings: Settings, say: Say) -> ArtefactStore:
+def store_of(settings: Settings) -> ArtefactStore:
     """The store of index artefacts that the settings name."""
-    return ArtefactStore(settings.index_folder, say)
+    return ArtefactStore(settings.index_folder)

@@ -9,6 +9,7 @@ done. The results are the same bytes in every case.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -30,16 +31,17 @@ from ragbench.search.engine import executor
 
 if TYPE_CHECKING:
     from ragbench.base.pools import Pool
-    from ragbench.config.arm_builder import Say
     from ragbench.experiment.plan import Plan, PlannedArm
     from ragbench.search.engine.executor import Outcome
 
     _Keyed = tuple[PlannedArm, tuple[str, ...]]
 
+_LOG = logging.getLogger(__name__)
+
 EXECUTION = Execution(lambda count, begin, spec: LocalPool(count, begin))
 
 
-def outcomes(plan: Plan, say: Say = print) -> Iterator[Outcome]:
+def outcomes(plan: Plan) -> Iterator[Outcome]:
     """Run the arms of a plan and yield each as it finishes.
 
     Raises ArmsFailed after the last one when some could not be computed.
@@ -47,10 +49,10 @@ def outcomes(plan: Plan, say: Say = print) -> Iterator[Outcome]:
     if not plan.arms:
         return
     failed: list[Failure] = []
-    answers = _in_this_process(plan) if plan.execution.kind == LOCAL else _in_workers(plan, say)
+    answers = _in_this_process(plan) if plan.execution.kind == LOCAL else _in_workers(plan)
     for answer in answers:
         if isinstance(answer, Failure):
-            say(f"arm '{answer.task}' failed: {answer.reason}\n{answer.details}".rstrip())
+            _LOG.warning(f"arm '{answer.task}' failed: {answer.reason}\n{answer.details}".rstrip())
             failed.append(answer)
         else:
             yield answer
@@ -83,20 +85,18 @@ def _in_this_process(plan: Plan) -> Iterator[Outcome | Failure]:
                 yield replace(Failure.of(arm.name, error), error=error)
 
 
-def _in_workers(plan: Plan, say: Say) -> Iterator[Outcome | Failure]:
+def _in_workers(plan: Plan) -> Iterator[Outcome | Failure]:
     spec, arms = plan.execution, list(plan.arms.values())
     workers = min(spec.workers or threads_for(None), len(arms))
     job = Job.of(plan, max(1, threads_for(None) // workers))
     with execution_of(spec).pool(workers, (worker.begin, job), spec) as ready:
         tick = task_ticks("running arms", len(arms))
-        for answer in dispatch(groups(arms, ready.count), ready, spec.retries, say):
+        for answer in dispatch(groups(arms, ready.count), ready, spec.retries):
             tick(1)
             yield answer
 
 
-def dispatch(
-    parts: Sequence[Sequence[PlannedArm]], workers: Pool, retries: int, say: Say
-) -> Iterator[Outcome | Failure]:
+def dispatch(parts: Sequence[Sequence[PlannedArm]], workers: Pool, retries: int) -> Iterator[Outcome | Failure]:
     """Give every worker its group, arm by arm; a worker whose group is done takes the last arm of the longest group."""
     waiting = [deque(part) for part in parts]
     attempts: Counter[str] = Counter()
@@ -124,7 +124,7 @@ def dispatch(
                 answer = future.result()
             retry = isinstance(answer, Failure) and attempts[arm.name] <= retries
             if retry:
-                say(f"arm '{arm.name}' failed and is tried again: {answer.reason}")  # type: ignore[union-attr]
+                _LOG.warning(f"arm '{arm.name}' failed and is tried again: {answer.reason}")  # type: ignore[union-attr]
                 waiting[number].append(arm)
             start_next(number)
             if not retry:

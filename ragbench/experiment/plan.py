@@ -14,7 +14,7 @@ from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import differences
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.sections import ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
@@ -130,7 +130,6 @@ class Run:
     plan: Plan
     folder: RunFolder
     conclude: Callable[[Measurements], None]
-    say: Say
     quality: pd.DataFrame | None = None
     timings: Mapping[str, Timing] = field(default_factory=dict)
     machine: Mapping[str, Any] | None = None

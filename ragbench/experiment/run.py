@@ -8,7 +8,7 @@ from pathlib import Path
 from ragbench.base.errors import ResultsError
 from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import LATENCY
@@ -34,21 +34,20 @@ def run(
     folder: Path | None = None,
     only: Collection[str] | None = None,
     conclude: Callable[[Measurements], None] = verdicts.against_first,
-    say: Say = print,
 ) -> Measurements:
     """Measure every arm on the benchmark, or on `only` these of its queries, and write the results folder.
 
     A stopped run of the same experiment is continued, unless `folder` names another place. `conclude` writes the
     verdicts, every arm against the first by default, before the record ends the experiment.
     """
-    builder = ArmBuilder.of(settings[0], benchmark, say)
+    builder = ArmBuilder.of(settings[0], benchmark)
     planned = plan(settings, command, builder, only)
     for arm in planned.arms.values():
         arm.pipeline.require_topics([topic.qid for topic in planned.topics])
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
-    with store.writing(planned.results, command, label, planned.digest, names, folder, say) as run_folder:
-        state = Run(planned, run_folder, conclude, say)
+    with store.writing(planned.results, command, label, planned.digest, names, folder) as run_folder:
+        state = Run(planned, run_folder, conclude)
         for step in _STEPS:
             step(state)
     assert state.measurements is not None, "the last steps make them"
@@ -58,7 +57,6 @@ def run(
 def remeasure_latency(
     finished: Measurements,
     conclude: Callable[[Measurements], None] = verdicts.against_first,
-    say: Say = print,
     benchmark: Benchmark | None = None,
 ) -> Measurements:
     """Re-measure the latency of a finished run's arms, in a run of its own with the finished run's values.
@@ -80,12 +78,12 @@ def remeasure_latency(
     benchmark = load(settings[0].config) if benchmark is None else benchmark
     if benchmark.digest != record["benchmark"]["digest"]:
         raise ResultsError(f"the data of {finished.folder} has changed since: measure it again with ragbench run")
-    builder = ArmBuilder.of(settings[0], benchmark, say)
+    builder = ArmBuilder.of(settings[0], benchmark)
     planned = plan(settings, "run", builder, set(finished.topics["qid"]))
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
-    with store.writing(finished.folder.parents[1], "run", label, identity, names, None, say) as folder:
+    with store.writing(finished.folder.parents[1], "run", label, identity, names, None) as folder:
         folder.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
-        state = Run(planned, folder, conclude, say, finished.per_query)
+        state = Run(planned, folder, conclude, finished.per_query)
         steps.write_judgments(planned, folder)
         for arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)

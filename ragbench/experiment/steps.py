@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,6 @@ from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
-from ragbench.config.arm_builder import Say
 from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution, forecast
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ragbench.search.engine.executor import Arm, Outcome
+
+_LOG = logging.getLogger(__name__)
 
 _LONG = 60.0
 
@@ -49,7 +51,7 @@ def measure_quality(run: Run) -> None:
     """Measure what every arm finds, and write it; the results of arms that are already finished are read."""
     import pandas as pd
 
-    planned, folder, say = run.plan, run.folder, run.say
+    planned, folder = run.plan, run.folder
 
     folder.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
     write_judgments(planned, folder)
@@ -57,37 +59,37 @@ def measure_quality(run: Run) -> None:
     facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
     frames: dict[str, pd.DataFrame] = {}
     for name, arm in planned.arms.items():
-        if arm.pipeline.lasting and store.finished(folder.path, name, arm.key, say):
+        if arm.pipeline.lasting and store.finished(folder.path, name, arm.key):
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(folder.path, name) / measurements.PER_QUERY)
     remaining = replace(planned, arms={name: arm for name, arm in planned.arms.items() if name not in frames})
     if shown.watched():
-        _look_ahead(remaining, say)
-    for outcome in execution.outcomes(remaining, say):
+        _look_ahead(remaining)
+    for outcome in execution.outcomes(remaining):
         arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
         files = folder.arm(outcome.arm)
         frames[outcome.arm] = _write_arm(files, arm, outcome, planned.benchmark, facts, surroundings)
         for problem in problems(outcome.final):
-            say(f"warning: arm '{outcome.arm}': {problem}")
+            _LOG.warning(f"arm '{outcome.arm}': {problem}")
     read = {a.folder: a for arm in planned.arms.values() for a in arm.artefacts if a.built}
     if came := sum(index.manifest.get("vectors", {}).get("shipped", 0) for index in read.values()):
         rounding = {kind for index in read.values() for kind in index.manifest.get("numerics", {}).values() if kind}
         rounding_note = ", rounded differently than on this CPU" if len(rounding) > 1 else ""
-        say(
+        _LOG.info(
             f"reusing {came:,} passage embeddings bundled with ragbench{rounding_note}: "
             "cache.shipped=off recomputes them"
         )
     run.quality = pd.concat([frames[name] for name in planned.arms], ignore_index=True)
 
 
-def _look_ahead(remaining: Plan, say: Say) -> None:
+def _look_ahead(remaining: Plan) -> None:
     """Announce the steps to come and their time."""
     if not any(arm.pipeline.live for arm in remaining.arms.values()):
         coming = forecast.forecast(remaining, keep=True)
         shown.expect(coming.steps)
         if coming.seconds > _LONG:
-            say(f"this run takes {coming.sentence}")
+            _LOG.info(f"this run takes {coming.sentence}")
 
 
 def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
@@ -173,7 +175,7 @@ def time_arms(run: Run) -> None:
         return
     local_arms = [arm for arm in arms if not arm.pipeline.live]
     open_loop = plugins.required("open_loop", "latency.arrival_qps") if spec.rates and local_arms else None
-    run.timings, run.machine = _time_arms(arms, run.plan, run.say)
+    run.timings, run.machine = _time_arms(arms, run.plan)
     under_load = open_loop.measure(local_arms, run.plan.queries, spec) if open_loop else []
     for name, timing in run.timings.items():
         run.folder.arm(name).table("latency.parquet", timing.frame())
@@ -191,13 +193,11 @@ def start_cold(run: Run) -> None:
         try:
             measured[arm.name] = dict(coldstart.measure(arm.config, run.plan.queries[0].text, run.plan.benchmark))
         except RagbenchError as error:
-            run.say(
-                f"warning: the cold start of '{arm.name}' was not measured ({error}); all other results are complete"
-            )
+            _LOG.warning(f"the cold start of '{arm.name}' was not measured ({error}); all other results are complete")
     run.cold = measured
 
 
-def _time_arms(arms: Sequence[Arm], planned: Plan, say: Say) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
+def _time_arms(arms: Sequence[Arm], planned: Plan) -> tuple[dict[str, latency.Timing], dict[str, Any]]:
     """The times of every arm, and how busy the machine was while they were taken."""
     try:
         with Watch() as watch:
@@ -210,7 +210,7 @@ def _time_arms(arms: Sequence[Arm], planned: Plan, say: Say) -> tuple[dict[str, 
         ) from error.__cause__
     observed = watch.record()
     if observed["busy"]:
-        say(f"warning: {observed['busy']}: latency CIs are wider to allow for it")
+        _LOG.warning(f"{observed['busy']}: latency CIs are wider to allow for it")
     return timings, observed
 
 

@@ -87,7 +87,7 @@ class _Worker:
     def _store(self) -> ArtefactStore:
         from ragbench.config.arm_builder import store_of
 
-        return store_of(self._shared, lambda message: None)
+        return store_of(self._shared)
 
     def _arm(self, name: str, config: Mapping[str, Any]) -> Arm:
         from ragbench.config.settings import Settings

@@ -19,7 +19,6 @@ from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.results.store import arm_folder
 
 if TYPE_CHECKING:
-    from ragbench.config.arm_builder import Say
     from ragbench.export.replay import Replay
 
 BUNDLE = "ragbench"
@@ -76,7 +75,6 @@ class Context:
 
     evidence: Evidence
     caution: str | None
-    say: Say
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class FileFormat:
             raise ConfigError(f"--out {path} is a folder: name a file such as {path / f'config{self.ending}'}")
         replay, unreplayed = None, []
         try:
-            bench = Bench.of(arm, context.say)
+            bench = Bench.of(arm)
             if self.replayed is None:
                 raise ConfigError(f"the format {name} does not state what its system runs: add --force")
             replay = bench.replay(self.replayed(arm.settings, request.version))

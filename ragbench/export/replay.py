@@ -12,7 +12,7 @@ from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.formatting import counted, interval
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import DEPTH, PRIMARY, Run, document_run, evaluate, ndcg
 from ragbench.evidence.statistics import compare
@@ -73,10 +73,10 @@ class Bench:
     builder: ArmBuilder
 
     @staticmethod
-    def of(measured: MeasuredArm, say: Say = print) -> Bench:
+    def of(measured: MeasuredArm) -> Bench:
         """That of a finished run. Raises ResultsError when its documents or topics have changed."""
         benchmark = measured.benchmark
-        return Bench(measured, benchmark, ArmBuilder.of(measured.settings, benchmark, say))
+        return Bench(measured, benchmark, ArmBuilder.of(measured.settings, benchmark))
 
     def queries(self, split: str | None = None) -> list[Query]:
         """The queries of a split, by default of that which was measured."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.config.arm_builder import Say
 from ragbench.export import measured_arm
 from ragbench.export.file_format import BUNDLE, Context, Format, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
@@ -35,7 +34,6 @@ def write(
     allow_unknown_latency: bool = False,
     include_index: bool = True,
     self_contained: bool = False,
-    say: Say = print,
 ) -> Written:
     """Write an arm of the run in the folder `run`, by default into its folder `exports`.
 
@@ -62,7 +60,7 @@ def write(
     evidence = measured_arm.evidence(measured, baseline)
     advice = _advice(measured, evidence) if on_expectation and evidence.needs_force else None
     caution = measured_arm.require_gain(evidence, force, allow_unknown_latency, advice)
-    return form.write(measured, request, Context(evidence, caution, say))
+    return form.write(measured, request, Context(evidence, caution))
 
 
 def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:

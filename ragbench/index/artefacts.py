@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import random
 import shutil
 import time
@@ -24,6 +25,8 @@ from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, why_unreadable
 from ragbench.base.fingerprint import plain, short_digest
 from ragbench.boundary.json import read_json_file
+
+_LOG = logging.getLogger(__name__)
 
 MANIFEST = "manifest.json"
 
@@ -105,8 +108,6 @@ def _block_digest(path: Path, number: int) -> str:
         return hashlib.blake2b(stream.read(_BLOCK_BYTES), digest_size=16).hexdigest()
 
 
-_Say = Callable[[str], None]
-
 Build = Callable[[Path], Mapping[str, Any] | None]
 
 """Fills an empty folder; may return what happened in this build, for the manifest."""
@@ -119,10 +120,9 @@ def fingerprint_of(kind: str, inputs: Any) -> str:
 
 @dataclass(frozen=True)
 class ArtefactStore:
-    """A folder of artefacts. `say` gets a sentence when an artefact is damaged and built again."""
+    """A folder of artefacts."""
 
     root: Path
-    say: _Say = lambda message: None
 
     def get(self, kind: str, inputs: Any, build: Build) -> Artefact:
         """The artefact of a kind that is made from `inputs`; `build` fills an empty folder if there is none yet."""
@@ -178,7 +178,7 @@ class ArtefactStore:
         if reason is None:
             return Artefact(kind, fingerprint, folder, manifest, built=False)
         if not quietly:
-            self.say(f"index artefact {folder} is damaged: {reason}; it is built again")
+            _LOG.warning(f"index artefact {folder} is damaged: {reason}; it is built again")
         return None
 
     @staticmethod

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
+_LOG = logging.getLogger(__name__)
+
 FILE = "report.html"
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -61,22 +63,22 @@ class Parts:
         try:
             return part()
         except _CAN_FAIL as error:
-            logging.getLogger(__name__).info("a part of the report failed: %s", name, exc_info=True)
+            _LOG.debug("a part of the report failed: %s", name, exc_info=True)
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             self.missing[name] = f"The part '{name}' could not be made ({reason}). What was measured is complete."
             return instead
 
 
-def write(folder: Path, out: Path | None = None, say: Callable[[str], None] = lambda sentence: None) -> Path:
+def write(folder: Path, out: Path | None = None) -> Path:
     """Write the report of a results folder to `out` (default: `report.html` in the folder); returns the path.
 
-    `say` hears of parts that could not be made.
+    A part that cannot be made is replaced by its error, and a warning is logged.
     """
     progress.report("writing the report")
     path, parts = out or folder / FILE, Parts()
     write_text(path, render(measurements.load(folder), parts))
     for sentence in parts.missing.values():
-        say(f"warning: report: {sentence}")
+        _LOG.warning(f"report: {sentence}")
     return path
 
 

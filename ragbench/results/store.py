@@ -15,13 +15,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from filelock import FileLock
 
+_LOG = logging.getLogger(__name__)
+
 FORMAT = 2
 
 RECORD, PLAN, DONE = "experiment.json", "plan.json", "done.json"
@@ -46,8 +49,6 @@ _ARMS, _LOCK, _RUNNING = "arms", ".lock", "running.json"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9._=+,-]{0,47}")
 
 _READABLE = 40
-
-_Say = Callable[[str], None]
 
 
 def readable(name: str) -> str:
@@ -130,7 +131,7 @@ class RunFolder:
 
 @contextmanager
 def writing(
-    root: Path, command: str, label: str, plan: str, arms: Sequence[str], folder: Path | None, say: _Say
+    root: Path, command: str, label: str, plan: str, arms: Sequence[str], folder: Path | None
 ) -> Iterator[RunFolder]:
     """The folder for an experiment: `folder` when given, that of the same one when it was stopped, else a new one.
 
@@ -143,9 +144,9 @@ def writing(
             if (folder / RECORD).exists():
                 raise ResultsError(f"{folder} holds a finished experiment: name another folder")
         else:
-            stopped = _stopped_folder(root, plan, say)
+            stopped = _stopped_folder(root, plan)
             if stopped is not None:
-                say(f"continuing the stopped experiment in {stopped[0]}")
+                _LOG.info(f"continuing the stopped experiment in {stopped[0]}")
             path, lock = stopped or _new(root, command, label, plan)
     if lock is None:
         raise ResultsError(f"another process ({_who(path)}) writes to {path}: wait for it, or name another folder")
@@ -173,10 +174,10 @@ def writing(
         lock.release()
 
 
-def stopped(root: Path, plan: str, say: _Say = lambda sentence: None) -> Path | None:
+def stopped(root: Path, plan: str) -> Path | None:
     """The folder of the same experiment below `root` when it was stopped before its end, and no process works there."""
     with errors_as_results_error(root):
-        folder = _stopped_folder(root, plan, say)
+        folder = _stopped_folder(root, plan)
     if folder is None:
         return None
     folder[1].release()
@@ -240,7 +241,7 @@ def _read_stopped(folder: Path, working: str = "") -> _Stopped:
     )
 
 
-def finished(folder: Path, name: str, key: str, say: _Say = lambda sentence: None) -> bool:
+def finished(folder: Path, name: str, key: str) -> bool:
     """Whether an arm of a stopped experiment is finished; one that is damaged is not, and is named."""
     arm_folder = arm_path(folder, name)
     try:
@@ -249,7 +250,7 @@ def finished(folder: Path, name: str, key: str, say: _Say = lambda sentence: Non
     except FileNotFoundError:
         return False
     except Damaged as damage:
-        say(f"arm '{name}' in {folder} is damaged ({damage}) and is run again")
+        _LOG.warning(f"arm '{name}' in {folder} is damaged ({damage}) and is run again")
         return False
     return bool(seal["key"] == key)
 
@@ -284,7 +285,7 @@ def finished_runs(root: Path) -> list[Path]:
     return [record.parent for record in folders]
 
 
-def latest(root: Path, say: _Say = lambda sentence: None) -> Path:
+def latest(root: Path) -> Path:
     """The newest finished results folder below `root`; damaged ones are named and skipped."""
     damaged = []
     for folder in finished_runs(root):
@@ -293,15 +294,15 @@ def latest(root: Path, say: _Say = lambda sentence: None) -> Path:
         except Damaged:
             damaged.append(folder)
             continue
-        _name_damaged(damaged, say)
+        _name_damaged(damaged)
         return folder
-    _name_damaged(damaged, say)
+    _name_damaged(damaged)
     for run in stopped_runs(root):
         raise ResultsError(f"no finished results below {root / 'runs'}; {run.sentence}")
     raise ResultsError(f"no results below {root / 'runs'}: run an experiment first")
 
 
-def _stopped_folder(root: Path, plan: str, say: _Say) -> tuple[Path, FileLock] | None:
+def _stopped_folder(root: Path, plan: str) -> tuple[Path, FileLock] | None:
     """The folder of a stopped experiment of this plan, and its lock."""
     damaged = []
     try:
@@ -317,13 +318,15 @@ def _stopped_folder(root: Path, plan: str, say: _Say) -> tuple[Path, FileLock] |
                 continue
             lock = _lock(folder)
             if lock is None:
-                say(f"the same experiment is running ({_who(folder)}) in {folder}; this one gets a folder of its own")
+                _LOG.info(
+                    f"the same experiment is running ({_who(folder)}) in {folder}; this one gets a folder of its own"
+                )
             elif (folder / RECORD).exists():  # it came to its end just now
                 lock.release()
             else:
                 return folder, lock
     finally:
-        _name_damaged(damaged, say)
+        _name_damaged(damaged)
     return None
 
 
@@ -412,9 +415,9 @@ def _is_older(record: Path) -> bool:
     return isinstance(value, dict) and "arms" in value and not {SEAL, "files", "format"} & set(value)
 
 
-def _name_damaged(folders: Sequence[Path], say: _Say) -> None:
+def _name_damaged(folders: Sequence[Path]) -> None:
     if folders:
-        say(f"warning: skipped results that cannot be read: {', '.join(map(str, folders))}")
+        _LOG.warning(f"skipped results that cannot be read: {', '.join(map(str, folders))}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from ragbench.boundary.paths import resolved
 from ragbench.config.settings import Settings
 from ragbench.results import store
 
+_LOG = logging.getLogger(__name__)
+
 # Importing MLflow imports tqdm, which warns in a JupyterLab without ipywidgets.
 warnings.filterwarnings("ignore", message="IProgress not found")
 
@@ -34,8 +36,6 @@ _SQLITE = "sqlite:///"
 _SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "file", "databricks")
 _WAIT_SECONDS = 600
 _TABLES = {"alembic_version", "experiments", "runs", "metrics", "params", "tags"}
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _plugin_schemes() -> set[str]:
 
 
 @contextmanager
-def open_store(target: Target, say: Say) -> Iterator[OpenStore]:
+def open_store(target: Target) -> Iterator[OpenStore]:
     """The store, with its experiment; no other process of ragbench writes to it in the meantime.
 
     Raises TrackingError for every failure inside the block: the layers below MLflow raise many kinds of errors.
@@ -131,7 +131,7 @@ def open_store(target: Target, say: Say) -> Iterator[OpenStore]:
     try:
         guarded.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{guarded}.lock", timeout=_WAIT_SECONDS):
-            renewed = path is not None and target.is_ours and _set_aside(path, say)
+            renewed = path is not None and target.is_ours and _set_aside(path)
             if path is not None and not path.exists():
                 _make(path, target)
             yield _open(mlflow, target, renewed)
@@ -186,7 +186,7 @@ def _make(path: Path, target: Target) -> None:
         store.engine.dispose()
 
 
-def _set_aside(path: Path, say: Say) -> bool:
+def _set_aside(path: Path) -> bool:
     """Rename a store that cannot be used and say so; returns whether there was one."""
     if not path.exists():
         return False
@@ -199,7 +199,9 @@ def _set_aside(path: Path, say: Say) -> bool:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     for engine in _store_class()._engine_map.values():
         engine.dispose()  # they are connected to the renamed file
-    say(f"the MLflow store {path} cannot be used ({fault}): it is now {aside.name}, and is made again from the results")
+    _LOG.warning(
+        f"the MLflow store {path} cannot be used ({fault}): it is now {aside.name}, and is made again from the results"
+    )
     return True
 
 

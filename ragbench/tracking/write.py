@@ -6,6 +6,7 @@ MLflow shows of a run a name, the verdicts, the metrics with the usual ones firs
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -20,10 +21,12 @@ from ragbench.base.progress import steps
 from ragbench.evaluation.measures import check, decreasing, evaluate, metric_name, own_name
 from ragbench.results import measurements, store, verdicts
 from ragbench.results.measurements import Measurements
-from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Say, Target, open_store
+from ragbench.tracking.store import ARM, FOLDER, RECORD, OpenStore, Target, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_LOG = logging.getLogger(__name__)
 
 _PARAMETER_LIMIT = 6000
 
@@ -62,7 +65,7 @@ _REST = "rest"
 """The group of all other metrics; its name is the last by alphabet, in which MLflow sorts them."""
 
 
-def log(target: Target, folder: Path, say: Say) -> str | None:
+def log(target: Target, folder: Path) -> str | None:
     """Log a finished experiment or search. Returns the run's id.
 
     An experiment of one arm is one run; of several, a parent with a nested run per arm. A search is a parent with the
@@ -70,26 +73,26 @@ def log(target: Target, folder: Path, say: Say) -> str | None:
     already written.
     """
     try:
-        with open_store(target, say) as into:
+        with open_store(target) as into:
             if into.renewed:
-                _log_missing(into, target.results, say, besides=folder)
+                _log_missing(into, target.results, besides=folder)
             return _log_folder(folder, into)
     except TrackingError as error:
-        say(f"{error}; all results are in {folder}, and ragbench track --all writes what is missing")
+        _LOG.warning(f"{error}; all results are in {folder}, and ragbench track --all writes what is missing")
         return None
 
 
-def log_missing(target: Target, say: Say) -> list[Path]:
+def log_missing(target: Target) -> list[Path]:
     """Log every finished experiment and search below the results folder that the store lacks; their folders."""
-    with open_store(target, say) as into:
-        return _log_missing(into, target.results, say)
+    with open_store(target) as into:
+        return _log_missing(into, target.results)
 
 
-def prepare(target: Target, say: Say) -> None:
+def prepare(target: Target) -> None:
     """Make the store if there is none; a broken one is made again with all results."""
-    with open_store(target, say) as into:
+    with open_store(target) as into:
         if into.renewed:
-            _log_missing(into, target.results, say)
+            _log_missing(into, target.results)
 
 
 def pages(target: Target) -> dict[str, str]:
@@ -97,7 +100,7 @@ def pages(target: Target) -> dict[str, str]:
 
     The page at `/` shows traces, of which ragbench writes none.
     """
-    with open_store(target, lambda sentence: None) as into:
+    with open_store(target) as into:
         arms = "tags.`ragbench.kind` = 'arm'"
         runs = into.mlflow.search_runs([into.experiment], arms, output_format="list", max_results=1000)
         pages_by_label = {"all runs": f"/#/experiments/{into.experiment}/runs"}
@@ -109,7 +112,7 @@ def pages(target: Target) -> dict[str, str]:
         return pages_by_label
 
 
-def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = None) -> list[Path]:
+def _log_missing(into: OpenStore, root: Path, besides: Path | None = None) -> list[Path]:
     """Log what the store lacks, the oldest first; runs that were not written to their end are removed."""
     logged = _logged_records(into, root)
     tuning = plugins.hook("tracked_tuning")
@@ -123,7 +126,7 @@ def _log_missing(into: OpenStore, root: Path, say: Say, besides: Path | None = N
         try:
             _log_folder(path.parent, into)
         except (ResultsError, files.Damaged) as error:
-            say(f"warning: {path.parent} was not logged: {error}")
+            _LOG.warning(f"{path.parent} was not logged: {error}")
             continue
         written.append(path.parent)
     return written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
 from ragbench.config import catalogue, composition, project
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load, recorder
 from ragbench.config.function_stage import FunctionStage
 from ragbench.config.overrides import changes, key_of, named_arms, section_of, word, words
@@ -43,6 +44,8 @@ from ragbench.workbench.results import Results
 
 if TYPE_CHECKING:
     from ragbench.experiment.forecast import Forecast
+
+_LOG = logging.getLogger(__name__)
 
 Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
 
@@ -274,12 +277,14 @@ class Experiment:
 
         return forecast.forecast(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
 
-    def run(self, progress: Report | None = None, say: Say = console.say) -> Results:
+    def run(self, progress: Report | None = None) -> Results:
         """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.
+
+        Messages go to the logger `ragbench`, which prints them on standard error:
+        `logging.getLogger("ragbench").setLevel("ERROR")` hides notes and warnings.
 
         Args:
             progress: Called with the name of a task, the rows done and all rows; by default a bar is shown.
-            say: Prints sentences.
 
         Returns:
             The results; `Results.load(folder)` reads them again.
@@ -289,9 +294,9 @@ class Experiment:
             ConfigError: A configuration does not fit the benchmark.
         """
         with console.progress_to(progress):
-            return self.keep(self.measure(say), say)
+            return self.keep(self.measure())
 
-    def measure(self, say: Say = console.say, show: Callable[[Results], None] | None = None) -> Results:
+    def measure(self, show: Callable[[Results], None] | None = None) -> Results:
         """Measure and judge, and write that; `keep` does what may come after the results are shown.
 
         `show` is called as soon as there are verdicts, before fresh processes are started to time a cold start.
@@ -304,41 +309,39 @@ class Experiment:
             tracking.check(tracking.target_of(shared))
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
-            say(sentence)
+            _LOG.info(sentence)
         for note in self.ablation.notes if self.ablation else ():
-            say(note)
+            _LOG.info(note)
         for warning in warnings[:_WARNINGS]:
-            say(f"warning: {warning}")
+            _LOG.warning(warning)
         if len(warnings) > _WARNINGS:
-            say(f"warning: {len(warnings) - _WARNINGS} more about the data: ragbench data check shows them all")
+            _LOG.warning(f"{len(warnings) - _WARNINGS} more about the data: ragbench data check shows them all")
         if self.explores:
-            say(_exploring_sentence(self.benchmark, self.settings_to_measure[0].split))
+            _LOG.info(_exploring_sentence(self.benchmark, self.settings_to_measure[0].split))
         measured = run(
             self.settings_to_measure,
             self.benchmark,
             command=self.command,
             only=self.only,
             conclude=lambda measurements: self._conclude(measurements, show),
-            say=say,
         )
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
 
     def remeasure_latency(
         self,
         folder: Path,
-        say: Say = console.say,
         show: Callable[[Results], None] | None = None,
     ) -> Results:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
         from ragbench.experiment.run import remeasure_latency
 
         return Results.of(
-            remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show), say)
+            remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show))
         )
 
     time_again = remeasure_latency  # its earlier name
 
-    def keep(self, results: Results, say: Say = console.say) -> Results:
+    def keep(self, results: Results) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
         from ragbench import tracking
 
@@ -346,9 +349,9 @@ class Experiment:
             try:
                 results.report()
             except (RagbenchError, OSError) as error:
-                say(f"warning: the report could not be written ({error}); results are kept: ragbench report makes it")
+                _LOG.warning(f"the report could not be written ({error}); results are kept: ragbench report makes it")
         if self.settings[0].config["tracking"]["enabled"]:
-            run_id = tracking.log(tracking.target_of(self.settings[0]), results.folder, say)
+            run_id = tracking.log(tracking.target_of(self.settings[0]), results.folder)
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 
@@ -377,7 +380,7 @@ class Experiment:
         if not selected:
             raise ConfigError(f"unknown arm '{arm}'; the arms are {', '.join(self.pipelines)}")
         with console.progress():
-            (built,) = ArmBuilder.of(selected[0], self.benchmark, console.say).arms(selected[:1])
+            (built,) = ArmBuilder.of(selected[0], self.benchmark).arms(selected[:1])
             built.index.prepare(built.pipeline.needs | {"facets"})
         return answer(query, built.pipeline, built.index, top, options=search_options, explain=True)
 

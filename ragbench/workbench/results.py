@@ -62,7 +62,7 @@ class Results(files.Measurements):
         Raises:
             ResultsError: The folder has no finished run.
         """
-        measurements = files.load(Path(folder) if folder else store.latest(locations.results(), console.say))
+        measurements = files.load(Path(folder) if folder else store.latest(locations.results()))
         return cls.of(measurements)
 
     @classmethod
@@ -251,7 +251,7 @@ class Results(files.Measurements):
         """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are said."""
         from ragbench.report import html
 
-        return html.write(self.folder, say=console.say)
+        return html.write(self.folder)
 
     def export(
         self,
@@ -295,7 +295,6 @@ class Results(files.Measurements):
                 force=force,
                 allow_unknown_latency=allow_unknown_latency,
                 include_index=include_index,
-                say=console.say,
             )
 
     def time(self) -> Results:
@@ -310,7 +309,7 @@ class Results(files.Measurements):
         from ragbench.experiment.run import remeasure_latency
 
         with console.progress():
-            timed = remeasure_latency(self, verdicts.against_first, console.say, self.benchmark)
+            timed = remeasure_latency(self, verdicts.against_first, self.benchmark)
         return dataclasses.replace(Results.of(timed, self.benchmark), held=self.held)
 
     def to_mlflow(self, uri: str | None = None) -> str | None:
@@ -328,7 +327,7 @@ class Results(files.Measurements):
         chosen = settings if uri is None else settings.with_values({"tracking.uri": uri})
         target = tracking.target_of(chosen)
         tracking.check(target)
-        return tracking.log(target, self.folder, console.say)
+        return tracking.log(target, self.folder)
 
     def claims(self, claimed: Mapping[str, float]) -> pd.DataFrame:
         """Return published effects next to the measured ones.

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench import tracking
-from ragbench.base import console
 from ragbench.base.errors import ConfigError, ResultsError
 from ragbench.base.formatting import counted
 from ragbench.base.suggestions import did_you_mean
@@ -30,7 +29,6 @@ from ragbench.evaluation.measures import own_name
 from ragbench.report import figures, tables
 from ragbench.results import store
 from ragbench.results.compare import judge_runs
-from ragbench.tracking.store import Say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 _SHOWN = 4
 
 
-def find(name: str, settings: Settings, say: Say) -> Path:
+def find(name: str, settings: Settings) -> Path:
     """The folder of a run or of an arm, or the run file, with this name. Raises ResultsError, TrackingError."""
     path = Path(name).expanduser()
     if path.exists():
@@ -47,7 +45,7 @@ def find(name: str, settings: Settings, say: Say) -> Path:
     run, _, arm = name.partition("/")
     if not run or "/" in arm:  # the path of something that does not exist
         run, arm = name, ""
-    folder = _folder(run, settings, say)
+    folder = _folder(run, settings)
     if not arm:
         return folder
     arms = [str(name) for name in store.read(folder)["arms"]]
@@ -56,9 +54,7 @@ def find(name: str, settings: Settings, say: Say) -> Path:
     return store.arm_path(folder, arm)
 
 
-def named_runs(
-    arguments: Sequence[str], limit: int | None = None, say: Say = console.say
-) -> tuple[list[Path], Settings]:
+def named_runs(arguments: Sequence[str], limit: int | None = None) -> tuple[list[Path], Settings]:
     """The folders and files that words name (default: the newest run), and the settings of the other words.
 
     Raises ResultsError for more than `limit`.
@@ -67,7 +63,7 @@ def named_runs(
     if limit is not None and len(named) > limit:
         raise ResultsError(f"name one run, got {len(named)}: {', '.join(named)}; ragbench compare takes several")
     settings = composition.compose(overrides)
-    return [find(name, settings, say) for name in named or ["@1"]], settings
+    return [find(name, settings) for name in named or ["@1"]], settings
 
 
 def split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -78,9 +74,9 @@ def split_words(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return [argument for argument in arguments if argument not in overrides], overrides
 
 
-def _folder(name: str, settings: Settings, say: Say) -> Path:
+def _folder(name: str, settings: Settings) -> Path:
     if numbered := re.fullmatch(r"@(\d+)", name):
-        return _before(int(numbered[1]), settings, say)
+        return _before(int(numbered[1]), settings)
     matches = [folder for folder in store.finished_runs(settings.results) if name and name in folder.name]
     exact = [folder for folder in matches if folder.name == name]
     if len(matches) == 1 or exact:
@@ -96,9 +92,9 @@ def _folder(name: str, settings: Settings, say: Say) -> Path:
     return Path(tracking.folder_of(tracking.target_of(settings), name))
 
 
-def _before(number: int, settings: Settings, say: Say) -> Path:
+def _before(number: int, settings: Settings) -> Path:
     if number == 1:
-        return store.latest(settings.results, say)
+        return store.latest(settings.results)
     runs = store.finished_runs(settings.results)
     if not 1 <= number <= len(runs):
         raise ResultsError(

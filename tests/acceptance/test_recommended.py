@@ -15,7 +15,7 @@ WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
 def test_the_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
     experiment = Experiment.standard(*WITHOUT_TIMES, f"paths.results={workplace}")
     assert experiment is not None and list(experiment.pipelines) == ["baseline", "recommended"]
-    (verdict,) = experiment.run(say=lambda sentence: None).verdicts.to_dict(orient="records")
+    (verdict,) = experiment.run().verdicts.to_dict(orient="records")
     assert verdict["factor"] == "recommended"
     assert verdict["ci_low"] > 0
     assert verdict["passage_ci_low"] > 0

@@ -72,11 +72,11 @@ def main() -> int:
 def table(name: str, run: Path, n_timed: int) -> Iterator[tuple[str, float]]:
     """The rows of a run, with what each engine loses."""
     models, measured = Models(cache=None), measured_arm.find(run)
-    queries = Bench.of(measured, say=print).queries()
+    queries = Bench.of(measured).queries()
     with ExitStack() as open_ones:
         folder = Path(open_ones.enter_context(tempfile.TemporaryDirectory()))
         if n_timed:
-            made = write(run, folder / "bundle", force=True, say=lambda _: None)
+            made = write(run, folder / "bundle", force=True)
             size = size_of(Path(made.out))
             beside = open_ones.enter_context(load(Path(made.out), models=models))
             times = timed(beside, beside, queries[:n_timed], time.process_time)
@@ -89,7 +89,7 @@ def table(name: str, run: Path, n_timed: int) -> Iterator[tuple[str, float]]:
         }
         for engine, (format, address, size_now) in engines.items():
             out = None if address else folder / "x.sqlite"
-            written = write(run, out, format=format, load=address, force=True, say=lambda _: None)
+            written = write(run, out, format=format, load=address, force=True)
             priced = written.replay
             assert priced is not None and "in the backend" in priced.where, priced
             alone = [each.split("scores ")[1].split(" ")[0] for each in written.missing if "alone scores" in each]

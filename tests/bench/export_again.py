@@ -34,7 +34,7 @@ def export(place: Path, count: int) -> None:
     """Export the run to SQLite, and ask the file."""
     from ragbench.export.write import write
 
-    answer(Path(write(place / "run", place / "notes.sqlite", format="sqlite", force=True, say=lambda _: None).out))
+    answer(Path(write(place / "run", place / "notes.sqlite", format="sqlite", force=True).out))
 
 
 def answer(place: Path) -> None:

@@ -28,7 +28,7 @@ def main() -> None:
     options = parser.parse_args()
     settings = composition.compose(options.words)
     benchmark = load(settings.config)
-    arms = ArmBuilder.of(settings, benchmark, say=lambda message: None).arms([settings])
+    arms = ArmBuilder.of(settings, benchmark).arms([settings])
     chance = random.Random(13)
     queries = chance.sample([topic.query() for topic in benchmark.select("test")], options.queries)
     (arm,) = without_caches(arms, queries[:10], settings.latency.threads)

@@ -81,8 +81,8 @@ def make_bundle(place: Path, count: int, overrides: list[str]) -> float:
         ]
     )
     benchmark = load(settings.config)
-    arm = measured_arm.find(run([settings], benchmark, folder=place / "run", say=lambda sentence: None).folder)
-    bundle.write(arm, benchmark, place / "bundle", evidence=measured_arm.evidence(arm), say=lambda sentence: None)
+    arm = measured_arm.find(run([settings], benchmark, folder=place / "run").folder)
+    bundle.write(arm, benchmark, place / "bundle", evidence=measured_arm.evidence(arm))
     return time.perf_counter() - started
 
 

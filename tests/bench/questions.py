@@ -14,12 +14,13 @@ resampled whole. `--page` also writes the tables between the marks `<!-- opponen
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ragbench.base import console, files
+from ragbench.base import files
 from ragbench.config import composition
 from ragbench.evidence.cluster_bootstrap import reach
 from ragbench.extras.fit import ltr_multi
@@ -52,7 +53,7 @@ def measured(arms: Sequence[str], collections: Sequence[Collection], shared: Seq
     for arm in arms:
         parts = parts_of(arm, asked, shared)
         values[arm] = [dict(zip(part.sample.qids, part.sample.fused, strict=True)) for part in parts]
-        console.say(f"{arm}: {np.mean([v for site in values[arm] for v in site.values()]):.4f}")
+        print(f"{arm}: {np.mean([v for site in values[arm] for v in site.values()]):.4f}", file=sys.stderr)
     learned = ltr_multi.learn(parts_of(OWN, collections, shared))
     found = list(zip(learned.parts, learned.held_out, strict=True))
     found = [(part, held_out) for part, held_out in found if part.collection.kind == KIND]

@@ -54,7 +54,7 @@ def seconds(coming: Plan, count: int) -> float:
     others = list(coming.arms.values())[1:]
     with started(coming, count) as workers:
         begun = time.perf_counter()
-        answers = list(dispatch(groups(others, count), workers, 0, print))
+        answers = list(dispatch(groups(others, count), workers, 0))
         took = time.perf_counter() - begun
     assert len(answers) == len(others)
     return took

@@ -51,7 +51,7 @@ def test_runs_finished_and_interrupted(
     (tmp_path / "ragbench.yaml").write_text("paths.results: mine\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for plan, ends in (("0" * 16, True), ("1" * 16, False)):
-        with store.writing(tmp_path / "mine", "run", "two", plan, ["a", "b"], None, print) as place:
+        with store.writing(tmp_path / "mine", "run", "two", plan, ["a", "b"], None) as place:
             place.arm("a").finish_arm("key")
             if ends:
                 place.arm("b").finish_arm("key")

@@ -26,7 +26,7 @@ def finished(settings_of, benchmark_small: Benchmark, tmp_path_factory) -> Measu
     folder = tmp_path_factory.mktemp("compare")
     quick = ("latency.enabled=false", "split=all")
     arms = [settings_of(folder, *quick, "name=both"), settings_of(folder, *quick, "dense=null", "name=words")]
-    return run(arms, benchmark_small, say=lambda sentence: None)
+    return run(arms, benchmark_small)
 
 
 def against(gathered: GatheredArms, base: str | None = None) -> dict[str, Comparison]:
@@ -89,7 +89,7 @@ def test_other_data_are_refused(
     from dataclasses import replace as changed
 
     fewer = changed(benchmark_small, topics=benchmark_small.topics[:2])
-    elsewhere = run([settings_of(tmp_path, "latency.enabled=false", "split=all", "name=x")], fewer, say=lambda s: None)
+    elsewhere = run([settings_of(tmp_path, "latency.enabled=false", "split=all", "name=x")], fewer)
     with pytest.raises(ResultsError, match="compare runs over the same documents, queries and judgments"):
         gather([finished.folder, elsewhere.folder])
     with pytest.raises(ResultsError, match=r"the topics of 'lantern' have changed since .* was measured: run it again"):

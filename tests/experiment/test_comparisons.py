@@ -58,7 +58,7 @@ def compared(settings_of, benchmark_small: Benchmark, tmp_path: Path):
             settings_of(tmp_path / place, "latency.enabled=false", "split=test", f"name={name}", *more)
             for name, more in zip(names, words[::-1] if swap else words, strict=True)
         ]
-        return run(arms, benchmark_small, say=lambda sentence: None)
+        return run(arms, benchmark_small)
 
     return compare
 
@@ -106,10 +106,10 @@ def test_confirm_compares_on_queries_not_used_before(workplace: Path, tmp_path: 
     settings = [composition.compose([*words, f"name={name}", *more]) for name, more in (("base", []), ("x", ["p8=on"]))]
     benchmark = load(settings[0].config)
     queries = [topic.qid for topic in benchmark.topics]
-    few = run(settings, benchmark, only=queries[:4], say=lambda sentence: None)
+    few = run(settings, benchmark, only=queries[:4])
     assert len(few.topics) == 4
     assert cli.main(["run", "--confirm", f"{few.folder.name}/x", f"paths.results={tmp_path}"]) == 0
-    confirmed = measurements.load(store.latest(tmp_path, print))
+    confirmed = measurements.load(store.latest(tmp_path))
     assert set(confirmed.topics["qid"]) == set(queries[4:])
     assert (few.comparison, confirmed.comparison) == (1, 1)
     capsys.readouterr()
@@ -127,6 +127,6 @@ def test_reading_a_run_is_no_comparison(compared, tmp_path: Path, monkeypatch) -
 
 
 def test_one_arm_is_no_comparison(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
-    alone = run([settings_of(tmp_path, "latency.enabled=false")], benchmark_small, say=lambda sentence: None)
+    alone = run([settings_of(tmp_path, "latency.enabled=false")], benchmark_small)
     assert alone.comparison == 0
     assert comparisons.used(locations.ledger(), benchmark_small.name) == frozenset()

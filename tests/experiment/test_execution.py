@@ -104,12 +104,11 @@ def test_the_same_bytes_as_in_this_process(compose, benchmark_small: Benchmark) 
 
 
 @pytest.mark.slow
-def test_a_killed_worker_loses_nothing(compose, trouble, benchmark_small: Benchmark, tmp_path: Path) -> None:
-    said: list[str] = []
+def test_a_killed_worker_loses_nothing(compose, trouble, benchmark_small: Benchmark, tmp_path: Path, caplog) -> None:
     arms = ["fuse.k=10,20,30,40"]
     settings = compose("joblib", *trouble(times=2, kill=True), arms=arms)
-    there = run(settings, benchmark_small, say=said.append)
-    assert sum("its process died" in message for message in said) == 2
+    there = run(settings, benchmark_small)
+    assert sum("its process died" in message for message in caplog.messages) == 2
     assert len(list((tmp_path / "marks").iterdir())) == 2 + 4
     here = run(compose("local", *trouble(times=2, kill=True), arms=arms), benchmark_small)
     assert files(there) == files(here)
@@ -117,24 +116,23 @@ def test_a_killed_worker_loses_nothing(compose, trouble, benchmark_small: Benchm
 
 @pytest.mark.parametrize("kind", ["local", pytest.param("joblib", marks=pytest.mark.slow)])
 def test_a_failed_arm_is_reported_after_the_others(
-    kind: str, compose, trouble, benchmark_small: Benchmark, tmp_path: Path
+    kind: str, compose, trouble, benchmark_small: Benchmark, tmp_path: Path, caplog
 ) -> None:
     (healthy, order), (broken, _) = trouble(times=0, kill=False), trouble(times=99, kill=False)
     settings = compose(kind, order, arms=[f"{healthy},{broken.partition('=')[2]}"])
-    said: list[str] = []
     with pytest.raises(ArmsFailed, match=r"^1 of 2 arms failed .*ValueError: out of luck") as caught:
-        run(settings, benchmark_small, say=said.append)
+        run(settings, benchmark_small)
     assert "\n" not in str(caught.value)
     if kind == "local":  # with its traceback, and tried again only because the arms shared their first stages
-        assert sum("Traceback" in message for message in said) == 1
+        assert sum("Traceback" in message for message in caplog.messages) == 1
     else:
-        assert sum("is tried again" in message for message in said) == 2
+        assert sum("is tried again" in message for message in caplog.messages) == 2
         assert len(list((tmp_path / "marks").iterdir())) == 3 + 1
     (written,) = (tmp_path / kind).glob("runs/*/arms/*/done.json")
     for number in range(99):
         (tmp_path / "marks" / f"past-{number}").touch()
-    finished = run(settings, benchmark_small, say=said.append)
-    assert "continuing the stopped experiment" in said[-1]
+    finished = run(settings, benchmark_small)
+    assert "continuing the stopped experiment" in caplog.messages[-1]
     assert written.is_relative_to(finished.folder)
     assert len(files(finished)) > 0
     assert set(finished.per_query["arm"]) == {each.name for each in settings}
@@ -187,7 +185,7 @@ def named(*names: str) -> list[PlannedArm]:
 
 def test_retries_are_counted_for_each_arm() -> None:
     workers = Pretended({"a": (2, True), "b": (3, False)})
-    answers = list(dispatch([named("a", "c"), named("b")], workers, 2, lambda message: None))
+    answers = list(dispatch([named("a", "c"), named("b")], workers, 2))
     failed = [each.task for each in answers if isinstance(each, Failure)]
     assert failed == ["b"]
     names = [each.task if isinstance(each, Failure) else each.arm for each in answers]
@@ -198,7 +196,7 @@ def test_retries_are_counted_for_each_arm() -> None:
 
 def test_an_idle_worker_helps_the_busiest_from_its_end() -> None:
     workers = Pretended({})
-    answers = list(dispatch([named("a"), named("b", "c", "d", "e")], workers, 0, lambda message: None))
+    answers = list(dispatch([named("a"), named("b", "c", "d", "e")], workers, 0))
     assert len(answers) == 5
     assert {name for number, name in workers.log if number == 0} >= {"a", "e"}
 

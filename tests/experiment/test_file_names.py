@@ -36,7 +36,7 @@ def vault(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def measured(vault: list[str]) -> Results:
     arms = {"plain": ["exp=lexical_only"], "flat": ["exp=lexical_only", "lexical.b=0"]}
-    return Experiment.arms(arms, None, *vault, "latency.enabled=false", "split=all").run(say=lambda sentence: None)
+    return Experiment.arms(arms, None, *vault, "latency.enabled=false", "split=all").run()
 
 
 def test_pytrec_eval_scores_a_run_with_the_judgments_of_its_user(measured: Results, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_what_a_run_names_by_path_is_read_by_docno(
     values = [both.arms.arms[name].levels["document"] for name in ("plain", "run")]
     assert values[0] == pytest.approx(values[1])
     again = Experiment.arms({"plain": ["exp=lexical_only"], "file": run}, None, *vault, "split=all", quick=True)
-    results = again.run(say=lambda sentence: None)
+    results = again.run()
     assert results.values("file").to_dict() == results.values("plain").to_dict()
     assert (
         cli.main(

@@ -47,7 +47,7 @@ def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
         told.append(("concluded", len(found.latency), len(found.latency)))
 
     with console.progress_to(lambda *step: told.append(step)):
-        return run(arms, benchmark_small, conclude=conclude, say=lambda sentence: None)
+        return run(arms, benchmark_small, conclude=conclude)
 
 
 @pytest.mark.slow
@@ -116,14 +116,13 @@ def test_the_machine_is_observed_while_time_is_measured(finished: Measurements) 
     assert {"load", "others", "steal", "switches", "processors"} <= set(observed["timing"])
 
 
-def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch) -> None:
+def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch, caplog) -> None:
     monkeypatch.setattr("ragbench.evaluation.machine._MOST_OTHERS", -1.0)
-    said: list[str] = []
     settings = settings_of(tmp_path, "p6=off", "split=test")
-    found = run([settings], benchmark_small, say=said.append)
+    found = run([settings], benchmark_small)
     reason = found.record["machine"]["busy"]
     assert reason.startswith("other programs kept ")
-    assert said == [f"warning: {reason}: latency CIs are wider to allow for it"]
+    assert caplog.messages == [f"{reason}: latency CIs are wider to allow for it"]
 
 
 def test_the_open_loop_is_written_beside_the_closed(finished: Measurements) -> None:
@@ -145,13 +144,15 @@ def test_progress_counts_to_its_total_task_by_task(finished: Measurements, told)
 
 def test_quality_alone_measures_no_time(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
     quick = settings_of(tmp_path, "latency.enabled=false", "latency.arrival_qps=[100]", "split=test")
-    found = run([quick], benchmark_small, say=lambda sentence: None)
+    found = run([quick], benchmark_small)
     assert len(found.latency) == len(found.open_loop) == 0
     assert found.peak_memory_mb == {}
     assert set(found.per_query["split"]) == {"test"}
 
 
-def test_what_concludes_an_experiment_comes_before_its_record(settings_of, benchmark_small, tmp_path: Path) -> None:
+def test_what_concludes_an_experiment_comes_before_its_record(
+    settings_of, benchmark_small, tmp_path: Path, caplog
+) -> None:
     quick = settings_of(tmp_path, "latency.enabled=false")
 
     def fail(found: Measurements) -> None:
@@ -159,10 +160,9 @@ def test_what_concludes_an_experiment_comes_before_its_record(settings_of, bench
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run([quick], benchmark_small, conclude=fail, say=lambda sentence: None)
-    said: list[str] = []
-    again = run([quick], benchmark_small, say=said.append)
-    assert said == [f"continuing the stopped experiment in {again.folder}"]
+        run([quick], benchmark_small, conclude=fail)
+    again = run([quick], benchmark_small)
+    assert caplog.messages == [f"continuing the stopped experiment in {again.folder}"]
 
 
 def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_path: Path, capsys) -> None:
@@ -174,7 +174,7 @@ def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_pat
     settings = settings_of(tmp_path / "results", *words, "allow_unjudged=true")
     vault = load(settings.config["data"])
     assert not vault.section_qrels and not vault.document_qrels
-    found = run([settings], vault, say=lambda sentence: None)
+    found = run([settings], vault)
     assert len(read_run(found.arm_path(settings.name) / "sections.trec")["q2"]) > 3
     out = tmp_path / "pool.csv"
     arguments = argparse.Namespace(
@@ -203,5 +203,5 @@ def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["chunks"]
     assert not (tmp_path / "runs").exists()
     here = [settings_of(tmp_path, "name=plain")]
-    run(here, benchmark_small, say=lambda sentence: None)
+    run(here, benchmark_small)
     assert "4 artefacts, 0 to build" in forecast.explain(surveyed(here, benchmark_small, "run"))

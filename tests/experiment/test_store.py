@@ -24,8 +24,8 @@ from ragbench.results.store import RunFolder
 PLAN = "0123456789abcdef"
 
 
-def writing(root: Path, say=lambda sentence: None, plan: str = PLAN) -> AbstractContextManager[RunFolder]:
-    return store.writing(root, "run", "two words", plan, ["a", "B/c"], None, say)
+def writing(root: Path, plan: str = PLAN) -> AbstractContextManager[RunFolder]:
+    return store.writing(root, "run", "two words", plan, ["a", "B/c"], None)
 
 
 def fill(place: RunFolder) -> None:
@@ -71,7 +71,7 @@ def test_a_folder_is_named_by_time_command_arm_and_plan(tmp_path: Path) -> None:
         stamp, _, rest = place.path.name.partition("-run-")
         assert time.strptime(stamp, "%Y%m%d-%H%M%S")
         assert rest == "two_words-01234567"
-    with store.writing(tmp_path, "run", "x" * 5000, "f" * 64, ["a"], None, print) as place:
+    with store.writing(tmp_path, "run", "x" * 5000, "f" * 64, ["a"], None) as place:
         assert len(place.path.name) == len("20260101-000000-run-") + 40 + len("-ffffffff")
 
 
@@ -129,24 +129,23 @@ def test_a_finished_experiment_is_never_written_over(tmp_path: Path) -> None:
         assert other.path != folder
     with (
         pytest.raises(ResultsError, match="holds a finished experiment"),
-        store.writing(tmp_path, "run", "a", PLAN, ["a"], folder, print),
+        store.writing(tmp_path, "run", "a", PLAN, ["a"], folder),
     ):
         pass
 
 
-def test_a_stopped_experiment_is_continued_without_its_drafts(tmp_path: Path) -> None:
+def test_a_stopped_experiment_is_continued_without_its_drafts(tmp_path: Path, caplog) -> None:
     with writing(tmp_path) as place:
         place.arm("a").text("run.trec", "text")
         place.arm("a").finish_arm("key")
         draft = files.draft_of(place.arm("a").path / "top.parquet")
         draft.write_text("half")
-    said: list[str] = []
-    with writing(tmp_path, said.append) as again:
+    with writing(tmp_path) as again:
         assert again == place
         assert not draft.exists()
         assert store.finished(again.path, "a", "key") and not store.finished(again.path, "a", "other key")
         assert not store.finished(again.path, "b", "key")
-    assert said == [f"continuing the stopped experiment in {place.path}"]
+    assert caplog.messages == [f"continuing the stopped experiment in {place.path}"]
     assert store.stopped(tmp_path, PLAN) == place.path
     assert store.stopped(tmp_path, PLAN[::-1]) is None
 
@@ -166,32 +165,31 @@ def test_what_is_left_of_a_process_killed_before_its_plan_is_removed(tmp_path: P
         assert sorted((tmp_path / "runs").iterdir()) == [place.path, users]
 
 
-def test_an_arm_that_changed_is_run_again(tmp_path: Path) -> None:
+def test_an_arm_that_changed_is_run_again(tmp_path: Path, caplog) -> None:
     with writing(tmp_path) as place:
         fill(place)
     (place.arm("B/c").path / "run.trec").write_text("of B/d")
-    said: list[str] = []
-    assert store.finished(place.path, "a", "key", said.append)
-    assert not store.finished(place.path, "B/c", "key", said.append)
+    assert store.finished(place.path, "a", "key")
+    assert not store.finished(place.path, "B/c", "key")
     damage = "run.trec has changed since it was written"
-    assert said == [f"arm 'B/c' in {place.path} is damaged ({damage}) and is run again"]
+    assert caplog.messages == [f"arm 'B/c' in {place.path} is damaged ({damage}) and is run again"]
 
 
-def test_a_damaged_neighbour_is_passed_over_with_one_warning(tmp_path: Path) -> None:
+def test_a_damaged_neighbour_is_passed_over_with_one_warning(tmp_path: Path, caplog) -> None:
     neighbours = []
     for plan in ("one", "two"):
         with writing(tmp_path, plan=plan) as place:
             neighbours.append(place.path)
         (place.path / store.PLAN).write_text("{")
-    said: list[str] = []
-    with writing(tmp_path, said.append) as place:
+    caplog.clear()
+    with writing(tmp_path) as place:
         assert place.path not in neighbours
-    (sentence,) = said
-    assert sentence.startswith("warning: skipped results that cannot be read: ")
+    (sentence,) = caplog.messages
+    assert sentence.startswith("skipped results that cannot be read: ")
     assert all(str(path) in sentence for path in neighbours)
 
 
-def test_the_latest_is_the_last_that_was_finished_and_is_whole(tmp_path: Path) -> None:
+def test_the_latest_is_the_last_that_was_finished_and_is_whole(tmp_path: Path, caplog) -> None:
     made = []
     for at, plan in enumerate(("a", "b", "c")):
         with writing(tmp_path, plan=plan) as place:
@@ -200,11 +198,10 @@ def test_the_latest_is_the_last_that_was_finished_and_is_whole(tmp_path: Path) -
                 place.finish({"arms": ["a", "B/c"]})
                 os.utime(place.path / store.RECORD, (at, at))
         made.append(place.path)
-    said: list[str] = []
-    assert store.latest(tmp_path, said.append) == made[1]
+    assert store.latest(tmp_path) == made[1]
     (made[1] / store.RECORD).write_text("")
-    assert store.latest(tmp_path, said.append) == made[0]
-    assert said == [f"warning: skipped results that cannot be read: {made[1]}"]
+    assert store.latest(tmp_path) == made[0]
+    assert caplog.messages == [f"skipped results that cannot be read: {made[1]}"]
 
 
 OTHER = """
@@ -212,7 +209,7 @@ import sys
 from pathlib import Path
 from ragbench.results import store
 
-with store.writing(Path(sys.argv[1]), "run", "two words", sys.argv[2], ["a"], None, print) as place:
+with store.writing(Path(sys.argv[1]), "run", "two words", sys.argv[2], ["a"], None) as place:
     print(place.path, flush=True)
     sys.stdin.read()
 """
@@ -227,23 +224,22 @@ def other(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.kill()
 
 
-def test_a_running_experiment_is_not_a_stopped_one(other, tmp_path: Path) -> None:
+def test_a_running_experiment_is_not_a_stopped_one(other, tmp_path: Path, caplog) -> None:
     process, folder = other
     who = json.loads((folder / "running.json").read_text())
     assert who["pid"] == process.pid
-    said: list[str] = []
-    with writing(tmp_path, said.append) as place:
+    with writing(tmp_path) as place:
         assert place.path != folder
-    assert f"the same experiment is running (process {process.pid} on " in said[0]
+    assert f"the same experiment is running (process {process.pid} on " in caplog.messages[0]
     with (
         pytest.raises(ResultsError, match=f"another process \\(process {process.pid} on .* writes to"),
-        store.writing(tmp_path, "run", "a", PLAN, ["a"], folder, print),
+        store.writing(tmp_path, "run", "a", PLAN, ["a"], folder),
     ):
         pass
     process.kill()
     process.wait()
     assert store.stopped(tmp_path, PLAN) in (folder, place.path)
-    with store.writing(tmp_path, "run", "a", PLAN, ["a"], folder, print) as again:
+    with store.writing(tmp_path, "run", "a", PLAN, ["a"], folder) as again:
         assert again.path == folder
     assert not (folder / "running.json").exists()
 

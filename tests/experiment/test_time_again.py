@@ -25,7 +25,7 @@ def untimed(settings_of, tmp_path: Path) -> measurements.Measurements:
         settings_of(tmp_path / "results", *data, "latency.enabled=false", f"name={name}", *words)
         for name, words in (("both", ()), ("words", ("dense=null",)))
     ]
-    return run(arms, load(arms[0].config), say=lambda sentence: None)
+    return run(arms, load(arms[0].config))
 
 
 def test_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -> None:

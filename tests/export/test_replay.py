@@ -19,7 +19,7 @@ from ragbench.search.stages.fuse import Fuse
 
 @pytest.fixture
 def bench(finished) -> Bench:
-    return Bench.of(measured_arm.find(finished.folder, "baseline"), say=lambda sentence: None)
+    return Bench.of(measured_arm.find(finished.folder, "baseline"))
 
 
 def test_an_arm_replayed_unchanged_loses_nothing(bench: Bench) -> None:

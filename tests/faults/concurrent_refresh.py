@@ -74,7 +74,7 @@ class Company:
 
     def refresh(self, times: int) -> None:
         """Refresh so many times; each time the note has another word, and the word before is gone."""
-        refresher = Refresher(self._bundle, self._notes, say=lambda sentence: None)
+        refresher = Refresher(self._bundle, self._notes)
         with self._served() as service:
             for number in range(times):
                 self._edit(f"quagga{number}")

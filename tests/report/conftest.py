@@ -57,7 +57,7 @@ def ablation(hostile: Benchmark, around: list[str]) -> Measurements:
     """Pairs of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
     base = composition.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
     planned = ablate.plan(base, composition.compose)
-    quietly = {"command": "ablate", "say": lambda message: None}
+    quietly = {"command": "ablate"}
     found = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
     return measurements.load(found.folder)
 
@@ -68,7 +68,7 @@ def comparison(hostile: Benchmark, around: list[str]) -> Measurements:
     first, second = composition.compose(["+exp=baseline", *around]), composition.compose(["+exp=lexical_only", *around])
     named = replace(second, name=TITLE)
     quick = [each.with_values({"latency.enabled": False}) for each in (first, named)]
-    return measurements.load(run(quick, hostile, say=lambda message: None).folder)
+    return measurements.load(run(quick, hostile).folder)
 
 
 @pytest.fixture(scope="session")
@@ -77,4 +77,4 @@ def alone(hostile: Benchmark, around: list[str]) -> Measurements:
     documents = Benchmark("plain", hostile.documents, hostile.topics, hostile.document_qrels)
     settings = composition.compose(["+exp=lexical_only", *around])
     quick = settings.with_values({"latency.enabled": False})
-    return measurements.load(run([quick], documents, say=lambda message: None).folder)
+    return measurements.load(run([quick], documents).folder)

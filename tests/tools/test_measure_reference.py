@@ -80,7 +80,7 @@ def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
         "latency.enabled=false",
     ]
     settings = [settings_of(tmp_path, f"+exp={name}", *notes) for name in ("baseline", "lexical_only")]
-    results = run(settings, load(settings[0].config), folder=tmp_path / "run", say=lambda sentence: None)
+    results = run(settings, load(settings[0].config), folder=tmp_path / "run")
     page = "# Title\n\n<!-- presets: baseline lexical_only -->\nold\n<!-- end of presets -->\n\nMore.\n"
     written = with_presets(page, results)
     assert "old" not in written and written.endswith("<!-- end of presets -->\n\nMore.\n")

@@ -195,7 +195,7 @@ def test_a_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path
     around = [f"paths.results={tmp_path}", "latency.queries=3", "latency.rounds=1", "latency.cold_start=false"]
     experiment = Experiment.arms(arms, benchmark, *around, quick=True)
     assert repr(experiment) == "Experiment(baseline, mine; quality only)"
-    results = experiment.run(say=lambda sentence: None)
+    results = experiment.run()
     assert repr(results).endswith("; quality only, .time() measures latency)")
     shown = results._repr_html_()
     assert "mine" in shown and "<svg" in shown and ".time()" in shown
@@ -298,7 +298,7 @@ def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, 
         {qid: dict.fromkeys(relevant[qid], 1) for qid in qids},
     )
     around = ("measures=[nDCG@10,RR,R@10]", f"paths.results={tmp_path}")
-    results = Experiment.arms({"theirs": Retriever()}, benchmark, *around, quick=True).run(say=lambda sentence: None)
+    results = Experiment.arms({"theirs": Retriever()}, benchmark, *around, quick=True).run()
     for measure, name in (("RR", "mrr"), ("R@10", "recall"), ("nDCG@10", "ndcg")):
         assert results.values("theirs", measure).mean() == pytest.approx(np.mean([each[name] for each in theirs]))
 

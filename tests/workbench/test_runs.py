@@ -30,7 +30,7 @@ def test_a_folder_a_part_of_its_name_and_its_place(root: Path) -> None:
     runs = root / "runs"
 
     def named(name: str) -> str:
-        return find(name, settings, print).relative_to(runs).as_posix()
+        return find(name, settings).relative_to(runs).as_posix()
 
     assert named(str(runs / "20260101-120000-run-old")) == "20260101-120000-run-old"
     assert named("@1") == named("ablate") == "20260102-130000-ablate-new"
@@ -51,7 +51,7 @@ def test_a_folder_a_part_of_its_name_and_its_place(root: Path) -> None:
 )
 def test_what_names_no_run_is_one_sentence(name: str, said: str, root: Path) -> None:
     with pytest.raises(ResultsError) as caught:
-        find(name, composition.compose([f"paths.results={root}"]), print)
+        find(name, composition.compose([f"paths.results={root}"]))
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 

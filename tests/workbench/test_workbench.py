@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,15 +212,14 @@ def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmar
     assert (results.folder / "arms" / "baseline" / "sections.trec").is_file()  # what a pool is made of
 
 
-def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchmark, around: list[str]) -> None:
+def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchmark, around: list[str], caplog) -> None:
     alike = [f"{n}.md: no-text: it is short." for n in range(50)]
     warned = replace(benchmark_small, warnings=(*alike, *(f"file {n}" for n in range(11))))
-    said: list[str] = []
-    Experiment.single("+exp=lexical_only", *around, "latency.enabled=false", benchmark=warned).run(say=said.append)
-    assert [sentence for sentence in said if sentence.startswith("warning: ")] == [
-        "warning: no-text in 50 files, such as 0.md: it is short.",
-        *(f"warning: file {n}" for n in range(9)),
-        "warning: 2 more about the data: ragbench data check shows them all",
+    Experiment.single("+exp=lexical_only", *around, "latency.enabled=false", benchmark=warned).run()
+    assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
+        "no-text in 50 files, such as 0.md: it is short.",
+        *(f"file {n}" for n in range(9)),
+        "2 more about the data: ragbench data check shows them all",
     ]
 
 

@@ -41,7 +41,6 @@ class EngineFormat:
             context.caution,
             request.max_loss,
             request.self_contained,
-            context.say,
         )
         location = target if request.load is None else name
         return Written(location, request.format, arm.name, context.evidence, context.caution, tuple(sentences), priced)

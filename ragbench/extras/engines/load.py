@@ -16,7 +16,6 @@ from ragbench.base.formatting import interval
 from ragbench.base.progress import counted
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
-from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import Run, document_run
 from ragbench.export import file_format
@@ -96,7 +95,6 @@ def load_job(
     evidence: Evidence,
     caution: str | None,
     self_contained: bool,
-    say: Say,
 ) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
     settings, missing = without_ranker(measured.settings), left_out(measured.settings, format)
@@ -113,7 +111,6 @@ def load_job(
             evidence=evidence,
             caution=caution,
             self_contained=self_contained,
-            say=say,
         )
         sentences = file_format.sentences(measured, evidence, caution)
         with trust(), load(folder, models=bench.builder.models) as loaded:  # written a moment ago
@@ -200,14 +197,13 @@ def load_search(
     caution: str | None,
     max_loss: float | None,
     self_contained: bool,
-    say: Say,
 ) -> tuple[str, list[str], Replay]:
     """Load a measured search into an engine and ask it the run's topics; it is kept when it loses no more than
     `max_loss`. Returns what it is called, sentences, and what it scores.
     """
     create = engine_factory(format, target)
-    bench = Bench.of(measured, say)
-    with load_job(measured, bench, format, evidence, caution, self_contained, say) as job:
+    bench = Bench.of(measured)
+    with load_job(measured, bench, format, evidence, caution, self_contained) as job:
         dimension = 0 if job.vectors is None else int(job.vectors.shape[1])
         with create(job.plan, dimension, job.facts()) as engine:
             write_all(engine, job)

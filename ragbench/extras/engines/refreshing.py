@@ -6,7 +6,6 @@ import shutil
 import weakref
 from pathlib import Path
 
-from ragbench.config.arm_builder import Say
 from ragbench.extras.engines import content, opened
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.words import Terms
@@ -23,14 +22,13 @@ class EngineRefresher(Refresher):
         corpus: Path | None = None,
         *,
         threads: int | None = None,
-        say: Say = print,
     ) -> None:
         self._engine = opened.connect(location, writable=True)
         folder = temporary_folder("ragbench-engine")
         self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._unpacked = self._engine.version()
         opened.unpack(self._engine, folder)
-        super().__init__(folder, corpus, threads=threads, say=say)
+        super().__init__(folder, corpus, threads=threads)
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
         """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left."""

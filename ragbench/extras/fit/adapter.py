@@ -18,7 +18,7 @@ from ragbench.base.bounds import Count, Factor, Natural, Positive, Validated
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import training
@@ -155,7 +155,7 @@ class Learned:
         return np.array([is_question(topic) for topic in self.topics], dtype=np.bool_)
 
 
-def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say = print) -> Learned:
+def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec) -> Learned:
     """Learn an adapter from the training topics, and measure the whole search with adapters of other groups of topics.
 
     Raises BenchmarkError for too few topics, ConfigError for a search that embeds nothing.
@@ -165,7 +165,7 @@ def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say 
         raise ConfigError("this pipeline has no dense retrieval, so it has no query vectors to adapt")
     topics = judged(benchmark, "train")
     parts = folds(topics, spec)
-    (plain,) = ArmBuilder.of(settings, benchmark, say).arms([settings])
+    (plain,) = ArmBuilder.of(settings, benchmark).arms([settings])
     values_before = values(training.answers(plain, topics), plain.index, benchmark)
     pairs = Pairs.of(topics, benchmark, plain.index)
     everything = np.arange(len(topics))
@@ -176,7 +176,7 @@ def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say 
         for fold in parts:
             chosen = training.part_of(_groups(topics), np.setdiff1d(everything, fold), share, spec.seed)
             adapter, sizes = grow(pairs, chosen, spec), [*sizes, len(chosen)]
-            held_out[fold] = with_adapter(settings, benchmark, adapter, [topics[n] for n in fold], say)
+            held_out[fold] = with_adapter(settings, benchmark, adapter, [topics[n] for n in fold])
         curve[round(float(np.mean(sizes)))] = held_out
     points = {0: float(values_before.mean())} | {
         size: float(values_of_size.mean()) for size, values_of_size in curve.items()
@@ -184,12 +184,10 @@ def learn(settings: Settings, benchmark: Benchmark, spec: AdapterSpec, say: Say 
     return Learned(grow(pairs, everything, spec), topics, values_before, held_out, points)
 
 
-def with_adapter(
-    settings: Settings, benchmark: Benchmark, adapter: Adapter | None, topics: Sequence[Topic], say: Say = print
-) -> Values:
+def with_adapter(settings: Settings, benchmark: Benchmark, adapter: Adapter | None, topics: Sequence[Topic]) -> Values:
     """nDCG@10 of topics in the search of settings with an adapter, or without one."""
     text = "" if adapter is None else adapter.text
-    (arm,) = ArmBuilder.of(settings, benchmark, say).arms([settings.with_values({KEY: text})])
+    (arm,) = ArmBuilder.of(settings, benchmark).arms([settings.with_values({KEY: text})])
     return values(training.answers(arm, topics), arm.index, benchmark)
 
 

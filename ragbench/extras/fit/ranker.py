@@ -25,7 +25,6 @@ from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.progress import task_ticks
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, topic_area
-from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import adapter, training
@@ -46,7 +45,7 @@ _STAGE = "ranker"
 """The entry of `order` where a learned order has its place."""
 
 
-def arm(settings: Settings, benchmark: Benchmark, say: Say = print) -> Arm:
+def arm(settings: Settings, benchmark: Benchmark) -> Arm:
     """The arm with the stages before the place of `ranker`. ConfigError where that has no place or nothing is fused."""
     order = [str(entry) for entry in settings.config["order"]]
     if _STAGE not in order:
@@ -59,7 +58,7 @@ def arm(settings: Settings, benchmark: Benchmark, say: Say = print) -> Arm:
     )
     if not any(StateProperty.FUSED in stage.provides for _, stage in stages):
         raise ConfigError("this pipeline fuses nothing before 'ranker', so it has no ranking to start from")
-    truncated = training.cut(settings, benchmark, stages, say)
+    truncated = training.cut(settings, benchmark, stages)
     truncated.index.prepare({"terms"})
     return truncated
 

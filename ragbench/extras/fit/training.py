@@ -6,6 +6,7 @@ ends with the gain on held-out queries, and with a comparison on the test topics
 
 from __future__ import annotations
 
+import logging
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,14 +16,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base import console, locations, minimums, pinned_text
+from ragbench.base import locations, minimums, pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
 from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.split import TEST, TRAIN
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
@@ -34,14 +35,16 @@ from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 from ragbench.search.stages.stage import Stage
 
+_LOG = logging.getLogger(__name__)
+
 Stages = Sequence[tuple[str, "Stage"]]
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-def cut(settings: Settings, benchmark: Benchmark, stages: Stages, say: Say = print) -> Arm:
+def cut(settings: Settings, benchmark: Benchmark, stages: Stages) -> Arm:
     """The arm of the settings with these of its stages; indexes that are missing are built."""
-    (arm,) = ArmBuilder.of(settings, benchmark, say).arms([settings])
+    (arm,) = ArmBuilder.of(settings, benchmark).arms([settings])
     return Arm(arm.name, Pipeline(tuple(stages)), arm.index)
 
 
@@ -83,7 +86,7 @@ def record_confirmation(settings: Settings, benchmark: Benchmark, compared: obje
     queries = {topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))}
     number = comparisons.record(settings.ledger, benchmark.name, queries, [command, compared], command, [arm])
     if label := comparisons.describe(number):
-        console.say(f"the test on held-out queries is {label}")
+        _LOG.info(f"the test on held-out queries is {label}")
 
 
 def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:

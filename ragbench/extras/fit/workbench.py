@@ -10,13 +10,13 @@ tuning.results.export("bundle", arm="tuned")
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 
 from ragbench.base import console
 from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.config import composition
-from ragbench.config.arm_builder import Say
 from ragbench.config.overrides import word
 from ragbench.config.settings import Settings
 from ragbench.extras.fit.tuning import confirm, report, search
@@ -24,13 +24,14 @@ from ragbench.extras.fit.tuning.report import Tuning
 from ragbench.extras.fit.tuning.space import spec_of
 from ragbench.workbench import experiment
 
+_LOG = logging.getLogger(__name__)
+
 
 def tune(
     *overrides: str,
     starts: Sequence[str] = (),
     benchmark: Benchmark | None = None,
     progress: Report | None = None,
-    say: Say = console.say,
 ) -> Tuning:
     """Search for better parameters on the train split and measure the winner once on the test split.
 
@@ -41,7 +42,6 @@ def tune(
         starts: Starting points in addition to `tune.starts`, each some overrides separated by spaces.
         benchmark: A benchmark instead of the one that `data` names.
         progress: Called with the name of a task, the rows done and all rows; by default a bar is shown.
-        say: Prints sentences.
 
     Returns:
         The trials, the winner and its evaluation on the test split.
@@ -50,10 +50,10 @@ def tune(
         ConfigError: The settings cannot be searched.
     """
     with console.progress_to(progress):
-        return _tune(overrides, starts, benchmark, say)
+        return _tune(overrides, starts, benchmark)
 
 
-def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark | None, say: Say) -> Tuning:
+def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark | None) -> Tuning:
     from ragbench import tracking
     from ragbench.config.benchmark import load, recorder
     from ragbench.extras.fit.tuning.objective import searchable
@@ -66,28 +66,30 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     base = compose(overrides)
     if starts:
         base = compose([*overrides, word("tune.starts", [*spec_of(base).starts, *starts])])
-    search.check(base, compose)
+    rules = search.rules_of(base, compose)
     tracked = bool(base.config["tracking"]["enabled"])
     if tracked:
         tracking.check(tracking.target_of(base))
     whole = benchmark or load(base.config)
     train, held_out = searchable(whole)
     for sentence in experiment.first_lines(base, has_benchmark=benchmark is not None):
-        say(sentence)
+        _LOG.info(sentence)
     if held_out:
         confirm.check(base, whole)
     else:
-        say(f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge")
-    tuned = search.tune(base, train, compose, held_out_topics=held_out, say=say)
+        _LOG.info(
+            f"'{whole.name}' has {len(whole.topics)} topics, too few for test topics: nested folds over all judge"
+        )
+    tuned = search.tune(base, rules, train, held_out_topics=held_out)
     confirmation = None
     if held_out and not tuned.unchanged:
         plain = compose([f"exp={confirm.PLAIN}", *composition.measurement_overrides(base.overrides)])
-        confirmation = confirm.confirm(tuned, whole, plain=plain, say=say)
+        confirmation = confirm.confirm(tuned, whole, plain=plain)
     tuning = Tuning(tuned, confirmation)
     report.write(tuning)
     if confirmation is not None:
-        html.write(confirmation.results.folder, say=say)
+        html.write(confirmation.results.folder)
     if tracked:
-        run_id = tracking.log(tracking.target_of(base), tuned.folder, say)
+        run_id = tracking.log(tracking.target_of(base), tuned.folder)
         tuning = dataclasses.replace(tuning, tracking_run=run_id)
     return tuning

@@ -36,7 +36,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export.file_format import Context, Request, Written
@@ -124,7 +124,6 @@ def write(
     caution: str | None = None,
     include_index: bool = True,
     self_contained: bool = False,
-    say: Say = print,
 ) -> Path:
     """Write the bundle of an arm into the new folder `folder`.
 
@@ -140,7 +139,7 @@ def write(
             f"the documents or judgments of '{benchmark.name}' have changed since the run {measured.results.folder}: "
             "run the experiment again and export that"
         )
-    builder = ArmBuilder.of(measured.settings, benchmark, say)
+    builder = ArmBuilder.of(measured.settings, benchmark)
     (arm,) = builder.arms([measured.settings])
     arm.index.prepare(needs(arm.pipeline))
     report("replaying queries")
@@ -148,7 +147,7 @@ def write(
     cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
     if any(topic.masked for topic in benchmark.topics):
         benchmark = replace(load(measured.settings.config["data"], topics=False), topics=benchmark.topics)
-        (arm,) = ArmBuilder.of(measured.settings, benchmark, say).arms([measured.settings])
+        (arm,) = ArmBuilder.of(measured.settings, benchmark).arms([measured.settings])
         arm.index.prepare(needs(arm.pipeline))
         states = arm.pipeline([state.query for state in states], arm.index)
         cautions.append(_UNMASKED)
@@ -492,7 +491,6 @@ class BundleFormat:
             caution=context.caution,
             include_index=request.include_index,
             self_contained=request.self_contained,
-            say=context.say,
         )
         cautions = [str(sentence) for sentence in read_record(bundle_folder)["cautions"] if sentence != context.caution]
         return Written(bundle_folder, request.format, arm.name, context.evidence, context.caution, tuple(cautions))

@@ -8,6 +8,7 @@ now (half-saved, emptied, broken) keeps its earlier version, and a sentence name
 from __future__ import annotations
 
 import datetime
+import logging
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ from ragbench.base.errors import BundleError, CorpusError
 from ragbench.base.formatting import counted
 from ragbench.base.progress import steps
 from ragbench.base.types import Document
-from ragbench.config.arm_builder import Say
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
@@ -37,6 +37,8 @@ from ragbench.index.artefacts import ArtefactStore, damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.models.access import Models
+
+_LOG = logging.getLogger(__name__)
 
 CACHE = "cache"
 UNUSABLE = frozenset(
@@ -89,10 +91,9 @@ class Refresher:
         corpus: Path | None = None,
         *,
         threads: int | None = None,
-        say: Say = print,
     ) -> None:
         self.folder = folder.expanduser()
-        self._threads, self._say = threads, say
+        self._threads = threads
         self._read: dict[tuple[str, str], ReadFile] = {}
         self._open()
         self.corpus = _corpus(corpus, self._data)
@@ -228,7 +229,7 @@ class Refresher:
             golden=(),
             kept=kept_files,
         )
-        index = self._index(built, ArtefactStore(self.folder / bundle.INDEX, self._say), documents)
+        index = self._index(built, ArtefactStore(self.folder / bundle.INDEX), documents)
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
         self._ready(index)
@@ -287,7 +288,7 @@ class Refresher:
         for need, entry in zip(self._settings.pipeline.encoders, self._record["models"], strict=False):
             local = getattr(index.part(need), "numerics", "")
             if (recorded := entry.get("numerics", local)) != local:
-                self._say(
+                _LOG.info(
                     f"{entry['name']} rounds differently here ({local}) than at the export ({recorded}): "
                     "the vectors of changed documents differ a little from those of others"
                 )

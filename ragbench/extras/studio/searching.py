@@ -151,7 +151,7 @@ class Searching:
             key = digest(settings.config["data"])
             if key not in self._benchmarks:
                 self._benchmarks[key] = load(settings.config["data"], topics=False)
-            (arm,) = ArmBuilder.of(settings, self._benchmarks[key], lambda sentence: None).arms([settings])
+            (arm,) = ArmBuilder.of(settings, self._benchmarks[key]).arms([settings])
             arm.index.prepare(arm.pipeline.needs | {"facets"})
             answer(_WARM_UP, arm.pipeline, arm.index, 1)  # so that loading does not count as time of a stage
             self._arms[overrides] = arm

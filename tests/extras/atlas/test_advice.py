@@ -33,7 +33,7 @@ def measured(settings_of, tmp_path: Path, data: list[str], monkeypatch: pytest.M
 
     def make(*words: str, name: str = "two words") -> Measurements:
         settings = settings_of(tmp_path / "results", *data, "latency.enabled=false", *words)
-        return run([replace(settings, name=name)], load(settings.config), say=lambda sentence: None)
+        return run([replace(settings, name=name)], load(settings.config))
 
     return make
 

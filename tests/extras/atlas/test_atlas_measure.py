@@ -13,7 +13,7 @@ HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 
 
 @pytest.mark.slow
-def test_a_group_is_measured_once_and_a_broken_collection_is_named(tmp_path: Path) -> None:
+def test_a_group_is_measured_once_and_a_broken_collection_is_named(tmp_path: Path, caplog) -> None:
     (tmp_path / "questions.csv").write_text(
         "text,relevant\nlargest file I may send,configuration.md\ncounters,metrics.md\n", encoding="utf-8"
     )
@@ -29,9 +29,9 @@ broken:
         encoding="utf-8",
     )
     listed = atlas.collections(tmp_path / "collections.yaml")
-    words, said = [f"paths.results={tmp_path}/results"], list[str]()
-    first = atlas.measure(listed, words, ["passages"], say=said.append)
-    assert any("'broken' is excluded" in each for each in said)
+    words = [f"paths.results={tmp_path}/results"]
+    first = atlas.measure(listed, words, ["passages"])
+    assert any("'broken' is excluded" in each for each in caplog.messages)
     assert set(first.effects["change"]) == {"chunks_750", "chunks_3000", "recommended-path"}
     (facts,) = first.collections.to_dict(orient="records")
     assert (facts["collection"], facts["kind"], facts["questions"], facts["topics"]) == (
@@ -41,7 +41,7 @@ broken:
         2,
     )
     runs = list((tmp_path / "results" / "runs").iterdir())
-    again = atlas.measure(listed, words, ["passages"], say=said.append)
+    again = atlas.measure(listed, words, ["passages"])
     assert list((tmp_path / "results" / "runs").iterdir()) == runs
     assert again.effects.equals(first.effects)
 

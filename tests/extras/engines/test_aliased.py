@@ -89,14 +89,14 @@ def server(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
 
 @pytest.fixture(scope="module")
 def loaded(recommended, server):
-    return write(recommended.folder, format=server.system, load=f"{server.address}/notes", say=lambda _: None)
+    return write(recommended.folder, format=server.system, load=f"{server.address}/notes")
 
 
 @pytest.fixture
 def own(recommended, server) -> str:
     """A collection that a test may change."""
     place = f"{server.address}/own"
-    write(recommended.folder, format=server.system, load=place, say=lambda _: None)
+    write(recommended.folder, format=server.system, load=place)
     return place
 
 
@@ -122,7 +122,7 @@ def test_the_collection_gives_the_measured_hits(loaded, server, recommended, que
 
 def test_every_source_scores_as_sqlite(loaded, server, recommended, questions, tmp_path: Path) -> None:
     pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
-    file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite", say=lambda _: None).out
+    file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite").out
     scores_alike(file, f"{server.address}/notes", [*questions, "cache cache"], within=1e-6)
 
 
@@ -139,7 +139,7 @@ def test_it_is_measured_where_it_is_deployed(loaded, server, recommended, workpl
     around = ["data=vault", f"data.corpus={data['corpus']}", f"data.queries={data['queries']}"]
     around += [f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false", "name=deployed"]
     settings = composition.compose(["live=engine", f"live.engine={server.address}/notes", *around])
-    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    found = run([settings], load_benchmark(settings.config["data"]))
     there, here = (measured_arm.find(each.folder).quality["nDCG@10"] for each in (found, recommended))
     assert there == pytest.approx(here, abs=0.005)
 
@@ -152,7 +152,7 @@ def test_one_changed_note_is_taken_in_and_seen_by_who_asks_already(own: str, han
     (notes / "team.md").unlink()
     with closing(opened.connect(own)) as asking:
         before = asking.version()
-        refresher = EngineRefresher(own, notes, say=lambda sentence: None)
+        refresher = EngineRefresher(own, notes)
         found = refresher.refresh()
         assert (found.added, found.changed, found.deleted) == (("pelican",), (), ("team",))
         assert refresher.refresh().anything is False
@@ -191,7 +191,7 @@ def test_a_killed_load_leaves_the_old_data(own: str, server, recommended, moment
     with ragbench.load(own) as bundle:
         assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
     assert of_load(server, "own") != [before]
-    write(recommended.folder, format=server.system, load=own, say=lambda _: None)  # deletes what was abandoned
+    write(recommended.folder, format=server.system, load=own)  # deletes what was abandoned
     assert of_load(server, "own") == [server.aliases["own"]] != [before]
 
 
@@ -199,7 +199,7 @@ def test_a_killed_load_leaves_the_old_data(own: str, server, recommended, moment
 def test_a_loss_leaves_the_old_data_and_nothing_else(own: str, server, recommended) -> None:
     before = server.aliases["own"]
     with pytest.raises(ConfigError, match="more than --max-loss -1"):
-        write(recommended.folder, format=server.system, load=own, max_loss=-1.0, say=lambda _: None)
+        write(recommended.folder, format=server.system, load=own, max_loss=-1.0)
     assert of_load(server, "own") == [before] == [server.aliases["own"]]
 
 
@@ -209,9 +209,9 @@ def test_what_cannot_be_deleted_is_deleted_by_the_next_load(own: str, server, re
     before = server.aliases["own"]
     with monkeypatch.context() as patched:
         patched.setattr(opened.ALIASED[server.system], "_delete", refuse)
-        write(recommended.folder, format=server.system, load=own, say=lambda _: None)
+        write(recommended.folder, format=server.system, load=own)
     assert sorted(of_load(server, "own")) == sorted([before, server.aliases["own"]])
-    write(recommended.folder, format=server.system, load=own, say=lambda _: None)
+    write(recommended.folder, format=server.system, load=own)
     assert of_load(server, "own") == [server.aliases["own"]]
 
 
@@ -227,7 +227,7 @@ def test_a_refresh_deletes_what_was_left(own: str, server, handbook_folder: Path
     assert len(of_load(server, "own")) == 2
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "team.md").unlink()
-    refresher = EngineRefresher(own, notes, say=lambda sentence: None)
+    refresher = EngineRefresher(own, notes)
     refresher.refresh()
     refresher.close()
     assert of_load(server, "own") == [server.aliases["own"]]
@@ -389,7 +389,7 @@ def test_a_key_comes_from_the_environment(monkeypatch, recommended, tmp_path, wh
     running = start("elasticsearch", tmp_path, authorization=sent)
     try:
         monkeypatch.setenv("NOTES", running.address.replace("://", f"://{who}@") + "/notes")
-        made = write(recommended.folder, format="elasticsearch", load="env:NOTES", say=lambda _: None)
+        made = write(recommended.folder, format="elasticsearch", load="env:NOTES")
         assert made.out == "env:NOTES"
         with ragbench.load("env:NOTES") as bundle:
             assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
@@ -406,7 +406,7 @@ def test_a_part_of_an_answer_is_no_answer(recommended, tmp_path, altered) -> Non
     running = start("opensearch", tmp_path)
     try:
         place = f"{running.address}/notes"
-        write(recommended.folder, format="opensearch", load=place, say=lambda _: None)
+        write(recommended.folder, format="opensearch", load=place)
         with closing(opened.connect(place)) as engine:
             running.altered = altered
             with pytest.raises(BundleError, match="does not answer"):
@@ -441,12 +441,12 @@ def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
     try:
         running.indices["notes"], running.named["notes"] = {"documents": {}}, set()
         with pytest.raises(ConfigError, match="is an index, not a search of ragbench: name another"):
-            write(recommended.folder, format="opensearch", load=f"{running.address}/notes", say=lambda _: None)
+            write(recommended.folder, format="opensearch", load=f"{running.address}/notes")
         assert running.collections == ["notes"]
         running.indices["mine"], running.named["mine"] = running.indices.pop("notes"), {"notes"}
         del running.named["notes"]
         with pytest.raises(ConfigError, match="leads to mine, which is not a search of ragbench: choose another name"):
-            write(recommended.folder, format="opensearch", load=f"{running.address}/notes", say=lambda _: None)
+            write(recommended.folder, format="opensearch", load=f"{running.address}/notes")
         assert running.collections == ["mine"]
     finally:
         running.close()

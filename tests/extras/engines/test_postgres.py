@@ -53,7 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def loaded(recommended, server: str):
     """The recommended search over the handbook in the schema `notes`."""
-    return write(recommended.folder, format="postgres", load=f"{server}&schema=notes", say=lambda _: None)
+    return write(recommended.folder, format="postgres", load=f"{server}&schema=notes")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,6 @@ def kept(recommended, server: str) -> str:
         recommended.folder,
         format="postgres",
         load=f"{server.replace('/postgres?', '/kept?')}&schema=own",
-        say=lambda _: None,
     )
     return "kept"
 
@@ -112,8 +111,8 @@ def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
     """All 257 test topics over all documents, whose vectors come with ragbench."""
     around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
     settings = composition.compose(["+exp=recommended", *around])
-    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
-    written = write(found.folder, format="postgres", load=f"{server}&schema=builtin", say=lambda _: None)
+    found = run([settings], load_benchmark(settings.config["data"]))
+    written = write(found.folder, format="postgres", load=f"{server}&schema=builtin")
     assert written.replay.topics > 200
     assert written.replay.loss <= 0.005
 
@@ -121,7 +120,7 @@ def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
 @pytest.mark.slow
 def test_every_source_scores_as_sqlite(recommended, notes: str, questions, tmp_path: Path) -> None:
     pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
-    file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite", say=lambda _: None).out
+    file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite").out
     odd = "getAuthToken's (tokens), C++ na\u00efve CAF\u00c9 \u2018x\u2019\u00a0y"
     scores_alike(file, notes, [*questions, odd])
 
@@ -157,7 +156,7 @@ def test_one_changed_note_is_taken_in(own: str, handbook_folder: Path, tmp_path:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
     (notes / "team.md").unlink()
-    refresher = EngineRefresher(own, notes, say=lambda sentence: None)
+    refresher = EngineRefresher(own, notes)
     found = refresher.refresh()
     assert (found.added, found.changed, found.deleted) == (("pelican",), (), ("team",))
     assert refresher.refresh().anything is False
@@ -231,7 +230,7 @@ def test_a_new_load_keeps_who_may_read(own: str, recommended) -> None:
         own,
         "CREATE ROLE reader; GRANT USAGE ON SCHEMA own TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA own TO reader",
     )
-    write(recommended.folder, format="postgres", load=own, say=lambda _: None)
+    write(recommended.folder, format="postgres", load=own)
     assert sql(
         own,
         "SELECT has_schema_privilege('reader', 'own', 'usage'), has_table_privilege('reader', 'own.chunks', 'select')",
@@ -242,7 +241,7 @@ def test_a_new_load_keeps_who_may_read(own: str, recommended) -> None:
 def test_a_loss_leaves_the_old_data(own: str, recommended) -> None:
     before = version(own)
     with pytest.raises(ConfigError, match="more than --max-loss -1"):
-        write(recommended.folder, format="postgres", load=own, max_loss=-1.0, say=lambda _: None)
+        write(recommended.folder, format="postgres", load=own, max_loss=-1.0)
     assert version(own) == before
 
 
@@ -257,7 +256,7 @@ def test_the_schema_is_an_arm(notes: str, recommended, handbook_folder: Path, wo
         *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
     ]
     settings = composition.compose(["live=postgres", f"live.engine='{notes}'", "name=deployed", *around])
-    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    found = run([settings], load_benchmark(settings.config["data"]))
     assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
 
 
@@ -276,7 +275,7 @@ def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
         assert seen == Reloader(service, print, ())._seen
         sql(own, "UPDATE own.about SET value = 'other' WHERE key = 'digest'")
         assert service.engine_signature() not in ((), seen)
-        write(recommended.folder, format="postgres", load=own, say=lambda _: None)
+        write(recommended.folder, format="postgres", load=own)
         again = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
         assert [hit.chunk_id for hit in again.hits] == [hit.chunk_id for hit in answer.hits]
         sql(own, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ragbench'")
@@ -328,7 +327,7 @@ def test_a_password_is_asked_for_and_never_shown(server: str, own: str, tmp_path
 
 @pytest.mark.slow
 def test_what_cannot_be_loaded_is_one_sentence(server: str, recommended) -> None:
-    load = {"format": "postgres", "say": lambda _: None}
+    load = {"format": "postgres"}
     sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
     with pytest.raises(BundleError, match="the schema theirs holds something else"):
         write(recommended.folder, load=f"{server}&schema=theirs", **load)
@@ -358,7 +357,7 @@ def test_a_view_of_yours_stops_a_new_load(own: str, recommended) -> None:
     sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
     try:
         with pytest.raises(BundleError, match="cannot be replaced, because another object depends on it"):
-            write(recommended.folder, format="postgres", load=own, say=lambda _: None)
+            write(recommended.folder, format="postgres", load=own)
         assert sql(own, "SELECT count(*) > 0 FROM public.titles") == [(True,)]
     finally:
         sql(own, "DROP VIEW public.titles")

@@ -21,10 +21,10 @@ def test_the_built_in_topics_lose_nothing(tmp_path: Path, workplace: Path) -> No
 
     around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
     settings = composition.compose(["+exp=recommended", *around])
-    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    found = run([settings], load_benchmark(settings.config["data"]))
     server = QdrantServer(tmp_path)
     try:
-        written = write(found.folder, format="qdrant", load=f"{server.address}/builtin", say=lambda _: None)
+        written = write(found.folder, format="qdrant", load=f"{server.address}/builtin")
     finally:
         server.close()
     assert written.replay.topics > 200

@@ -41,9 +41,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def written(recommended, tmp_path_factory: pytest.TempPathFactory):
-    return write(
-        recommended.folder, tmp_path_factory.mktemp("sqlite") / "notes.sqlite", format="sqlite", say=lambda _: None
-    )
+    return write(recommended.folder, tmp_path_factory.mktemp("sqlite") / "notes.sqlite", format="sqlite")
 
 
 @pytest.fixture
@@ -112,7 +110,7 @@ def test_one_changed_note_is_taken_in(file: Path, handbook_folder: Path, tmp_pat
     before = dict(opened.connect(file).digests())
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
     (notes / "team.md").unlink()
-    refresher = EngineRefresher(file, notes, say=lambda sentence: None)
+    refresher = EngineRefresher(file, notes)
     found = refresher.refresh()
     assert (found.added, found.changed, found.deleted) == (("pelican",), (), ("team",))
     assert refresher.refresh().anything is False
@@ -140,7 +138,7 @@ def test_a_refresh_gives_what_a_new_export_gives(file: Path, handbook_folder: Pa
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     extra = notes / "extra.md"
     extra.write_text("# Extra\n\nA cache of tokens and archives.\n", encoding="utf-8")
-    refresher = EngineRefresher(file, notes, say=lambda sentence: None)
+    refresher = EngineRefresher(file, notes)
     refresher.refresh()
     extra.unlink()
     refresher.refresh()
@@ -208,7 +206,7 @@ def test_the_file_is_an_arm(written, recommended, handbook_folder: Path, workpla
         *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
     ]
     settings = composition.compose(["live=sqlite", f"live.engine={written.out}", "name=deployed", *around])
-    found = run([settings], load_benchmark(settings.config["data"]), say=lambda sentence: None)
+    found = run([settings], load_benchmark(settings.config["data"]))
     assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
 
 

@@ -30,7 +30,7 @@ from ragbench.results.measurements import Measurements
 def write(finished: Measurements, handbook: Benchmark) -> Callable[..., Path]:
     def call(out: Path, folder: Path = finished.folder, benchmark: Benchmark = handbook, **options) -> Path:
         arm = measured_arm.find(folder, "baseline")
-        return bundle.write(arm, benchmark, out, evidence=measured_arm.evidence(arm), say=lambda line: None, **options)
+        return bundle.write(arm, benchmark, out, evidence=measured_arm.evidence(arm), **options)
 
     return call
 

@@ -171,7 +171,6 @@ def test_without_index_it_is_built_in_the_bundle_from_the_documents(
         tmp_path / "light",
         evidence=measured_arm.evidence(arm),
         include_index=False,
-        say=lambda line: None,
     )
     assert not (out / bundle.INDEX).exists()
     moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
@@ -241,7 +240,7 @@ def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
         with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
             ragbench.load(copied)
         with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
-            Refresher(copied, copied, say=lambda sentence: None)
+            Refresher(copied, copied)
 
 
 def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +262,7 @@ def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_p
     arm = measured_arm.find(recommended.folder)
     out = tmp_path / "recommended"
     made = load_benchmark(arm.settings.config["data"])
-    bundle.write(arm, made, out, evidence=measured_arm.evidence(arm), say=lambda sentence: None)
+    bundle.write(arm, made, out, evidence=measured_arm.evidence(arm))
     with ragbench.load(out) as loaded:
         for mode in ("keyword", "semantic", "hybrid"):
             assert loaded.search("nightly archive", 3, mode=mode)[0].docno == "archive-nightly"

@@ -35,7 +35,7 @@ def notes(handbook_folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make(copied: Path, notes: Path) -> Iterator[Callable[[], Refresher]]:
-    yield lambda folder=copied: Refresher(folder, notes, say=lambda sentence: None)
+    yield lambda folder=copied: Refresher(folder, notes)
 
 
 def answers(folder: Path) -> list[dict]:
@@ -238,16 +238,15 @@ def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path
 
 
 @pytest.mark.slow
-def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path) -> None:
+def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path, caplog) -> None:
     record = read_checksummed(copied / bundle.RECORD)
     here = record["models"][0]["numerics"]
     record["models"][0]["numerics"] = "int8 elsewhere"
     write_checksummed(copied / bundle.RECORD, record)
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
-    messages: list[str] = []
-    Refresher(copied, notes, say=messages.append).refresh()
+    Refresher(copied, notes).refresh()
     there = "than at the export (int8 elsewhere)"
-    assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(messages)
+    assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(caplog.messages)
     found = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
     assert found["model bge-small-en-v1.5"].message.endswith(f"were int8 elsewhere at the export and are {here} here")
     assert found["rankings"].outcome == "passes"
@@ -280,7 +279,7 @@ def test_many_small_refreshes_answer_as_one_build(
     place = tmp_path_factory.mktemp("many")
     notes = Path(shutil.copytree(handbook_folder / "notes", place / "notes"))
     small, whole = (Path(shutil.copytree(bundle_of("baseline"), place / name)) for name in ("small", "whole"))
-    refresher = Refresher(small, notes, say=lambda sentence: None)
+    refresher = Refresher(small, notes)
     halves = [(name, "Mended.") for name, text in edits if isinstance(text, bytes)]
     for name, text in [*edits, *halves]:
         path = notes / f"{name}.md"
@@ -293,7 +292,7 @@ def test_many_small_refreshes_answer_as_one_build(
             path.write_bytes(text if isinstance(text, bytes) else f"# {name}\n\n{text}\n".encode())
             os.utime(path, (1_700_000_000, 1_700_000_000))
         refresher.refresh()
-    anew = Refresher(whole, notes, say=lambda sentence: None)
+    anew = Refresher(whole, notes)
     anew._keep_vectors = lambda last: None  # so that every chunk is embedded
     anew.refresh()
     assert answers(small) == answers(whole)

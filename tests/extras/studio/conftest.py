@@ -54,10 +54,9 @@ def project(benchmark_small: Benchmark, vault_folder: Path, workplace: Path, tmp
     ]
     both = [composition.compose(["+exp=baseline", *around]), composition.compose(["+exp=lexical_only", *around])]
     hostile = load(both[0].config)
-    quiet = {"say": lambda sentence: None}
-    run([both[0], replace(both[1], name=TITLE)], hostile, **quiet)
-    run([both[1]], hostile, **quiet)
-    run([both[1]], benchmark_small, **quiet)
+    run([both[0], replace(both[1], name=TITLE)], hostile)
+    run([both[1]], hostile)
+    run([both[1]], benchmark_small)
     return place / "results"
 
 

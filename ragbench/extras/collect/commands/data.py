@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.config.settings import Settings
     from ragbench.results.measurements import Measurements
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = (
     "Check a benchmark for errors that distort results, split its queries, compare two annotators, or show how many "
@@ -79,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"'{runs[-1]}' is not key=value: only data power and data judged take a run, and one of them")
     settings = composition.compose(arguments.words)
     if arguments.task in _OF_RUNS:
-        measured = measurements.load(find((runs or ["@1"])[0], settings, console.say))
+        measured = measurements.load(find((runs or ["@1"])[0], settings))
         return _OF_RUNS[arguments.task](measured, settings, arguments)
     return _OF_DATA[arguments.task](load(settings.config), settings, arguments)
 
@@ -121,7 +124,7 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     from ragbench.extras.collect.check import check
 
     for warning in benchmark.warnings:
-        console.say(f"warning: {warning}")
+        _LOG.warning(warning)
     findings = check(benchmark)
     counts = Counter(finding.severity for finding in findings)
     if arguments.json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from ragbench.boundary.permissions import trust
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Inspect a folder of notes and its queries, print a summary, and write ragbench.yaml for later commands.
 
@@ -80,7 +83,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print("\n".join(findings))
     for warning in warnings:
-        console.say(f"warning: {warning}")
+        _LOG.warning(warning)
     # Results go beside the notes; a folder among the notes would be in the way, so it is a hidden one.
     beside = ".ragbench" if arguments.folder.resolve() == Path.cwd() else "results"
     results = _ask("Where do results go?", beside) if asks else beside
@@ -129,7 +132,7 @@ def _expected(arguments: argparse.Namespace) -> str:
             experiment = Experiment.standard()
             return experiment.expected().sentence if experiment else ""
     except RagbenchError as error:
-        console.say(f"warning: the run time cannot be estimated: {error}")
+        _LOG.warning(f"the run time cannot be estimated: {error}")
         return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from ragbench.extras.collect.topics.derive import DerivedTopics
     from ragbench.results.measurements import Measurements
     from ragbench.workbench import Experiment
+
+_LOG = logging.getLogger(__name__)
 
 HUMAN, DERIVED = "human", "derived"
 _VALIDATED = ("baseline", "lexical_only", "dense_only", "plain_hybrid", "phase1", "recommended")
@@ -200,10 +203,10 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
     write(arguments.out, topics.topics, topics.document_qrels, replace=arguments.replace)
     for reason, count in logged.skipped.items():
         if reason.startswith("with "):
-            console.say(f"warning: {count} searches {reason} are excluded; read {arguments.out} before you share it")
+            _LOG.warning(f"{count} searches {reason} are excluded; read {arguments.out} before you share it")
     if topics.in_collection < topics.named:
-        console.say(
-            f"warning: {topics.named - topics.in_collection} of {topics.named} relevant documents of the log are not "
+        _LOG.warning(
+            f"{topics.named - topics.in_collection} of {topics.named} relevant documents of the log are not "
             "in this collection: name its data with data=vault data.corpus=FOLDER"
         )
     if arguments.json:
@@ -357,12 +360,12 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     settings = composition.compose([override for override in overrides if section_of(override) == "paths"])
 
     def of(name: str) -> measurements.Measurements:
-        return measurements.load(find(name, settings, console.say))
+        return measurements.load(find(name, settings))
 
     quiet = arguments.quiet or arguments.json
     human = _measure(overrides, "given", quiet) if arguments.against == HUMAN else of(arguments.against)
     if human.topics_origin:
-        console.say(f"warning: {human.folder.name} measured {human.topics_origin}, which are not human-written")
+        _LOG.warning(f"{human.folder.name} measured {human.topics_origin}, which are not human-written")
     kind = next((override.partition("=")[2] for override in overrides if key_of(override) == "topics"), DERIVED)
     second = of(arguments.inputs[0]) if arguments.inputs else _measure(overrides, kind, quiet)
     validity = validate(Arms.of(human), Arms.of(second))

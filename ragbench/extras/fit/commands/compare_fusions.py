@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import logging
 
 from ragbench.base import console
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Compare fusion methods on the result lists of a finished run, without searching again.
 
@@ -41,5 +44,5 @@ def main(arguments: argparse.Namespace) -> int:
     console.print_table(columns, title)
     print("\n".join(compared.sentences))
     if not fusions.has_ranx():
-        console.say('note: the methods of the literature are skipped: pip install "ragbench[fusion]"')
+        _LOG.info('note: the methods of the literature are skipped: pip install "ragbench[fusion]"')
     return 0

@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
         spec = adapter.AdapterSpec(**chosen, seed=int(settings.config["seed"]))
     benchmark = load(settings.config)
     with console.progress(arguments.quiet or arguments.json):
-        learned = adapter.learn(settings, benchmark, spec, console.say)
+        learned = adapter.learn(settings, benchmark, spec)
         asks = learned.are_questions
         measured = {"held-out queries": training.compare(learned.held_out, learned.before, settings)}
         if enough := asks.sum() >= minimums.PER_TYPE:
@@ -113,7 +113,7 @@ def _confirmation(
     key = [settings.pipeline, settings.index, benchmark.collection, learned_adapter.adapter.text, spec]
     training.record_confirmation(settings, benchmark, key, COMMAND, settings.name)
     learned, old = (
-        adapter.with_adapter(settings, benchmark, settings_of_arm, topics, console.say)
+        adapter.with_adapter(settings, benchmark, settings_of_arm, topics)
         for settings_of_arm in (learned_adapter.adapter, None)
     )
     return training.compare(learned, old, settings)

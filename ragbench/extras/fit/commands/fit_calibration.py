@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ragbench.search.engine.executor import Arm
     from ragbench.search.stages.calibrate import CalibrateByCurve
     from ragbench.search.stages.stage import Stage
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Fit isotonic calibration on the training queries: fused scores become probabilities of relevance.
 
@@ -79,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
         position = next((number for number, (name, _) in enumerate(stages) if name == _STAGE), None)
         if position is None:
             raise ConfigError("calibration is off, so there is nothing to fit: remove calibration=off")
-        arm, stage = training.cut(settings, benchmark, stages[:position], console.say), stages[position][1]
+        arm, stage = training.cut(settings, benchmark, stages[:position]), stages[position][1]
         if isinstance(stage, CalibrateByEvidence):
             return _fit_evidence(arguments, arm, stage, benchmark)
         return _fit_curve(arguments, arm, stage, benchmark)
@@ -159,7 +162,7 @@ def _write(name: str, fitted: CalibrateByCurve | CalibrateByEvidence, comment: s
 
     values = {key: value for key, value in plain(fitted).items() if key not in ("", "noise")}
     text = yaml.safe_dump(values, sort_keys=False, width=110, default_flow_style=None)
-    console.say(f"written to {training.write(_STAGE, name, type(fitted), comment, text)}")
+    _LOG.info(f"written to {training.write(_STAGE, name, type(fitted), comment, text)}")
 
 
 def _overrides(fitted: CalibrateByCurve) -> str:

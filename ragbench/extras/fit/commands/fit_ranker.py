@@ -123,7 +123,7 @@ def _finetuned_ranker(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):
-        arm = ranker.arm(settings, benchmark, console.say)
+        arm = ranker.arm(settings, benchmark)
         judged = ranker.finetuning_sample(settings, arm, benchmark, "train", start, spec)
         fitted = ranker.finetune(judged, start, spec)
         learned = fitted.learned

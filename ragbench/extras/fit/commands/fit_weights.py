@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     benchmark = load(settings.config)
     topics = benchmark.with_answer(training.fitted_on(benchmark))
     with console.progress(arguments.quiet or arguments.json):
-        arm = training.cut(settings, benchmark, stages[: position + 1], console.say)
+        arm = training.cut(settings, benchmark, stages[: position + 1])
         states = training.answers(arm, topics)
         gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
         groups = [topic.cluster for topic in topics]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 
 from ragbench.base import console
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Tune hyperparameters on the training queries; confirm the best configuration once on the test queries.
 
@@ -45,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     for sentence in tuning.sentences:
         print(sentence)
     for sentence in tuning.warnings:
-        console.say(f"warning: {sentence}")
+        _LOG.warning(sentence)
     if tuning.confirmation is not None:
         print(f"test results in {tuning.confirmation.results.folder}")
     print(f"search in {tuning.folder}" + (f", MLflow run {tuning.tracking_run}" if tuning.tracking_run else ""))

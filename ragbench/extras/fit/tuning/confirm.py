@@ -9,6 +9,7 @@ trials there may be another winner. The number of evaluations is reported.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,6 @@ from ragbench.base.fingerprint import digest
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE, SILENCE
 from ragbench.evidence.arms import Arm, Arms, JudgedContrast
@@ -33,6 +33,8 @@ from ragbench.extras.fit.tuning.search import PRESET, TUNED, Tuned
 from ragbench.extras.fit.tuning.space import apply, overrides
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
+
+_LOG = logging.getLogger(__name__)
 
 PLAIN = "plain_hybrid"
 
@@ -93,7 +95,6 @@ def confirm(
     benchmark: Benchmark,
     *,
     plain: Settings | None = None,
-    say: Say = print,
 ) -> Confirmation:
     """Judge preset, winner and a plain hybrid on the test topics; a winner measured before is not measured again."""
     settings = arms(tuned, plain)
@@ -105,9 +106,9 @@ def confirm(
     earlier = next((evaluation for evaluation in evaluations if evaluation["key"] == key), None)
     if earlier is not None and (Path(earlier["folder"]) / store.RECORD).is_file():
         measured = measurements.load(Path(earlier["folder"]))
-        say(f"this winner was measured on the test topics before: {measured.folder}")
+        _LOG.info(f"this winner was measured on the test topics before: {measured.folder}")
     else:
-        measured = run(settings, benchmark, command="tune", say=say)
+        measured = run(settings, benchmark, command="tune")
         evaluations = [
             *(evaluation for evaluation in evaluations if evaluation["key"] != key),
             {"key": key, "folder": str(measured.folder)},

@@ -14,6 +14,7 @@ Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -28,7 +29,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.config.arm_builder import ArmBuilder, Say
+from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.execution_backends import execution_of
 from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
@@ -59,6 +60,8 @@ from ragbench.extras.fit.tuning.space import (
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 from ragbench.models.parallel import threads_for
 from ragbench.results.store import readable
+
+_LOG = logging.getLogger(__name__)
 
 PRESET, TUNED = "preset", "tuned"
 """The names of the two arms that are compared in the end."""
@@ -168,21 +171,21 @@ UNTRIED = -1
 
 def tune(
     base: Settings,
+    rules: Rules,
     train: Benchmark,
-    compose: Callable[[Sequence[str]], Settings],
     *,
     held_out_topics: bool = True,
-    say: Say = print,
 ) -> Tuned:
-    """Search. `train` is the benchmark that the search may see; `compose` turns overrides into settings.
+    """Search by the `rules` of the settings. `train` is the benchmark that the search may see.
 
     Without `held_out_topics` the folds give the verdict: they are repeated, and the winner is timed next to the preset.
     """
     spec = spec_of(base)
     repeats = spec.repeats or (1 if held_out_topics else _REPEATS)
-    rules = _rules(base, compose, held_out_topics, say)
+    if not held_out_topics and not spec.folds:
+        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
     names = [objective.measure for objective in rules.objectives if objective.measure is not None]
-    builder = ArmBuilder.of(base, train, say)
+    builder = ArmBuilder.of(base, train)
     values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
     folder = _folder(base, train, spec, rules, values)
     rules = replace(rules, key=folder.name, parts=len(values.parts))
@@ -195,7 +198,7 @@ def tune(
     test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, test_folds)
     journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
-    studies = search_all(rules, train, searches, values, journal, spec.processes, say)
+    studies = search_all(rules, train, searches, values, journal, spec.processes)
     trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
     chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates)
     folds = [
@@ -224,21 +227,17 @@ def tune(
     )
 
 
-def check(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> None:
-    """Raise ConfigError for settings that cannot be searched, before documents are read."""
-    _rules(base, compose, held_out_topics=True, say=lambda sentence: None)
+def rules_of(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Rules:
+    """The space and the objectives of a search; `compose` turns overrides into settings. No documents are read.
 
-
-def _rules(base: Settings, compose: Callable[[Sequence[str]], Settings], held_out_topics: bool, say: Say) -> Rules:
-    """What is searched for, and where. Raises ConfigError for settings of `tune` that do not go together."""
+    Raises ConfigError for settings of `tune` that do not go together.
+    """
     spec = spec_of(base)
-    if not held_out_topics and not spec.folds:
-        raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
     reached = objectives(spec.objective, base.measures)
     if spec.fidelity and len(reached) > 1:
         raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(reached)}")
     sampler = spec.sampler or ("tpe" if len(reached) == 1 else "nsga2")
-    return Rules(space(base, compose, say), reached, sampler, spec.seed, spec.p95_ms)
+    return Rules(space(base, compose), reached, sampler, spec.seed, spec.p95_ms)
 
 
 def _searches(train: Benchmark, spec: TuneSpec, test_folds: Sequence[frozenset[str]]) -> list[Search]:
@@ -394,7 +393,6 @@ def search_all(
     values: TrainingValues,
     journal: Path,
     processes: int,
-    say: Say,
 ) -> dict[str, Any]:
     """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
 
@@ -419,7 +417,7 @@ def search_all(
         for failure in failed:
             print(failure.details or failure.reason, file=sys.stderr)
         if failed:
-            say("a process of the search failed (see above); the others did its trials")
+            _LOG.warning("a process of the search failed (see above); the others did its trials")
     return studies
 
 

@@ -13,6 +13,7 @@ turns on and off; they must not shape the index."""
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 import shlex
@@ -30,7 +31,6 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.permissions import Capability, Needs
 from ragbench.config import catalogue
-from ragbench.config.arm_builder import Say
 from ragbench.config.settings import Settings
 
 SAMPLERS = ("tpe", "nsga2", "random")
@@ -74,6 +74,8 @@ def spec_of(settings: Settings) -> TuneSpec:
     """The section of a configuration."""
     return build(TuneSpec, settings.config["tune"], "tune")
 
+
+_LOG = logging.getLogger(__name__)
 
 _INDEX = "index."
 DRAWS = 200
@@ -162,27 +164,22 @@ def tidy(value: float) -> float:
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
-def space(
-    base: Settings, compose: Callable[[Sequence[str]], Settings], say: Say = lambda sentence: None
-) -> tuple[Parameter, ...]:
+def space(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> tuple[Parameter, ...]:
     """The parameters of `base.config['tune']['space']` that apply to any start with any switch.
 
     `start` comes first where there is more than one, then the switches of `tune.switches`, then parameters without a
     condition, then the others. `compose` turns overrides into settings: of starts and switches, and of all parameters
-    changed at once, which shows the keys that follow them. A start or switch that does not fit the preset is excluded,
-    and `say` gets a sentence.
+    changed at once, which shows the keys that follow them. A start or switch that does not fit the preset is excluded.
     """
     structures = Structures(base, compose)
     for start_overrides in spec_of(base).starts:
         try:
             structures.add(start_overrides)
         except ConfigError as error:
-            say(f"tune.starts: '{start_overrides}' does not fit this preset and is excluded: {error}")
+            _LOG.info(f"tune.starts: '{start_overrides}' does not fit this preset and is excluded: {error}")
     structures.add_index_variants()
     switches = [
-        parameter
-        for parameter in (structures.switch(name, say) for name in spec_of(base).switches)
-        if parameter is not None
+        parameter for parameter in (structures.switch(name) for name in spec_of(base).switches) if parameter is not None
     ]
     unique: dict[str, Parameter] = {}
     for settings in structures.all():
@@ -251,8 +248,8 @@ class Structures:
             if all(settings.index != self.of({START: start}).index for start in self.starts):
                 self.add(variant)
 
-    def switch(self, name: str, say: Say) -> Parameter | None:
-        """A switch as a parameter; None, with a sentence to `say`, where fewer than two of its options fit the preset.
+    def switch(self, name: str) -> Parameter | None:
+        """A switch as a parameter; None where fewer than two of its options fit the preset.
 
         Raises ConfigError for a name that is not a switch.
         """
@@ -265,7 +262,9 @@ class Structures:
                 option.name: None for option in groups[name].options if self.fits({START: start}, name, option.name)
             }
         if len(usable) < 2:
-            say(f"tune.switches: '{name}' is excluded: its options do not fit this preset, or they shape the index")
+            _LOG.info(
+                f"tune.switches: '{name}' is excluded: its options do not fit this preset, or they shape the index"
+            )
             return None
         self.options[name] = tuple(usable)
         return Parameter(name, choices=tuple(usable), costly=True, is_switch=True, structures=self)

@@ -82,7 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     costs_by_policy = {(GREP, ""): costs([vault.grep_and_read(query.text, arguments.max_tokens) for query in queries])}
     with console.progress(arguments.quiet or arguments.json):
-        arms = ArmBuilder.of(settings[0], benchmark, console.say).arms(settings)
+        arms = ArmBuilder.of(settings[0], benchmark).arms(settings)
         final = {outcome.arm: outcome.final for outcome in execute(arms, queries)}
         for arm in arms:
             arm.index.prepare({"facets"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from ragbench.extras.ship.address import engines, parse_location
 
 if TYPE_CHECKING:
     from ragbench.extras.ship.refresh import Refreshed, Refresher
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Update a bundle with changed, new and deleted files, without a new experiment.
 
@@ -45,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json):
         opened = engines(arguments.bundle)
         kind: type[Refresher] = Refresher if opened is None else opened.refresher()
-        refresher = kind(arguments.bundle, arguments.corpus, threads=arguments.threads, say=console.say)
+        refresher = kind(arguments.bundle, arguments.corpus, threads=arguments.threads)
         refreshed = refresher.refresh(arguments.allow_shrink)
         tell(refreshed, arguments.json)
     if refreshed.anything and not arguments.json and not arguments.watch:
@@ -70,7 +73,7 @@ def _follow(refresher: Refresher, refreshed: Refreshed, arguments: argparse.Name
             try:
                 refreshed = refresher.refresh(arguments.allow_shrink)
             except (RagbenchError, OSError) as error:  # the folder may have been exchanged meanwhile
-                console.say(f"ragbench: the bundle stays as it is ({error})")
+                _LOG.warning(f"the bundle stays as it is ({error})")
             else:
                 if refreshed.generation != previous:
                     tell(refreshed, arguments.json)
@@ -83,7 +86,7 @@ def tell(refreshed: Refreshed, as_json: bool) -> None:
     """Print what answers now."""
     served, drift = refreshed.generation, refreshed.generation.drift
     for sentence in served.kept:
-        console.say(f"kept as it was: {sentence}")
+        _LOG.info(f"kept as it was: {sentence}")
     if as_json:
         files = {
             "added": refreshed.added,

@@ -35,6 +35,6 @@ def main(arguments: argparse.Namespace) -> int:
 
     if engines(arguments.bundle) is not None:
         raise BundleError(f"{arguments.bundle} is an engine, which keeps no earlier generation: put back a copy of it")
-    refresher = Refresher(arguments.bundle, corpus=Path(), say=console.say)
+    refresher = Refresher(arguments.bundle, corpus=Path())
     tell(refresher.rollback(arguments.to), arguments.json)
     return 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from ragbench.extras.ship.serving.limits import Limits
     from ragbench.extras.ship.serving.service import SearchService
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Answer searches over HTTP from a bundle: POST /search, GET /documents, GET /health,
 GET /metrics, GET /openapi.json, and MCP (streamable HTTP) at /mcp.
@@ -149,7 +151,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             if not local:
-                console.say("warning: tokens are sent unencrypted: put a proxy with TLS in front")
+                _LOG.warning("tokens are sent unencrypted: put a proxy with TLS in front")
             label = f"{health.bundle} ({counted(health.documents, 'document')})"
             print(f"ragbench serves {label} on {url_of(arguments, bound)}; stop it with Ctrl-C", flush=True)
 
@@ -208,10 +210,10 @@ def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService,
     log = SearchLog(arguments.log.expanduser()) if arguments.log is not None else None
     mode = os.environ.get("SEARCH_MODE")
     service = SearchService(folder, limits, arguments.threads, mode, log)
-    reloader = Reloader(service, console.say, current_signature, _POLL_SECONDS if arguments.watch else None)
+    reloader = Reloader(service, current_signature, _POLL_SECONDS if arguments.watch else None)
     signal.signal(signal.SIGHUP, lambda *_: reloader.ask())
     corpus = arguments.corpus
-    follower = RefreshProcess(folder, corpus.expanduser(), console.say) if corpus is not None else None
+    follower = RefreshProcess(folder, corpus.expanduser()) if corpus is not None else None
 
     def stop() -> None:
         if follower is not None:

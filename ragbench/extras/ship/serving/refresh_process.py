@@ -5,13 +5,14 @@ A refresh takes CPU time and may fail; in another process neither affects search
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-from ragbench.config.arm_builder import Say
+_LOG = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 5.0
 _PROGRAM = """
@@ -27,12 +28,11 @@ sys.exit(cli.main(sys.argv[2:]))
 class RefreshProcess:
     """A thread that runs the refreshing process, and starts it again when it ends unexpectedly."""
 
-    def __init__(self, bundle: Path | str, corpus: Path, say: Say) -> None:
+    def __init__(self, bundle: Path | str, corpus: Path) -> None:
         self._command = [
             *(sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
             *("--corpus", str(corpus), "--watch", "--quiet"),
         ]
-        self._say = say
         self._stopped = threading.Event()
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
@@ -65,8 +65,8 @@ class RefreshProcess:
             with self._process as process:
                 for line in process.stderr or ():
                     if not self._stopped.is_set():  # then it says "interrupted", which is expected
-                        self._say(line.rstrip())
+                        _LOG.info(line.rstrip())
             status = process.returncode
             if not self._stopped.is_set():
-                self._say(f"ragbench: the process that refreshes ended (status {status}) and is started again")
+                _LOG.warning(f"the process that refreshes ended (status {status}) and is started again")
                 self._stopped.wait(_AGAIN_SECONDS)

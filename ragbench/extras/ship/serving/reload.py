@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 from ragbench.base.errors import RagbenchError
-from ragbench.config.arm_builder import Say
 from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.serving.service import LOG, SearchService
 from ragbench.index import jvm
@@ -23,9 +22,8 @@ class Reloader:
     look, so that a bundle that is still being copied is not; a new generation of the bundle is loaded at once.
     """
 
-    def __init__(self, service: SearchService, say: Say, version: Signature, poll_seconds: float | None = None) -> None:
+    def __init__(self, service: SearchService, version: Signature, poll_seconds: float | None = None) -> None:
         self._service = service
-        self._say = say
         self._poll_seconds = poll_seconds
         self._wake = threading.Event()
         self._asked = self._stopped = False
@@ -75,11 +73,11 @@ class Reloader:
         try:
             version = self._service.reload()
         except RagbenchError as error:
-            self._say(f"ragbench: the bundle was not reloaded, the earlier one still answers ({error})")
+            LOG.error(f"the bundle was not reloaded, the earlier one still answers ({error})")
         except Exception:
             LOG.exception("the bundle was not reloaded, the earlier one still answers")
         else:
-            self._say(f"ragbench: the bundle was reloaded, version {version} answers now")
+            LOG.info(f"the bundle was reloaded, version {version} answers now")
 
 
 def _record(files: Signature) -> Signature:

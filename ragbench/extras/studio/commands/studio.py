@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 
 from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.extras.ship.commands.serve import add_address, url_of
+
+_LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Open the studio in a browser: rank runs, compare queries, judge results, search, start experiments.
 
@@ -72,7 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             if not local:
-                console.say("warning: other machines reach this address; everyone with the token has your permissions")
+                _LOG.warning("other machines reach this address; everyone with the token has your permissions")
             print(f"ragbench studio on {address}\nstop it with Ctrl-C", flush=True)
             if arguments.browser:
                 import webbrowser

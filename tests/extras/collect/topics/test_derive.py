@@ -175,8 +175,8 @@ def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, writ
 
     data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]
     settings = settings_of(tmp_path / "results", *data, "dense=null", "latency.enabled=false", "name=words")
-    found = run([settings], load(settings.config), say=lambda sentence: None)
-    written = export(found.folder, tmp_path / "bundle", say=lambda sentence: None)
+    found = run([settings], load(settings.config))
+    written = export(found.folder, tmp_path / "bundle")
     assert any("the bundle contains the complete documents" in sentence for sentence in written.missing)
     whole = load_data(settings.config["data"], topics=False)
     assert read_record(tmp_path / "bundle")["collection"] == whole.collection != load(settings.config).collection

@@ -37,10 +37,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.mark.slow
-def test_nested_folds_judge(words: list[str]) -> None:
-    said: list[str] = []
-    tuning = ragbench.tune(*words, say=said.append)
-    assert any("has 8 topics, too few for test topics" in sentence for sentence in said)
+def test_nested_folds_judge(words: list[str], caplog) -> None:
+    tuning = ragbench.tune(*words)
+    assert any("has 8 topics, too few for test topics" in sentence for sentence in caplog.messages)
     assert len(tuning.folds) == 4  # two folds, twice
     assert len(tuning.tuned.pairs()) == 8  # every topic was held out, in both repeats
     assert tuning.confirmation is None
@@ -55,7 +54,7 @@ def test_nested_folds_judge(words: list[str]) -> None:
 
 def test_folds_are_needed(words: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"tune\.folds=0 leaves nothing to judge by"):
-        ragbench.tune(*words, "tune.folds=0", say=lambda sentence: None)
+        ragbench.tune(*words, "tune.folds=0")
 
 
 def test_what_a_search_may_see(opposed: Benchmark) -> None:

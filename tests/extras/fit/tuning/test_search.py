@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 
+from ragbench.base import console
 from ragbench.base.bounds import Refused
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, Topic
@@ -20,7 +21,7 @@ from ragbench.extras.fit.tuning import confirm, objective, report
 from ragbench.extras.fit.tuning import search as search_module
 from ragbench.extras.fit.tuning.objective import train_only
 from ragbench.extras.fit.tuning.report import Tuning
-from ragbench.extras.fit.tuning.search import Tuned, tune
+from ragbench.extras.fit.tuning.search import Tuned, rules_of, tune
 from ragbench.extras.fit.tuning.space import Parameter
 from tests.conftest import ONE_PARAMETER, compose
 from tests.waiting import until
@@ -28,13 +29,9 @@ from tests.waiting import until
 WEIGHT = "fuse.weights.lexical"
 
 
-def quiet(sentence: str) -> None:
-    pass
-
-
 def search(settings_of, benchmark: Benchmark, results: Path, *overrides: str) -> Tuned:
     base = settings_of(results, *ONE_PARAMETER, *overrides)
-    return tune(base, train_only(benchmark), compose, say=quiet)
+    return tune(base, rules_of(base, compose), train_only(benchmark))
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +99,12 @@ def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tu
     with pytest.raises(AssertionError, match="during the search"):
         _ = sealed.digest
     confirm.check(base, sealed)
-    found = tune(base, train_only(sealed), compose, say=quiet)
+    found = tune(base, rules_of(base, compose), train_only(sealed))
     assert found.winner.values == tuned.winner.values
     assert found.held_out == tuned.held_out
     Sealed.opened = True
     try:
-        confirmation = confirm.confirm(found, sealed, say=quiet)
+        confirmation = confirm.confirm(found, sealed)
     finally:
         Sealed.opened = False
     comparison = confirmation.judged.levels["document"].comparison
@@ -128,16 +125,15 @@ def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> N
 
 
 @pytest.mark.slow
-def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) -> None:
+def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed, caplog) -> None:
     from ragbench.export import measured_arm
     from ragbench.report import html
     from ragbench.results import compare, measurements
 
-    first = confirm.confirm(tuned, opposed, say=quiet)
-    said: list[str] = []
-    again = confirm.confirm(tuned, opposed, say=said.append)
+    first = confirm.confirm(tuned, opposed)
+    again = confirm.confirm(tuned, opposed)
     assert again.results.folder == first.results.folder and again.verdict == first.verdict
-    assert "measured on the test topics before" in said[0]
+    assert "measured on the test topics before" in caplog.messages[0]
     assert first.evaluations == again.evaluations == 1
     folder = first.results.folder
     assert measurements.load(folder).arms == ["preset", "tuned"]
@@ -155,9 +151,9 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed) 
 @pytest.mark.slow
 def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, opposed, tmp_path: Path) -> None:
     tuned = search(settings_of, opposed, tmp_path, "tune.trials=4", "tune.folds=0")  # the others count theirs
-    confirm.confirm(tuned, opposed, say=quiet)
+    confirm.confirm(tuned, opposed)
     other = replace(tuned, winner=replace(tuned.winner, number=-2, values={WEIGHT: 0.02}))
-    second = confirm.confirm(other, opposed, say=quiet)
+    second = confirm.confirm(other, opposed)
     assert second.evaluations == 2
     assert second.results.comparison > 1
     assert any("exploratory: " in said for said in Tuning(other, second).warnings)
@@ -270,10 +266,12 @@ def crash(*values: object) -> None:
 def test_why_another_process_failed_is_printed(
     settings_of, opposed, tmp_path: Path, monkeypatch, capfd, ends, said: str
 ) -> None:
+    console.show_messages()
     monkeypatch.setattr(search_module, "_beside", ends)
     found = search(settings_of, opposed, tmp_path, "tune.folds=0", "tune.trials=3", "tune.processes=2")
     assert len(found.trials["all"]) >= 3
-    assert re.fullmatch(said, capfd.readouterr().err.strip(), re.DOTALL)
+    ours = r"\nwarning: a process of the search failed \(see above\); the others did its trials"
+    assert re.fullmatch(said + ours, capfd.readouterr().err.strip(), re.DOTALL)
 
 
 @pytest.mark.slow
@@ -311,7 +309,7 @@ def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, 
     assert all(("p8.limit.max_per_doc" in values) == (values["p8"] == "on") for values in tried)
     again = search(settings_of, opposed, tmp_path, *words)
     assert (again.folder, again.trials) == (found.folder, found.trials)
-    confirmation = confirm.confirm(found, opposed, say=quiet)
+    confirmation = confirm.confirm(found, opposed)
     assert compose(confirmation.settings[1].overrides).pipeline == confirmation.settings[1].pipeline
     report.write(Tuning(found, confirmation))
     rows = Tuning(found, None).parameters.set_index("parameter")

@@ -68,7 +68,7 @@ def found(settings_of, tmp_path: Path, beir: Path):
         arm = settings_of(
             tmp_path / "results", "data=beir", f"data.folder={beir}", "name=theirs", "latency.enabled=false", *overrides
         )
-        results = run([arm], load(arm.config), say=lambda sentence: None)
+        results = run([arm], load(arm.config))
         return read_run(results.arm_path("theirs") / "run.trec")
 
     return measure
@@ -150,7 +150,7 @@ def test_an_index_of_other_documents_is_refused(settings_of, tmp_path: Path, bei
         tmp_path / "results", "data=beir", f"data.folder={beir}", "latency.enabled=false", f"source=pyserini:{other}"
     )
     with pytest.raises(LiveError, match=r"has none of the collection's documents: it names WAPO-0, WAPO-1, the coll"):
-        run([arm], load(arm.config), say=lambda sentence: None)
+        run([arm], load(arm.config))
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def arm(settings_of, tmp_path: Path, data: list[str]):
 
 
 def measured(*arms: Settings) -> measurements.Measurements:
-    return run(arms, load(arms[0].config), say=lambda sentence: None)
+    return run(arms, load(arms[0].config))
 
 
 def found(results_: measurements.Measurements, arm: str) -> dict[str, list[str]]:

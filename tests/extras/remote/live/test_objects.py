@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import namedtuple
 from collections.abc import Callable
@@ -49,9 +50,9 @@ def search(benchmark_small: Benchmark) -> Search:
 def measured(benchmark_small: Benchmark, workplace: Path, tmp_path: Path):
     """Measure arms with the session's indexes; no time is measured unless asked for."""
 
-    def run(arms: dict[str, Any], *overrides: str, quick: bool = True, say: Any = lambda sentence: None) -> Results:
+    def run(arms: dict[str, Any], *overrides: str, quick: bool = True) -> Results:
         around = [f"paths.results={tmp_path}", f"paths.index={workplace / 'index'}", "split=all", *overrides]
-        return Experiment.arms(arms, benchmark_small, *around, quick=quick).run(say=say)
+        return Experiment.arms(arms, benchmark_small, *around, quick=quick).run()
 
     return run
 
@@ -269,21 +270,18 @@ def test_an_arm_that_fails_names_arm_query_and_line_and_the_others_are_measured(
     assert isinstance(caught.value.__cause__.__cause__, ZeroDivisionError)
 
 
-def test_repeated_and_unknown_documents_are_reported_and_counted(measured, search: Search) -> None:
-    said: list[str] = []
+def test_repeated_and_unknown_documents_are_reported_and_counted(measured, search: Search, caplog) -> None:
 
     def sloppy(query: str, k: int) -> list[str]:
         best = [docno for docno, _ in search(query, k)]
         return [best[0], best[0], "no/such", *best[1:]]
 
-    results = measured({"function": search, "sloppy": sloppy}, say=said.append)
+    results = measured({"function": search, "sloppy": sloppy})
     n = len(results.topics)
-    assert (
-        f"warning: arm 'sloppy': {n} hits are in no document of the collection and count as not relevant: no/such"
-        in said
-    )
-    assert any(each.startswith(f"warning: arm 'sloppy': {REPEATED} ({n} queries, such as ") for each in said)
-    assert not any("'function'" in each for each in said if each.startswith("warning"))
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert f"arm 'sloppy': {n} hits are in no document of the collection and count as not relevant: no/such" in warnings
+    assert any(each.startswith(f"arm 'sloppy': {REPEATED} ({n} queries, such as ") for each in warnings)
+    assert not any("'function'" in each for each in warnings)
 
 
 def test_results_as_arms_are_judged_as_their_function(
@@ -406,7 +404,7 @@ def test_parameters_of_a_decorated_retriever_can_be_varied(
             *(*around, "tracking.enabled=false", "source=python:counted"),
             candidates={"few": ["live.parameters.most=2"], "reversed": ["live.parameters.worst=true"]},
             benchmark=benchmark_small,
-        ).run(say=lambda sentence: None)
+        ).run()
         assert set(ablation.verdicts["factor"]) == {"few", "reversed"}
         assert (ablation.verdicts.set_index("factor")["effect"] <= 0).all()
         monkeypatch.setenv(extensions.VARIABLE, "my_search")
@@ -425,7 +423,7 @@ def test_objects_of_one_name_stay_apart(measured, benchmark_small: Benchmark, se
     second = Experiment.arms({"mine": lambda query: ["index"]}, benchmark_small, *around, quick=True)
     numbers = [each.settings[0].config["live"].get("number", 0) for each in (first, second)]
     assert numbers[0] != numbers[1]
-    results = first.run(say=lambda sentence: None)
+    results = first.run()
     assert ranked(results, "mine") == ranked(measured({"mine": search}), "mine")
     assert repr(first) == "Experiment(mine; quality only)"
 

@@ -34,7 +34,7 @@ def arm(settings_of, tmp_path: Path):
 
 
 def measured(benchmark: Benchmark, *arms: Settings) -> Measurements:
-    return run(arms, benchmark, say=lambda sentence: None)
+    return run(arms, benchmark)
 
 
 @pytest.fixture

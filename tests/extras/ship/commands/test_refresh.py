@@ -73,8 +73,8 @@ def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatc
     said = capsys.readouterr()
     assert "generation 1 is in service: 1 added" in said.out
     absent, broken = said.err.splitlines()
-    assert absent.startswith("ragbench: the bundle stays as it is (") and "is not a bundle" in absent
-    assert broken == "ragbench: the bundle stays as it is (a part of the index)"
+    assert absent.startswith("warning: the bundle stays as it is (") and "is not a bundle" in absent
+    assert broken == "warning: the bundle stays as it is (a part of the index)"
 
 
 def test_no_bundle_and_no_folder(bundle: Path, tmp_path: Path, capsys) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,15 +39,16 @@ def put_live(place: Path, folder: Path) -> None:
     link.replace(place)
 
 
-class Ear:
-    """Remembers what is said, and lets one wait for it."""
+class Ear(logging.Handler):
+    """Remembers messages, and lets one wait for the next."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.heard: list[str] = []
         self._news = threading.Semaphore(0)
 
-    def __call__(self, sentence: str) -> None:
-        self.heard.append(sentence)
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(record.getMessage())
         self._news.release()
 
     def wait(self) -> str:
@@ -54,14 +57,20 @@ class Ear:
 
 
 @pytest.fixture
-def ear() -> Ear:
-    return Ear()
+def ear() -> Iterator[Ear]:
+    ear, logger = Ear(), logging.getLogger("ragbench.extras.ship.serving")
+    level = logger.level
+    logger.addHandler(ear)
+    logger.setLevel(logging.INFO)
+    yield ear
+    logger.removeHandler(ear)
+    logger.setLevel(level)
 
 
 def test_clients_search_on_while_bundles_are_exchanged(make_service, ask, place: Path, ear: Ear) -> None:
     service = make_service(place)
     before = service._current.active
-    reloader = Reloader(service, ear, signature(place))
+    reloader = Reloader(service, signature(place))
     folders = [renamed(place, name) for name in ("second", "third")]
 
     async def client_loop(client, stop, answers) -> None:
@@ -97,7 +106,7 @@ def test_clients_search_on_while_bundles_are_exchanged(make_service, ask, place:
 
 def test_a_bad_bundle_changes_nothing(make_service, ask, place: Path, ear: Ear) -> None:
     service = make_service(place)
-    reloader = Reloader(service, ear, signature(place))
+    reloader = Reloader(service, signature(place))
     bad = renamed(place, "bad")
     (bad / "bundle.json").write_text("{")
     put_live(place, bad)
@@ -110,7 +119,7 @@ def test_a_bad_bundle_changes_nothing(make_service, ask, place: Path, ear: Ear) 
 
 def test_a_watched_folder_is_loaded_again_when_it_has_changed(make_service, place: Path, ear: Ear) -> None:
     service = make_service(place)
-    reloader = Reloader(service, ear, signature(place), poll_seconds=0.05)
+    reloader = Reloader(service, signature(place), poll_seconds=0.05)
     put_live(place, renamed(place, "second"))
     assert "the bundle was reloaded" in ear.wait()
     assert service.health().bundle == "second"
@@ -128,9 +137,9 @@ def test_a_new_generation_answers_at_once(make_service, ask, place: Path, tmp_pa
     notes = Path(shutil.copytree(Path(__file__).parents[3] / "data" / "phases", tmp_path / "notes"))
     service = make_service(place)
     before = service._current.active.version
-    reloader = Reloader(service, ear, signature(place), poll_seconds=0.05)
+    reloader = Reloader(service, signature(place), poll_seconds=0.05)
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
-    Refresher(place, notes, say=lambda sentence: None).refresh()
+    Refresher(place, notes).refresh()
     assert "the bundle was reloaded" in ear.wait()
     reloader.stop()
     assert len(ear.heard) == 1
