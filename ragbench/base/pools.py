@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
@@ -53,11 +53,6 @@ def run_captured(task: str, function: Callable[..., _T], *arguments: Any) -> _T 
         return function(*arguments)
     except Exception as error:
         return Failure.of(task, error)
-
-
-def is_worker_crash(error: BaseException) -> bool:
-    """Whether an error of a future is the death of its process, and not a call that could not be sent."""
-    return isinstance(error, BrokenExecutor)
 
 
 class Pool(Protocol):

@@ -16,8 +16,8 @@ Both drop tokens of more than 255 characters: queries do not hold them, and Luce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -79,48 +79,12 @@ CUSTOM: Mapping[str, tuple[str, tuple[tuple[str, ...], ...]]] = MappingProxyType
         ),
     }
 )
-"""The analyzers that Lucene lacks: the pattern of a token, and Lucene's filters with their parameters, in order."""
+"""The analyzers that Lucene lacks: the pattern of a token, and Lucene's filters with their parameters, in order.
 
-
-@cache
-def _english() -> Any:
-    """Lucene's EnglishAnalyzer: Unicode words, lower case, possessives and stop words removed, Porter's stems."""
-    return java("org.apache.lucene.analysis.en.EnglishAnalyzer")()
-
-
-@cache
-def _standard() -> Any:
-    """Unicode words in lower case without English stop words and without stemming (seed 001's analyzer)."""
-    stop_words = java("org.apache.lucene.analysis.en.EnglishAnalyzer").ENGLISH_STOP_WORDS_SET
-    return java("org.apache.lucene.analysis.standard.StandardAnalyzer")(stop_words)
-
-
-@cache
-def _technical() -> Any:
-    """English prose with the punctuation that carries meaning kept (seed 001, future work).
-
-    Only terms of letters are stemmed: Porter would turn `node.js` into `node.j`.
-    """
-    return _custom(*CUSTOM["technical"])
-
-
-@cache
-def code() -> Any:
-    """Source code: identifiers whole and in parts (seed 001, P7).
-
-    `getUserById` gives `getuserbyid get user by id`, `HTTPResponseError` gives `httpresponseerror http response error`,
-    `std::vector` gives `std::vector std vector`.
-    """
-    return _custom(*CUSTOM["code"])
-
-
-def _custom(tokens: str, filters: Sequence[tuple[str, ...]]) -> Any:
-    with java_errors(JavaError, lambda cause: f"Lucene refused an analyzer of ragbench ({cause}); reinstall pyserini"):
-        builder = java("org.apache.lucene.analysis.custom.CustomAnalyzer").builder()
-        builder.withTokenizer("pattern", "pattern", tokens, "group", "0")
-        for component in filters:
-            builder.addTokenFilter(*component)
-        return builder.build()
+`technical` stems only terms of letters: Porter would turn `node.js` into `node.j`. `code`: `getUserById` gives
+`getuserbyid get user by id`, `HTTPResponseError` gives `httpresponseerror http response error`, `std::vector` gives
+`std::vector std vector`.
+"""
 
 
 LANGUAGES: Mapping[str, str] = MappingProxyType(
@@ -153,28 +117,29 @@ LANGUAGES: Mapping[str, str] = MappingProxyType(
 """Lucene's analyzers of languages other than English, below its package of analysis."""
 
 
+ANALYZERS = ("english", "standard", "technical", "code", *LANGUAGES)
+_ENGLISH = "org.apache.lucene.analysis.en.EnglishAnalyzer"
+
+
 @cache
-def _of_language(name: str) -> Any:
-    """Lucene's analyzer of a language of `LANGUAGES`."""
-    return java(f"org.apache.lucene.analysis.{LANGUAGES[name]}Analyzer")()
-
-
-ANALYZERS: Mapping[str, Callable[[], Any]] = MappingProxyType(
-    {
-        "english": _english,
-        "standard": _standard,
-        "technical": _technical,
-        "code": code,
-        **{name: partial(_of_language, name) for name in LANGUAGES},
-    }
-)
-
-
 def analyzer(name: str) -> Any:
     """The Lucene Analyzer of a name; `ConfigError` when there is none."""
     if name not in ANALYZERS:
         raise ConfigError(f"unknown analyzer {name!r}; choose one of {', '.join(ANALYZERS)}")
-    return ANALYZERS[name]()
+    if name in CUSTOM:
+        return _custom(*CUSTOM[name])
+    if name == "standard":
+        return java("org.apache.lucene.analysis.standard.StandardAnalyzer")(java(_ENGLISH).ENGLISH_STOP_WORDS_SET)
+    return java(f"org.apache.lucene.analysis.{LANGUAGES[name]}Analyzer" if name in LANGUAGES else _ENGLISH)()
+
+
+def _custom(tokens: str, filters: Sequence[tuple[str, ...]]) -> Any:
+    with java_errors(JavaError, lambda cause: f"Lucene refused an analyzer of ragbench ({cause}); reinstall pyserini"):
+        builder = java("org.apache.lucene.analysis.custom.CustomAnalyzer").builder()
+        builder.withTokenizer("pattern", "pattern", tokens, "group", "0")
+        for component in filters:
+            builder.addTokenFilter(*component)
+        return builder.build()
 
 
 def analyze(analyzer: Any, text: str) -> list[str]:

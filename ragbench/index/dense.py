@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from ragbench.models import Encoder
     from ragbench.models.resolve import EncoderSpec
 
-_Kind = Literal["flat", "hnsw", "ivf_sq8"]
-
 # Up to the first number an exact search stays under 3 ms and needs no building; above the second a graph takes hours
 # of one thread to build. Measured in docs/research/scaling.md.
 FLAT_UP_TO, HNSW_UP_TO = 50_000, 200_000
@@ -61,18 +59,6 @@ _ITERATIONS = 10
 _SEED = 13
 
 _AT_ONCE = 50_000  # vectors read from the file at a time
-
-
-def _kind_for(n_vectors: int) -> _Kind:
-    """The structure that `index.dense.kind=auto` chooses for a number of vectors."""
-    if n_vectors <= FLAT_UP_TO:
-        return "flat"
-    return "hnsw" if n_vectors <= HNSW_UP_TO else "ivf_sq8"
-
-
-def _lists_for(n_vectors: int) -> int:
-    """The default number of cells of `ivf_sq8`: 4 sqrt(n), at most one per vector."""
-    return max(1, min(n_vectors, round(4 * math.sqrt(n_vectors))))
 
 
 def _probes_for(lists: int) -> int:
@@ -97,7 +83,7 @@ def _build_ivf(path: Path, vectors: NDArray[np.float32], lists: int | None) -> N
     """Write cells around the centres of a seeded sample to `path`, each vector component in one byte."""
     faiss = library()
     n, dim = vectors.shape
-    lists = min(lists or _lists_for(n), n)
+    lists = min(lists or round(4 * math.sqrt(n)), n)
     index = faiss.IndexIVFScalarQuantizer(
         faiss.IndexFlatIP(dim), dim, lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
     )
@@ -205,7 +191,11 @@ class DenseSpec(Validated):
 
     def with_kind_for(self, n_vectors: int) -> DenseSpec:
         """The same settings with `auto` replaced by the kind for a number of vectors."""
-        return replace(self, kind=_kind_for(n_vectors)) if self.kind == "auto" else self
+        if self.kind != "auto":
+            return self
+        if n_vectors <= FLAT_UP_TO:
+            return replace(self, kind="flat")
+        return replace(self, kind="hnsw" if n_vectors <= HNSW_UP_TO else "ivf_sq8")
 
 
 def build_dense(folder: Path, spec: DenseSpec, vectors: NDArray[np.float32]) -> None:

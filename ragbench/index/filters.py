@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from posixpath import splitext
 from typing import TYPE_CHECKING
 
@@ -30,14 +30,12 @@ class Facets:
         self._chunk_method = chunk_method
         self._table = table
         self._modified = modified
+        self._values = cache(self._new_values)
         self.metadata_of = lru_cache(10_000)(self._metadata_of)  # inferring the type of a document reads its text
 
     def passing(self, filters: Filters) -> NDArray[np.bool_]:
         """Whether each document meets all conditions, shape (n_documents,)."""
         passes = np.ones(self._table.n_documents, dtype=np.bool_)
-        if filters.category is not None:
-            accepted = _without_case(filters.category)
-            passes &= _flags(_without_case(metadata.category) == accepted for metadata in self._metadata)
         if filters.author is not None:
             accepted = _without_case(filters.author)
             passes &= _flags(accepted in map(_without_case, metadata.authors) for metadata in self._metadata)
@@ -47,10 +45,10 @@ class Facets:
             passes &= self._modified >= filters.modified_after
         if filters.modified_before is not None:
             passes &= self._modified <= filters.modified_before
-        for name, column in (("doc_type", "doc_types"), ("product", "products"), ("component", "components")):
+        for name in ("category", "doc_type", "product", "component"):
             if getattr(filters, name) is not None:
                 accepted = _without_case(getattr(filters, name))
-                passes &= _flags(_without_case(value) == accepted for value in getattr(self, column))
+                passes &= _flags(_without_case(value) == accepted for value in self._values(name))
         if filters.min_bytes is not None:
             passes &= self._sizes >= filters.min_bytes
         if filters.max_bytes is not None:
@@ -73,10 +71,14 @@ class Facets:
         )
         return np.fromiter(levels_of_chunk, dtype=np.int32, count=len(self._table))
 
-    @cached_property
-    def doc_types(self) -> Sequence[str]:
-        """The type of every document: declared, else inferred from its name and text (seed 004)."""
-        return [self._doc_type(document) for document in range(self._table.n_documents)]
+    def _new_values(self, name: str) -> Sequence[str]:
+        """A property of every document. The type is declared, else inferred from its name and text (seed 004)."""
+        if name == "category":
+            return [metadata.category for metadata in self._metadata]
+        if name == "doc_type":
+            return [self._doc_type(document) for document in range(self._table.n_documents)]
+        part_of = product_of if name == "product" else component_of
+        return [part_of(docno) for docno in self._table.docnos]
 
     def _metadata_of(self, document: int) -> DocumentMetadata:
         """The metadata that seed 004 keeps next to every chunk of a document, by its row."""
@@ -99,16 +101,6 @@ class Facets:
 
     def _frontmatter(self, document: int) -> Metadata:
         return read_metadata(self._table.frontmatter_of(document))
-
-    @cached_property
-    def products(self) -> Sequence[str]:
-        """The outermost folder of every document."""
-        return [product_of(docno) for docno in self._table.docnos]
-
-    @cached_property
-    def components(self) -> Sequence[str]:
-        """The second folder of every document."""
-        return [component_of(docno) for docno in self._table.docnos]
 
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:

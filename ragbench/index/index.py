@@ -84,7 +84,9 @@ class Index:
         self._artefacts: dict[str, Artefact] = {}
         self._parts: dict[str, Any] = {}
         # Filters do not depend on the text of a query, so their results may be kept.
-        self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(self._passing)
+        self.passing: Callable[[Filters], NDArray[np.bool_]] = lru_cache(_FILTERS_KEPT)(
+            lambda filters: self.facets.passing(filters)
+        )
 
     def __repr__(self) -> str:
         return f"Index({self.collection[:8]}, {short_digest(self.spec)})"
@@ -197,10 +199,6 @@ class Index:
             return None
         allowed = self.passing(filters)[self.chunks.document]
         return allowed & self.facets.under_headings(filters.heading_levels) if filters.heading_levels else allowed
-
-    def _passing(self, filters: Filters) -> NDArray[np.bool_]:
-        """Whether each document meets filters, shape (n_documents,)."""
-        return self.facets.passing(filters)
 
     # models -----------------------------------------------------------------------------------------------------
 

