@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from ragbench.corpus.metadata import Metadata
 
@@ -36,27 +35,17 @@ _TASKS = 2  # headings that say what to do
 _TABLES = 0.3  # of the lines
 _HEAD = 500  # characters in which `architecture` must stand
 
-_DECLARED: Mapping[str, str] = MappingProxyType(
-    {
-        "api": "api",
-        "architecture": "architecture",
-        "decision": "architecture",
-        "design": "architecture",
-        "guide": "guide",
-        "how-to": "guide",
-        "tutorial": "guide",
-        "runbook": "guide",
-        "troubleshooting": "guide",
-        "reference": "reference",
-        "glossary": "reference",
-        "changelog": "documentation",
-        "documentation": "documentation",
-        "explanation": "documentation",
-        "journal": "documentation",
-        "policy": "documentation",
-        "postmortem": "documentation",
-    }
-)
+_DECLARED: Mapping[str, str] = {
+    name: kind
+    for kind, names in (
+        ("api", ("api",)),
+        ("architecture", ("architecture", "decision", "design")),
+        ("guide", ("guide", "how-to", "tutorial", "runbook", "troubleshooting")),
+        ("reference", ("reference", "glossary")),
+        ("documentation", ("changelog", "documentation", "explanation", "journal", "policy", "postmortem")),
+    )
+    for name in names
+}
 """Types that authors write in frontmatter (Diataxis and similar schemes), mapped to `DOC_TYPES`."""
 
 

@@ -61,7 +61,7 @@ def is_mdx(path: str) -> bool:
 
 def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     """Read a markdown text with LF line ends whose first line is number `first_line` of the file; never raises."""
-    starts = _line_starts(text)
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
     headings: list[Heading] = []
     blocks: list[CodeBlock] = []
     links: list[Link] = []
@@ -124,15 +124,6 @@ def _end_of_block(lines: list[str], begin: int) -> int:
             lines[number].count(bracket) for bracket in "}])"
         )
     return len(lines) if depth <= 0 else first
-
-
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    position = text.find("\n")
-    while position >= 0:
-        starts.append(position + 1)
-        position = text.find("\n", position + 1)
-    return starts
 
 
 def _code_block(number: int, token: Token, text: str, starts: list[int], first_line: int) -> CodeBlock:

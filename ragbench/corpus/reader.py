@@ -258,21 +258,15 @@ def _decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     """
     warnings: list[FileWarning] = []
     encoding = next((name for mark, name in _BYTE_ORDER_MARKS if raw.startswith(mark)), None)
+    reason = "according to its byte order mark"
     if encoding is None:
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            encoding = "cp1252"
-            location = f"byte {error.start} is not UTF-8"
-        else:
-            location = ""
-    else:
-        location = "according to its byte order mark"
+            encoding, reason = "cp1252", f"byte {error.start} is not UTF-8"
     if encoding is not None:
         text = raw.decode(encoding, errors="replace")
-        warnings.append(
-            FileWarning(path, "encoding", f"read as {encoding} because {location}; save the file as UTF-8.")
-        )
+        warnings.append(FileWarning(path, "encoding", f"read as {encoding} because {reason}; save the file as UTF-8."))
     if "\0" in text:
         warnings.append(FileWarning(path, "nul-bytes", f"{text.count(chr(0))} NUL bytes in the text; remove them."))
         text = text.replace("\0", "\ufffd")

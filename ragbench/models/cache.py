@@ -48,7 +48,7 @@ class WrappedEncoder:
         """As `encoder`."""
         return self.encoder.weights
 
-    @property
+    @cached_property
     def numerics(self) -> str:
         """How it rounds on this machine, empty if that is the same everywhere (`ragbench.models.onnx`)."""
         return getattr(self.encoder, "numerics", "")
@@ -160,11 +160,6 @@ class CachedEncoder(WrappedEncoder):
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without markers and uncut."""
         return self._counted(text)
-
-    @cached_property
-    def numerics(self) -> str:
-        """As the encoder's, read once."""
-        return getattr(self.encoder, "numerics", "")
 
     def _key(self, digest: str) -> str:
         """The digest under which the cache has vectors: those of a CPU that rounds differently have another."""

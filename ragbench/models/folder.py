@@ -86,24 +86,18 @@ class ModelFolder:
         """The ONNX file."""
         return self.root / next(name for name in self.files if Path(name).name == "model.onnx")
 
-    def json(self, name: str) -> dict[str, Any]:
-        """The object in a JSON file of the folder, empty when the file does not exist."""
-        return self._parse_json(name, dict, "object") or {}
-
-    def json_list(self, name: str) -> list[Any]:
-        """The list in a JSON file of the folder, empty when the file does not exist."""
-        return self._parse_json(name, list, "list") or []
-
-    def _parse_json(self, name: str, kind: type, called: str) -> Any:
+    def json(self, name: str, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> Any:
+        """The object, or the list, in a JSON file of the folder; empty when the file does not exist."""
         path = self.root / name
         if not path.is_file():
-            return None
+            return kind()
         try:
             value = read_json_file(path)
         except (OSError, ValueError) as reason:
             raise ModelError(f"{path} cannot be read as JSON ({reason}): repair or replace the file") from reason
         if not isinstance(value, kind):
-            raise ModelError(f"{path} must hold a JSON {called}: repair or replace the file")
+            shape = "object" if kind is dict else "list"
+            raise ModelError(f"{path} must hold a JSON {shape}: repair or replace the file")
         return value
 
 
@@ -135,9 +129,7 @@ def _files_that_shape_output(root: Path, backend: Backend, graph: str | None) ->
             continue
         if any(part.startswith(".") for part in inside.parts) or _OTHER_FOLDERS[backend].intersection(inside.parts):
             continue
-        if any(inside.match(pattern) for pattern in (*_OTHER_FORMS[backend], *_DOCUMENTS)):
-            continue
-        if path.is_file():
+        if path.is_file() and not any(inside.match(pattern) for pattern in (*_OTHER_FORMS[backend], *_DOCUMENTS)):
             yield inside.as_posix()
 
 
@@ -227,7 +219,7 @@ def _limit(folder: ModelFolder, settings: dict[str, Any]) -> int | None:
 
 def refuse_other_modules(folder: ModelFolder) -> None:
     """ModelError when sentence-transformers would run more than pooling and normalising after the transformer."""
-    for module in folder.json_list("modules.json"):
+    for module in folder.json("modules.json", list):
         kind = str(module.get("type") if isinstance(module, dict) else module).rpartition(".")[2]
         if kind not in {"Transformer", "Pooling", "Normalize"}:
             raise ModelError(

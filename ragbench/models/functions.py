@@ -142,16 +142,13 @@ class FunctionEncoder:
         return self._encode(texts, self._prefixes[1], progress)
 
     def _encode(self, texts: Sequence[str], prefix: str, progress: Callable[[int], None] | None) -> NDArray[np.float32]:
-        prefixed = [prefix + self._cut(text) for text in check_texts(texts)]
+        prefixed = [prefix + cut_words(text, self.max_tokens) for text in check_texts(texts)]
         if not prefixed:
             return np.empty((0, self.dim), dtype=np.float32)
         vectors = self._vectors(prefixed)
         if progress is not None:
             progress(len(prefixed))
         return np.stack([unit_vector(vector, self.name) for vector in vectors])
-
-    def _cut(self, text: str) -> str:
-        return cut_words(text, self.max_tokens)
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float64]:
         label = f"encoder '{self.name}'"

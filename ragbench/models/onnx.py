@@ -150,17 +150,13 @@ class OnnxEncoder(UnbatchedEncoder):
     ) -> None:
         super().__init__(name, folder, query_prefix=query_prefix, passage_prefix=passage_prefix, threads=threads)
         self.max_tokens = min(max_tokens, settings.max_tokens or max_tokens)
-        self._pooling = settings.pooling
-        self._graph = OnnxGraph(folder, self.max_tokens, "sentence_embedding", exact)
-
-    @property
-    def pooling(self) -> str:
+        self.pooling = settings.pooling
         """How the vectors of tokens become one."""
-        return self._pooling
+        self._graph = OnnxGraph(folder, self.max_tokens, "sentence_embedding", exact)
 
     def digest_inputs(self) -> list[object]:
         """The library, the pooling and the longest input."""
-        return [*backend(), self._pooling, self.max_tokens, *(["exact"] if self._graph.exact else [])]
+        return [*backend(), self.pooling, self.max_tokens, *(["exact"] if self._graph.exact else [])]
 
     @property
     def numerics(self) -> str:
@@ -177,7 +173,7 @@ class OnnxEncoder(UnbatchedEncoder):
         """The vector of a text before it is scaled, shape (dim,)."""
         has_tokens = len(self._checked_shape) == 3
         output = self._graph(text)
-        return _POOL[self._pooling](output) if has_tokens else output
+        return _POOL[self.pooling](output) if has_tokens else output
 
     @cached_property
     def _checked_shape(self) -> list[int | str | None]:

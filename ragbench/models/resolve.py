@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
@@ -260,42 +260,26 @@ _SEARCHING = "Represent this sentence for searching relevant passages: "
 
 _TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "
 
-_FAMILIES: tuple[tuple[str, str, _Prefixes], ...] = (
-    ("bge, English", r"bge-(small|base|large|micro)-en", _Prefixes(_SEARCHING, needed=False)),
-    (
-        "bge, Chinese",
-        r"bge-(small|base|large)-zh",
-        _Prefixes("为这个句子生成表示以用于检索相关文章\uff1a", needed=False),
-    ),
-    ("e5 with instructions", r"e5-.*instruct", _Prefixes(_TASK)),
-    ("e5", r"(^|-)e5-", _Prefixes("query: ", "passage: ")),
-    ("gte with instructions", r"gte-qwen.*instruct", _Prefixes(_TASK)),
-    ("nomic", r"nomic-embed-text|modernbert-embed", _Prefixes("search_query: ", "search_document: ")),
-    ("arctic v2", r"arctic-embed-.*v2", _Prefixes("query: ")),
-    ("arctic", r"arctic-embed", _Prefixes(_SEARCHING)),
-    ("mxbai", r"mxbai-embed", _Prefixes(_SEARCHING)),
-    ("uae", r"uae-large", _Prefixes(_SEARCHING)),
-    ("qwen3", r"qwen3-embedding", _Prefixes(_TASK)),
-    ("gemma", r"embeddinggemma", _Prefixes("task: search result | query: ", "title: none | text: ")),
+_FAMILIES: Sequence[tuple[str, _Prefixes]] = (
+    (r"bge-(small|base|large|micro)-en", _Prefixes(_SEARCHING, needed=False)),
+    (r"bge-(small|base|large)-zh", _Prefixes("为这个句子生成表示以用于检索相关文章\uff1a", needed=False)),
+    (r"e5-.*instruct|gte-qwen.*instruct|qwen3-embedding", _Prefixes(_TASK)),
+    (r"(^|-)e5-", _Prefixes("query: ", "passage: ")),
+    (r"nomic-embed-text|modernbert-embed", _Prefixes("search_query: ", "search_document: ")),
+    (r"arctic-embed-.*v2", _Prefixes("query: ")),
+    (r"arctic-embed|mxbai-embed|uae-large", _Prefixes(_SEARCHING)),
+    (r"embeddinggemma", _Prefixes("task: search result | query: ", "title: none | text: ")),
 )
 
-"""(family, pattern of the model's name in lower case without the owner, prefixes); the first match counts. gte, bge-m3,
-MiniLM and mpnet need no prefixes."""
-
-
-def _prefix_family(name: str) -> tuple[str, _Prefixes]:
-    """The family of a model and its prefixes, by its name without the owner; `("", none)` for an unknown one."""
-    model = name.rstrip("/").rpartition("/")[2].casefold()
-    return next(
-        ((family, family_prefixes) for family, pattern, family_prefixes in _FAMILIES if re.search(pattern, model)),
-        ("", _Prefixes()),
-    )
+"""(pattern of the model's name in lower case without the owner, prefixes); the first match counts. gte, bge-m3, MiniLM
+and mpnet need no prefixes."""
 
 
 def prefixes(name: str, instruction: bool) -> tuple[str, str]:
     """The texts before queries and passages; `instruction` adds optional ones, too."""
-    family_prefixes = _prefix_family(name)[1]
-    return (family_prefixes.query, family_prefixes.passage) if family_prefixes.needed or instruction else ("", "")
+    model = name.rstrip("/").rpartition("/")[2].casefold()
+    family = next((family for pattern, family in _FAMILIES if re.search(pattern, model)), _Prefixes())
+    return (family.query, family.passage) if family.needed or instruction else ("", "")
 
 
 class _Wanted(NamedTuple):

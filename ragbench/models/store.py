@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ragbench.base.errors import ModelError
 
@@ -90,34 +90,18 @@ class Store:
 
     def present(self, keys: Sequence[bytes]) -> set[bytes]:
         """The keys that have a value, without reading it."""
-
-        def known_among(db: sqlite3.Connection) -> set[bytes]:
-            parts = (keys[start : start + _AT_ONCE] for start in range(0, len(keys), _AT_ONCE))
-            return {
-                key
-                for batch in parts
-                for (key,) in db.execute(
-                    f"SELECT key FROM {self.table} WHERE key IN ({','.join('?' * len(batch))})", batch
-                )
-            }
-
-        return self.call(known_among)
+        return self.call(lambda db: {key for (key,) in self._rows(db, "key", keys)})
 
     def write(self, values: Mapping[bytes, bytes]) -> None:
         """Store values, all or none."""
         rows = [(key, value, zlib.crc32(key + value)) for key, value in values.items()]
 
-        if rows:
-            self.change(lambda db: db.executemany(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?, ?)", rows))
-
-    def change(self, action: Callable[[sqlite3.Connection], object]) -> None:
-        """Change the file, all or nothing."""
-
-        def changed(db: sqlite3.Connection) -> None:
+        def insert(db: sqlite3.Connection) -> None:
             with _transaction(db):
-                action(db)
+                db.executemany(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?, ?)", rows)
 
-        self.call(changed)
+        if rows:
+            self.call(insert)
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
@@ -127,12 +111,15 @@ class Store:
             self._connection = self._opened = None
 
     def _valid_rows(self, db: sqlite3.Connection, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        for key, value, checksum in self._rows(db, "*", keys):
+            if isinstance(value, bytes) and zlib.crc32(key + value) == checksum:
+                yield key, value
+
+    def _rows(self, db: sqlite3.Connection, columns: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(keys), _AT_ONCE):
             batch = keys[start : start + _AT_ONCE]
             marks = ",".join("?" * len(batch))
-            for key, value, checksum in db.execute(f"SELECT * FROM {self.table} WHERE key IN ({marks})", batch):
-                if isinstance(value, bytes) and zlib.crc32(key + value) == checksum:
-                    yield key, value
+            yield from db.execute(f"SELECT {columns} FROM {self.table} WHERE key IN ({marks})", batch)
 
     def call(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """The result of an action on the open file; a damaged file is replaced by a new one first."""

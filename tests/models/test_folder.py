@@ -93,7 +93,7 @@ def test_json_of_the_wrong_shape_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     found = ModelFolder(tmp_path, "onnx", ())
     assert found.json("missing.json") == {}
-    assert found.json_list("list.json") == [1]
+    assert found.json("list.json", list) == [1]
     for name in ("broken.json", "binary.json"):
         with pytest.raises(ModelError, match="cannot be read as JSON"):
             found.json(name)
