@@ -34,24 +34,11 @@ calories in a slice of cake; how do volcanoes erupt; the rules of chess for begi
 grow tomatoes on a balcony; fix a flat bicycle tyre; when was the printing press invented; how to tie a bow tie
 """
 _QUESTIONS = tuple(question.strip() for question in _EVERYDAY.split(";"))
-_MEANINGLESS = [
-    "xkqj vzt",
-    "asdf jkl",
-    "wqpz mrt",
-    "hjkl",
-    "aaaa bbb",
-    "xxyyzz",
-    "zxcvb",
-    "dfgh rty",
-    "qpwo eiru",
-    "blah blah",
-    "foo bar",
-    "jjjj",
-    "lkjh fdsa",
-    "vbnm",
-    "tgb yhn ujm",
-    "!!! ???",
-]
+_LETTERS = """
+xkqj vzt; asdf jkl; wqpz mrt; hjkl; aaaa bbb; xxyyzz; zxcvb; dfgh rty; qpwo eiru; blah blah; foo bar; jjjj; lkjh fdsa;
+vbnm; tgb yhn ujm; !!! ???
+"""
+_MEANINGLESS = tuple(text.strip() for text in _LETTERS.split(";"))
 _TO_DEVIATION = 1.4826  # of a normal distribution: standard deviation / median absolute deviation
 
 

@@ -243,8 +243,9 @@ def _reasons(
     passed: Sequence[QueryState],
     index: Index,
 ) -> dict[str, Any]:
-    lexical = [state.rankings["lexical"] for state in passed if "lexical" in state.rankings]
-    rankings = [*lexical, *(ranking for state in passed for ranking in _rankings(state))]
+    rankings = [state.rankings["lexical"] for state in passed if "lexical" in state.rankings]
+    for state in passed:
+        rankings += [*state.rankings.values(), *([] if state.fused is None else [state.fused])]
     scores = (position.score for ranking in rankings if (position := _place(ranking, members)))
     reasons: dict[str, Any] = {"base_score": next(scores, score), "final_score": score}
     for (_, stage), states_before in zip(pipeline, passed, strict=False):
@@ -253,10 +254,6 @@ def _reasons(
     if chunk in passed[-1].guaranteed:
         reasons["source"] = passed[-1].guaranteed[chunk]
     return reasons
-
-
-def _rankings(state: QueryState) -> list[Ranking]:
-    return [*state.rankings.values(), *([] if state.fused is None else [state.fused])]
 
 
 def _places(rankings: Sequence[tuple[str, Ranking]], members: Sequence[int]) -> dict[str, Place]:

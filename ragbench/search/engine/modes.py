@@ -14,8 +14,6 @@ from ragbench.search.stages.stage import Stage
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
 """Which retrievers take part: lexical, dense, both, or dense and then re-ranked by keywords (seed 004)."""
 
-_Kind = Literal["words", "meaning"]
-
 Stages = tuple[tuple[str, Stage], ...]
 
 
@@ -40,7 +38,7 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     if mode not in modes:
         raise ConfigError(f"mode {mode} cannot be used: this pipeline was made without a configuration of its modes")
     spec = modes[mode]
-    kinds = {_kind_of(stage) for _, stage in stages}
+    kinds = {getattr(stage, "by", None) for _, stage in stages}
     for kind in ("words", "meaning") if spec.sources == "all" else (spec.sources,):
         if kind not in kinds:
             missing = "lexical" if kind == "words" else "dense"
@@ -53,16 +51,11 @@ def in_mode(stages: Stages, modes: Mapping[str, ModeSpec], mode: Mode) -> Stages
     return reranked
 
 
-def _kind_of(stage: Stage) -> _Kind | None:
-    """How a source searches; None for a stage that is not a source, or is of neither kind."""
-    return getattr(stage, "by", None)
-
-
 def _in_mode_alone(stage: Stage) -> bool:
     """Whether a stage re-ranks in the mode that asks for it, and takes part in no other."""
     return getattr(stage, "in_mode_alone", False)
 
 
 def _takes_part(name: str, stage: Stage, spec: ModeSpec) -> bool:
-    left_out = spec.sources != "all" and _kind_of(stage) not in (None, spec.sources)
+    left_out = spec.sources != "all" and getattr(stage, "by", None) not in (None, spec.sources)
     return not (left_out or name in spec.without or _in_mode_alone(stage))

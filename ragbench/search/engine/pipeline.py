@@ -168,15 +168,12 @@ class Pipeline:
             states = step(name, stage, states, index)
             yield name, states
 
-    def run(self, states: Sequence[QueryState], index: Index, step: _Step = _call) -> list[QueryState]:
-        """The states after the last stage."""
-        for _, states_after in self.steps(states, index, step):
-            states = states_after
-        return list(states)
-
     def __call__(self, queries: Sequence[Query], index: Index) -> list[QueryState]:
         """Run queries through every stage."""
-        return self.run(start(queries), index)
+        states: Sequence[QueryState] = ()
+        for _, states_after in self.steps(start(queries), index):
+            states = states_after
+        return list(states)
 
 
 def _fact(name: str, attribute: str) -> str:
