@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import ArmsFailed
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from ragbench.base.pools import Pool
     from ragbench.experiment.plan import Plan, PlannedArm
     from ragbench.search.engine.executor import Outcome
-
-    _Keyed = tuple[PlannedArm, tuple[str, ...]]
 
 _LOG = logging.getLogger(__name__)
 
@@ -133,11 +131,10 @@ def dispatch(parts: Sequence[Sequence[PlannedArm]], workers: Pool, retries: int)
 
 def groups(arms: Sequence[PlannedArm], count: int) -> list[list[PlannedArm]]:
     """At most `count` groups of about equal work, arms that share long prefixes in one, none of them empty."""
-    ordered = _neighbours([(arm, _keys(arm)) for arm in arms], 0)
-    shared = [0]
-    for (_, previous), (_, keys) in pairwise(ordered):
-        shared.append(sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(previous, keys, strict=False))))
-    costs = [max(1, len(keys) - overlap) for (_, keys), overlap in zip(ordered, shared, strict=True)]
+    keys = {arm.name: _keys(arm) for arm in arms}
+    ordered = executor.in_tree_order(arms, keys)
+    shared = [0, *(len({*keys[before.name]} & {*keys[arm.name]}) for before, arm in pairwise(ordered))]
+    costs = [max(1, len(keys[arm.name]) - overlap) for arm, overlap in zip(ordered, shared, strict=True)]
     totals = [0, *accumulate(costs)]
     share = totals[-1] / count
     cuts = {0, len(ordered)}
@@ -146,21 +143,12 @@ def groups(arms: Sequence[PlannedArm], count: int) -> list[list[PlannedArm]]:
         gaps = {i: abs(totals[i] - number * share) for i in range(1, len(ordered))}
         near = [i for i in gaps if gaps[i] <= share / 4] or sorted(gaps, key=gaps.__getitem__)[:1]
         cuts |= set(sorted(near, key=lambda i: (shared[i], gaps[i]))[:1])
-    return [[arm for arm, _ in ordered[begin:end]] for begin, end in pairwise(sorted(cuts))]
+    return [ordered[begin:end] for begin, end in pairwise(sorted(cuts))]
 
 
-def _keys(arm: PlannedArm) -> tuple[str, ...]:
-    """A key for each stage, with the index specification where the executor's key has the artefacts of the index."""
-    return tuple(
+def _keys(arm: PlannedArm) -> list[str]:
+    """A key for each prefix, with the index specification where the executor's key has the artefacts of the index."""
+    keys = (
         digest([type(stage).__module__, stage, arm.index.spec if stage.needs else None]) for _, stage in arm.pipeline
     )
-
-
-def _neighbours(arms: Sequence[_Keyed], depth: int) -> list[_Keyed]:
-    """The arms in the order of their prefix tree."""
-    branches: dict[str, list[_Keyed]] = {}
-    for arm in arms:
-        if len(arm[1]) > depth:
-            branches.setdefault(arm[1][depth], []).append(arm)
-    ends_here = [arm for arm in arms if len(arm[1]) == depth]
-    return [*ends_here, *(arm for branch in branches.values() for arm in _neighbours(branch, depth + 1))]
+    return list(accumulate(keys))

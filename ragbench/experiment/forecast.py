@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragbench.base.errors import RagbenchError
@@ -25,12 +24,11 @@ from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
 from ragbench.results import store
 from ragbench.search.engine.executor import Arm, prefix_keys, stage_key
-from ragbench.search.stages.stage import Retriever, Stage
+from ragbench.search.stages.stage import Retriever
 
 if TYPE_CHECKING:
     from ragbench.base.types import Query
     from ragbench.evaluation.latency import LatencySpec
-    from ragbench.index.index import Index
     from ragbench.models import Encoder
     from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec
 
@@ -139,7 +137,8 @@ def forecast(plan: Plan, *, keep: bool = False) -> Forecast:
                 continue
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
             counted = texts_by_model.setdefault(key, set())
-            new = [text for text in _missing(encoder, texts) if text not in counted]
+            missing_texts = encoder.missing(texts) if isinstance(encoder, CachedEncoder) else texts
+            new = [text for text in missing_texts if text not in counted]
             counted.update(new)
             if new and vectors.encoder not in rates:
                 with suppress(RagbenchError):  # as below
@@ -166,10 +165,6 @@ def _pace_of_last_minute() -> float:
     if not hasattr(os, "getloadavg"):  # Windows
         return 1.0
     return 1 + os.getloadavg()[0] / (os.cpu_count() or 1)
-
-
-def _missing(encoder: Encoder, texts: Sequence[str]) -> list[str]:
-    return encoder.missing(texts) if isinstance(encoder, CachedEncoder) else list(texts)
 
 
 @dataclass(frozen=True)
@@ -222,9 +217,7 @@ def _seconds_of_pairs(
         for spec in getattr(stage, "models", ()):
             if not isinstance(spec, CrossEncoderSpec) or not queries:
                 continue
-            if spec not in rates and is_endpoint(spec.name):
-                rates[spec] = None
-            elif spec not in rates:
+            if spec not in rates:
                 with suppress(RagbenchError):  # it fails again, and is reported, where its arm runs
                     rates[spec] = _speed_of_pair(spec, arm, queries[0].text)
             rate = rates.get(spec)
@@ -232,7 +225,10 @@ def _seconds_of_pairs(
     return seconds
 
 
-def _speed_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> _Speed:
+def _speed_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> _Speed | None:
+    """The speed for each pair of a query and a passage; None for a model that is not tried."""
+    if is_endpoint(spec.name):
+        return None
     model = arm.index.models.cross_encoder(spec)
     plain = model.cross_encoder if isinstance(model, CachedCrossEncoder) else model
     chunks = arm.index.chunks
@@ -260,7 +256,7 @@ def explain(plan: Plan) -> str:
     finished = [arm.name for arm in arms if stopped is not None and store.finished(stopped, arm.name, arm.key)]
     remaining = replace(plan, arms={arm.name: arm for arm in arms if arm.name not in finished})
     queries, spec = len(plan.queries), plan.latency
-    lines = [_explain_tree(_prefix_tree(list(remaining.arms.values())), queries)] if remaining.arms else []
+    lines = _tree(list(remaining.arms.values()), queries) if remaining.arms else []
     if finished:
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
@@ -276,84 +272,53 @@ def explain(plan: Plan) -> str:
 
 def _artefacts(arms: Sequence[PlannedArm]) -> list[str]:
     """A line for every artefact: whether it is found or must be built, and which arms read it."""
-    readers: dict[tuple[str, str], list[str]] = {}
-    missing: dict[tuple[str, str], bool] = {}
+    readers: dict[tuple[str, str, bool], list[str]] = {}
     for arm in arms:
         for artefact in arm.artefacts:
-            key = artefact.kind, artefact.fingerprint
-            readers.setdefault(key, []).append(arm.name)
-            missing[key] = artefact.built
-    lines = [f"{len(missing)} artefacts, {sum(missing.values())} to build"]
-    for key, names in sorted(readers.items()):
+            readers.setdefault((artefact.kind, artefact.fingerprint, artefact.built), []).append(arm.name)
+    lines = [f"{len(readers)} artefacts, {sum(missing for _, _, missing in readers)} to build"]
+    for (kind, fingerprint, missing), names in sorted(readers.items()):
         owners = "all arms" if len(names) == len(arms) else ", ".join(names)
-        lines.append(f"  {key[0]} {key[1]}: {'to build' if missing[key] else 'found'}, for {owners}")
+        lines.append(f"  {kind} {fingerprint}: {'to build' if missing else 'found'}, for {owners}")
     return lines
 
 
-@dataclass
-class _Node:
-    """A stage in the prefix tree. `key` names the stage, all stages before it and the artefacts they read."""
+def _tree(arms: Sequence[Arm], queries: int) -> list[str]:
+    """The prefix tree of the arms: what is computed once and for which of them.
 
-    key: str
-    name: str
-    stage: Stage
-    index: Index
-    arms: list[str] = field(default_factory=list)
-    children: dict[str, _Node] = field(default_factory=dict)
-
-
-def _prefix_tree(arms: Sequence[Arm]) -> dict[str, _Node]:
-    """The roots of the tree by key. Builds only the artefacts that the names of other artefacts depend on."""
-    roots: dict[str, _Node] = {}
-    for arm in arms:
-        level = roots
-        for key, (name, stage) in zip(prefix_keys(arm), arm.pipeline, strict=True):
-            node = level.setdefault(key, _Node(key, name, stage, arm.index))
-            node.arms.append(arm.name)
-            level = node.children
-    return roots
-
-
-def _count_stages(level: Mapping[str, _Node]) -> int:
-    """How many stages a tree runs."""
-    return sum(1 + _count_stages(node.children) for node in level.values())
-
-
-def _explain_tree(roots: Mapping[str, _Node], queries: int) -> str:
-    """The tree in words: what is computed once and for which arms, what is reused, why equal stages are not shared."""
-    named: set[str] = set()
-    arms = sorted({arm for node in roots.values() for arm in node.arms})
-    alone = sum(_count_alone(node) for node in roots.values())
-    runs = _count_stages(roots)
+    Builds only the artefacts that the names of other artefacts depend on.
+    """
+    keyed = [(arm, prefix_keys(arm)) for arm in arms]
+    alone, runs = sum(len(keys) for _, keys in keyed), len({key for _, keys in keyed for key in keys})
     shared = f" instead of {alone}, because configurations share stages" if runs < alone else ""
-    lines = [f"{counted(len(arms), 'arm')}, {counted(queries, 'query')}: {counted(runs, 'stage run')}{shared}"]
+    total = f"{counted(len(arms), 'arm')}, {counted(queries, 'query')}: {counted(runs, 'stage run')}{shared}"
+    return [total, *_branches(keyed, 0, 1, set())]
 
-    def show(node: _Node, indent: int, twins: int) -> None:
-        facts = [f"once for {len(node.arms)} arms"] if len(node.arms) > 1 else []
-        if twins > 1:
-            facts.append("not shared: it reads " + _artefacts_read(node))
-        if isinstance(node.stage, Retriever):
-            key = stage_key(node.stage, node.index)
-            facts += ["asks only new questions"] if key in named else []
-            named.add(key)
-        ends = [arm for arm in node.arms if not any(arm in child.arms for child in node.children.values())]
-        tail = f"  -> {', '.join(ends)}" if ends else ""
+
+def _branches(arms: Sequence[tuple[Arm, list[str]]], depth: int, indent: int, asked: set[str]) -> Iterator[str]:
+    """A line for each different stage after the first `depth` of arms that share these, each before its own branches.
+
+    It tells what is reused, and why equal stages are not shared; `asked` are the keys of the retrievers so far.
+    """
+    branches: dict[str, list[tuple[Arm, list[str]]]] = {}
+    for arm, keys in arms:
+        if len(keys) > depth:
+            branches.setdefault(keys[depth], []).append((arm, keys))
+    firsts = [branch[0][0] for branch in branches.values()]
+    labels = [f"{name}: {stage.describe()}" for name, stage in (arm.pipeline.stages[depth] for arm in firsts)]
+    indent += depth > 0 and len(branches) > 1
+    for first, label, branch in zip(firsts, labels, branches.values(), strict=True):
+        stage = first.pipeline.stages[depth][1]
+        facts = [f"once for {len(branch)} arms"] if len(branch) > 1 else []
+        if labels.count(label) > 1:
+            read = first.index.fingerprints(stage.needs)
+            facts.append("not shared: it reads " + ", ".join(f"{need} {name[:8]}" for need, name in read.items()))
+        if isinstance(stage, Retriever):
+            key = stage_key(stage, first.index)
+            facts += ["asks only new questions"] if key in asked else []
+            asked.add(key)
+        ends = [arm.name for arm, keys in branch if len(keys) == depth + 1]
         reason = f"  ({'; '.join(facts)})" if facts else ""
-        lines.append(f"{'  ' * indent}{node.name}: {node.stage.describe()}{reason}{tail}")
-        show_level(node.children, indent + (len(node.children) > 1))
-
-    def show_level(level: Mapping[str, _Node], indent: int) -> None:
-        twins = Counter((node.name, node.stage.describe()) for node in level.values())
-        for node in level.values():
-            show(node, indent, twins[node.name, node.stage.describe()])
-
-    show_level(roots, 1)
-    return "\n".join(lines)
-
-
-def _artefacts_read(node: _Node) -> str:
-    return ", ".join(f"{need} {name[:8]}" for need, name in node.index.fingerprints(node.stage.needs).items())
-
-
-def _count_alone(node: _Node) -> int:
-    return len(node.arms) + sum(_count_alone(child) for child in node.children.values())
+        tail = f"  -> {', '.join(ends)}" if ends else ""
+        yield f"{'  ' * indent}{label}{reason}{tail}"
+        yield from _branches(branch, depth + 1, indent, asked)

@@ -47,11 +47,7 @@ def run(
     names = list(planned.arms)
     label = names[0] if len(names) == 1 else f"{len(names)}-arms"
     with store.writing(planned.results, command, label, planned.digest, names, folder) as run_folder:
-        state = Run(planned, run_folder, conclude)
-        for step in _STEPS:
-            step(state)
-    assert state.measurements is not None, "the last steps make them"
-    return state.measurements
+        return _measured(Run(planned, run_folder, conclude), _STEPS)
 
 
 def remeasure_latency(
@@ -83,11 +79,14 @@ def remeasure_latency(
     identity, label = digest([planned.digest, "timed again", finished.folder.name]), f"{len(names)}-arms-timed-again"
     with store.writing(finished.folder.parents[1], "run", label, identity, names, None) as folder:
         folder.copy(finished.folder, names, (measurements.TOPICS,), without=LATENCY)
-        state = Run(planned, folder, conclude, finished.per_query)
         steps.write_judgments(planned, folder)
         for arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
-        for step in _STEPS[1:]:
-            step(state)
-    assert state.measurements is not None, "the last steps make them"
-    return state.measurements
+        return _measured(Run(planned, folder, conclude, finished.per_query), _STEPS[1:])
+
+
+def _measured(run: Run, remaining: Sequence[Callable[[Run], None]]) -> Measurements:
+    for step in remaining:
+        step(run)
+    assert run.measurements is not None, "the last steps make them"
+    return run.measurements

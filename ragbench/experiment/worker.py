@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base.errors import BenchmarkError
@@ -18,10 +17,9 @@ from ragbench.base.pools import Failure, run_captured
 if TYPE_CHECKING:
     from ragbench.base.types import Document, Query
     from ragbench.experiment.plan import Plan
-    from ragbench.index.artefacts import ArtefactStore
     from ragbench.index.index import Index
     from ragbench.index.spec import IndexSpec
-    from ragbench.search.engine.executor import Arm, Outcome
+    from ragbench.search.engine.executor import Outcome
 
 
 @dataclass(frozen=True)
@@ -68,28 +66,18 @@ class _Worker:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from threadpoolctl import threadpool_limits
 
+        from ragbench.config.arm_builder import store_of
         from ragbench.config.settings import Settings
         from ragbench.search.engine.executor import Session
 
         threadpool_limits(limits=1, user_api="blas")
-        self._shared = Settings("worker", self.job.config)
-        self._models = self._shared.models(self.job.threads)
+        shared = Settings("worker", self.job.config)
+        self._store = store_of(shared)
+        self._models = shared.models(self.job.threads)
         self._session = Session(self.job.queries, self.job.memory_bytes)
 
-    def run(self, name: str, config: Mapping[str, Any]) -> Outcome | Failure:
-        """The outcome of one arm. Errors are returned as a `Failure`; only a process that dies raises in the driver."""
-        return run_captured(name, self._outcome, name, config)
-
-    def _outcome(self, name: str, config: Mapping[str, Any]) -> Outcome:
-        return self._session.outcome(self._arm(name, config))
-
-    @cached_property
-    def _store(self) -> ArtefactStore:
-        from ragbench.config.arm_builder import store_of
-
-        return store_of(self._shared)
-
-    def _arm(self, name: str, config: Mapping[str, Any]) -> Arm:
+    def outcome(self, name: str, config: Mapping[str, Any]) -> Outcome:
+        """Run one arm."""
         from ragbench.config.settings import Settings
         from ragbench.index.index import Index
         from ragbench.search.engine.executor import Arm
@@ -99,7 +87,7 @@ class _Worker:
             self._indexes[settings.index] = Index(
                 settings.index, self.job.collection, self._documents, self._store, self._models, opened=self._opened
             )
-        return Arm(name, settings.pipeline, self._indexes[settings.index])
+        return self._session.outcome(Arm(name, settings.pipeline, self._indexes[settings.index]))
 
     def _documents(self) -> Sequence[Document]:
         """The collection, read only when an artefact must be built."""
@@ -128,9 +116,12 @@ def begin(job: Job) -> None:
 
 
 def run(name: str, config: Mapping[str, Any]) -> Outcome | Failure:
-    """Run an arm of the job in this process; the first arm starts the worker."""
+    """Run an arm of the job in this process; the first arm starts the worker.
+
+    Errors are returned as a `Failure`; only a process that dies raises in the driver.
+    """
     global _worker
     if _worker is None:
         assert _job is not None, "call begin() first"
         _worker = _Worker(_job)
-    return _worker.run(name, config)
+    return run_captured(name, _worker.outcome, name, config)

@@ -24,7 +24,6 @@ from ragbench.benchmark.load import load
 from ragbench.config import composition
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.experiment import ablate
-from ragbench.experiment.forecast import _count_stages, _prefix_tree
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 from ragbench.search.engine import executor
@@ -54,7 +53,7 @@ def test_sharing_gives_the_same_measures_in_less_time(benchmark, design: str, da
     settings = ablate.plan(base, composition.compose).settings
     arms = ArmBuilder.of(base, load(base.config["data"])).arms(settings)
     queries = [topic.query() for topic in load(base.config["data"]).select("test")]
-    roots = _prefix_tree(arms)
+    prefixes = {key for arm in arms for key in executor.prefix_keys(arm)}
     for _ in executor.execute(arms, queries):
         pass  # warms artefacts and caches for both sides
 
@@ -83,7 +82,7 @@ def test_sharing_gives_the_same_measures_in_less_time(benchmark, design: str, da
         arm.pipeline(queries, arm.index)
     alone_stages = time.perf_counter() - started
 
-    runs = f"{_count_stages(roots)} stage runs instead of {sum(len(arm.pipeline) for arm in arms)}"
+    runs = f"{len(prefixes)} stage runs instead of {sum(len(arm.pipeline) for arm in arms)}"
     print(f"\n{data}, {design}, {len(arms)} arms, {len(queries)} queries, caches warm: {runs}; seconds")
     print(f"{'':<28}{'alone':>8}{'together':>10}{'times faster':>14}")
     for name, alone, shared in (

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from ragbench.base import console
-from ragbench.experiment.forecast import _count_stages, _explain_tree, _prefix_tree
+from ragbench.experiment.forecast import _tree
 from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate
@@ -39,10 +39,10 @@ def test_equals_each_pipeline_alone(arms: list[Arm], benchmark_small) -> None:
 
 
 def test_each_distinct_prefix_runs_once(arms: list[Arm]) -> None:
-    roots = _prefix_tree(arms)
     # dense, lexical, two fusions, two cuts, calibration, cut; and lexical, fuse of the last arm
-    assert _count_stages(roots) == 10
-    assert "10 stage runs instead of 18" in _explain_tree(roots, 5)
+    tree = _tree(arms, 5)
+    assert len(tree[1:]) == 10
+    assert "10 stage runs instead of 18" in tree[0]
 
 
 def test_arms_with_a_common_prefix_follow_each_other(arms: list[Arm], benchmark_small) -> None:

@@ -8,7 +8,7 @@ equal those of each pipeline alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -40,6 +40,9 @@ class Arm:
     index: Index
 
 
+_Arm = TypeVar("_Arm", bound=Arm)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The run of one arm: the names of its stages and the states after each of them."""
@@ -63,6 +66,14 @@ def prefix_keys(arm: Arm) -> list[str]:
     """For each stage of an arm, a digest of the work up to and including it. Equal digests mean equal states."""
     keys = (stage_key(stage, arm.index) for _, stage in arm.pipeline)
     return list(accumulate(keys, lambda prefix, key: digest([prefix, key]), initial=""))[1:]
+
+
+def in_tree_order(arms: Sequence[_Arm], keys: Mapping[str, Sequence[str]]) -> list[_Arm]:
+    """The arms in the order of their prefix tree; `keys`: by arm, one for each of its prefixes."""
+    rank: dict[str, int] = {}
+    for key in (key for arm in arms for key in keys[arm.name]):
+        rank.setdefault(key, len(rank))
+    return sorted(arms, key=lambda arm: [rank[key] for key in keys[arm.name]])
 
 
 class Session:
@@ -112,17 +123,14 @@ def execute(arms: Sequence[Arm], queries: Sequence[Query]) -> Iterator[Outcome]:
 
     Each distinct prefix runs once, and its states are dropped as soon as no later arm begins with it.
     """
-    rank: dict[str, int] = {}
     keys = {arm.name: prefix_keys(arm) for arm in arms}
-    for key in (key for arm in arms for key in keys[arm.name]):
-        rank.setdefault(key, len(rank))
+    distinct = {key for of_arm in keys.values() for key in of_arm}
 
     def tick() -> None:
-        shown.report("running stages", session.computed, len(rank))
+        shown.report("running stages", session.computed, len(distinct))
 
     session = Session(queries, math.inf, tick)
-    ordered = sorted(arms, key=lambda arm: [rank[key] for key in keys[arm.name]])
-    for number, arm in enumerate(ordered, start=1):
+    for number, arm in enumerate(in_tree_order(arms, keys), start=1):
         session.forget_all_but(keys[arm.name])
         with shown.arm(number, len(arms), arm.name):
             yield session.outcome(arm)
