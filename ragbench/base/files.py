@@ -10,7 +10,6 @@ import io
 import os
 import platform
 import shutil
-import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -56,15 +55,9 @@ def remove_abandoned(folder: Path, alone: bool = False) -> None:
 
 
 def _is_running(process: int) -> bool:
-    if sys.platform == "win32":
-        return True  # os.kill would end the process
-    try:
-        os.kill(process, 0)  # sends nothing, only asks whether it runs
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it runs for another user
-    return True
+    import psutil
+
+    return process < 2**31 and psutil.pid_exists(process)
 
 
 @cache

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ _ORIGINAL_COUNT = "original_count"
 
 QueryClass = Literal["factual", "navigational", "exploratory"]
 """What kind of query it is, by its form (P3)."""
-_QUERY_CLASSES: tuple[QueryClass, ...] = get_args(QueryClass)
 
 
 @dataclass(frozen=True, slots=True)

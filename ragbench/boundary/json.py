@@ -40,20 +40,21 @@ def read_json(
     text = decoded(content) if isinstance(content, bytes) else content
     try:
         value = (_OWN if own else _DECODER).decode(text)
+        too_deep = _depth_of(value) > max_depth
     except json.JSONDecodeError as error:
         raise BoundaryError(f"invalid JSON at line {error.lineno}") from None
     except RecursionError:
-        raise BoundaryError(f"nested deeper than {max_depth} levels") from None
-    if _depth_of(value, max_depth) > max_depth:
+        too_deep = True
+    if too_deep:
         raise BoundaryError(f"nested deeper than {max_depth} levels")
     if not own and (_SURROGATE.search(text) or not isinstance(content, bytes)):
         _check_characters(value)
     return value
 
 
-def read_json_file(path: Path, *, max_bytes: int = _MAX_BYTES, own: bool = False) -> Any:
+def read_json_file(path: Path, *, own: bool = False) -> Any:
     """The value of a JSON file. Raises BoundaryError, and OSError for a file that cannot be read."""
-    return read_json(read_bytes(path, max_bytes), max_bytes=max_bytes, own=own)
+    return read_json(read_bytes(path), own=own)
 
 
 def read_json_lines(content: bytes | str, *, max_bytes: int = _MAX_BYTES) -> Iterator[Any]:
@@ -83,9 +84,9 @@ def read_bytes(path: Path, max_bytes: int = _MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: Path, max_bytes: int = _MAX_BYTES) -> str:
+def read_text(path: Path) -> str:
     """The text of a regular UTF-8 file. Raises BoundaryError as `read_bytes`, and OSError."""
-    return decoded(read_bytes(path, max_bytes))
+    return decoded(read_bytes(path))
 
 
 def decoded(content: bytes) -> str:
@@ -97,18 +98,12 @@ def decoded(content: bytes) -> str:
         raise BoundaryError(f"not valid UTF-8 at line {line}") from None
 
 
-def _depth_of(value: Any, limit: int) -> int:
-    """How deep lists and mappings are nested, counted level by level up to `limit` + 1."""
-    level, depth = [value] if isinstance(value, (dict, list)) else [], 0
-    while level and depth <= limit:
-        depth += 1
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, (dict, list))
-        ]
-    return depth
+def _depth_of(value: Any) -> int:
+    """How deep lists and mappings are nested. Raises RecursionError for what Python cannot walk."""
+    if not isinstance(value, (dict, list)):
+        return 0
+    children = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth_of(child) for child in children if isinstance(child, (dict, list))), default=0)
 
 
 def size_in_words(n_bytes: int) -> str:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import BoundaryError
-from ragbench.boundary.json import _depth_of, read_json, read_json_file, read_json_lines
+from ragbench.boundary.json import _depth_of, read_bytes, read_json, read_json_file, read_json_lines
 from tests.boundary.mutations import json_texts
 
 _NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -92,12 +92,12 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_json_file(tmp_path / "missing")
     with pytest.raises(BoundaryError, match="larger than 2 bytes"):
-        read_json_file(tmp_path / "good", max_bytes=2)
+        read_bytes(tmp_path / "good", max_bytes=2)
 
 
-def test_depth_is_counted_as_far_as_asked() -> None:
-    assert [_depth_of(value, 5) for value in (1, [], [[1]], {"a": [{}]}, [1, [2, [3]]])] == [0, 1, 2, 3, 3]
-    assert _depth_of([[[[]]]], 2) == 3
+def test_depth_is_that_of_the_deepest_part() -> None:
+    assert [_depth_of(value) for value in (1, [], [[1]], {"a": [{}]}, [1, [2, [3]]])] == [0, 1, 2, 3, 3]
+    assert _depth_of([[[[]]]]) == 4
 
 
 def test_mutations_are_refused_or_mean_what_they_say() -> None:
