@@ -28,8 +28,15 @@ from ragbench.config.catalogue.names import numbered
 from ragbench.config.catalogue.nodes import below, merged, plain
 from ragbench.config.differences import flat
 from ragbench.config.function_stage import insert, node_of
-from ragbench.config.overrides import EXPERIMENT, canonical, check_choice, from_environment, key_of, section_of
-from ragbench.config.permissions import needs_of, why_not_plain
+from ragbench.config.overrides import (
+    EXPERIMENT,
+    canonical,
+    check_choice,
+    from_environment,
+    key_of,
+    section_of,
+    why_not_plain,
+)
 from ragbench.config.registry import class_named, make
 from ragbench.config.sections import Basics
 from ragbench.config.settings import Settings
@@ -157,10 +164,10 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Cata
     known_urls = {known.option("data", option).content.get("url") for option in known.choices["data"]} - {None}
 
     def inspect(settings: Settings) -> None:
-        risky = {key: need for key, need in needs_of(settings).items() if need[0] in _ASKED}
+        risky = {key: need for key, need in settings.needs.items() if need[0] in _ASKED}
         if settings.config["data"].get("url") in known_urls:
             risky.pop("data.url", None)
-        own_needs = needs_of(_compose_settings(typed, set(), known)) if risky else {}
+        own_needs = _compose_settings(typed, set(), known).needs if risky else {}
         for key, need in risky.items():
             if own_needs.get(key) != need:
                 raise ConfigError(f"{file} sets {key}, which {need[0]} ({shown(need[1])}): {ask}")

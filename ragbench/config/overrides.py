@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.bounds import shown
+from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.config.catalogue import Catalogue, Tree
@@ -161,6 +162,14 @@ def check_choice(group: str, chosen: object, known: Catalogue, label: str = "") 
 
 def _options(text: str, options: Sequence[str]) -> str:
     return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(text, options)
+
+
+def why_not_plain(override: str) -> str:
+    """What a word does while it is composed; empty for one that only sets a value or chooses an option."""
+    key = override.partition("=")[0]
+    if TARGET in override or "_partial_" in override or key.lstrip("+~").startswith("hydra"):
+        return "names code to import"
+    return "has a ${...}, which can read the environment" if "${" in override else ""
 
 
 def named_arms(arguments: Iterable[str]) -> dict[str, tuple[str, ...]]:

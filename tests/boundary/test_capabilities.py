@@ -10,7 +10,6 @@ import pytest
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import EVERYTHING, NOTHING, Capability, granted, granting
 from ragbench.config import catalogue, composition
-from ragbench.config.permissions import needs_of
 from ragbench.config.registry import _is_catalogued, class_named
 from ragbench.extras.studio.searching import compose_for
 
@@ -20,7 +19,7 @@ LIVE = ("live=command", "live.program=[touch,x]", "live.hits=hits", "live.text=t
 
 def test_pure_configurations_need_nothing() -> None:
     for preset in ("baseline", "recommended", "phase3", "all"):
-        assert needs_of(composition.compose([f"exp={preset}"])) == {}, preset
+        assert composition.compose([f"exp={preset}"]).needs == {}, preset
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_a_value_needs_what_its_field_declares(words: tuple[str, ...], key: str,
         pass
 
     def inspect(settings) -> None:
-        found.update({name: what for name, (what, _) in needs_of(settings).items()})
+        found.update({name: what for name, (what, _) in settings.needs.items()})
         raise Seen  # before models and folders are looked for
 
     with pytest.raises(Seen):

@@ -23,7 +23,6 @@ from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Hit
 from ragbench.boundary.permissions import EVERYTHING, Capability, granting, trusting
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config.permissions import needs_of_search
 from ragbench.config.settings import Settings
 from ragbench.extras.ship import bundle, documents
 from ragbench.extras.ship import generation as generations
@@ -242,7 +241,7 @@ def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
         config = read_yaml_file(path, aliases=True)
         settings = Settings(str(record["name"]), config)
         with granting(EVERYTHING if trusted else _UNTRUSTED):
-            needs = {} if trusted else dict(needs_of_search(settings))
+            needs = {} if trusted else dict(settings.search_needs)
             if not record["include_index"] and config["data"].get("url") and not trusted:
                 needs["data.url"] = Capability.SENDS, config["data"]["url"]
             for key, (need, _) in needs.items():

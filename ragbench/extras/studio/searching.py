@@ -27,8 +27,7 @@ from ragbench.boundary.permissions import NOTHING, Capability
 from ragbench.config import catalogue
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.composition import compose
-from ragbench.config.overrides import EXPERIMENT, section_of
-from ragbench.config.permissions import needs_of, needs_of_search, why_not_plain
+from ragbench.config.overrides import EXPERIMENT, section_of, why_not_plain
 from ragbench.config.settings import Settings
 from ragbench.extras.ship.serving.messages import SearchFilters, first_sentence
 from ragbench.extras.studio.queries import Part, mark_matches
@@ -138,7 +137,7 @@ class Searching:
         if refused := next((override for override in chosen if section_of(override) in _OF_THE_OPERATOR), None):
             raise ConfigError(f"'{refused[:80]}' cannot be changed here: give it to ragbench studio")
         settings = compose_for(chosen, self.words, may)
-        needs = {key: need for key, (need, _) in needs_of_search(settings).items()}
+        needs = {key: need for key, (need, _) in settings.search_needs.items()}
         sends = [key for key, need in needs.items() if need in (Capability.SENDS, Capability.EXECUTES)]
         if sends and not may:  # the operator has set it, but an address that is opened must not ask by itself
             raise ConfigError(f"{min(sends)} {needs[min(sends)]}: press Search to allow that")
@@ -193,10 +192,10 @@ def compose_for(overrides: Sequence[str], base: Sequence[str], may: frozenset[Ca
     for override in overrides if Capability.EXECUTES not in may else ():  # composing imports code, or reads variables
         if reason := why_not_plain(override):
             raise ConfigError(f"'{override[:80]}' {reason}, which is not allowed here: remove it")
-    base_needs = needs_of(compose(base))
+    base_needs = compose(base).needs
 
     def require_allowed(settings: Settings) -> None:
-        for key, (need, value) in needs_of(settings).items():
+        for key, (need, value) in settings.needs.items():
             if need not in may and base_needs.get(key) != (need, value):
                 raise ConfigError(f"{key} {need}, which is not allowed here: remove it")
 

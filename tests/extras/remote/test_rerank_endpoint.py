@@ -157,7 +157,7 @@ def test_names_that_cannot_work_are_refused_before_a_run(name: str, said: str) -
 def test_the_stage_takes_one_and_needs_leave_to_send() -> None:
     settings = composition.compose(["p6=on", "p6.model=rerank:small@http://localhost:8080/rerank"])
     assert settings.config["p6"]["model"] == "rerank:small@http://localhost:8080/rerank"
-    assert composition.needs_of(settings)["p6.model"][0] == Capability.SENDS
+    assert settings.needs["p6.model"][0] == Capability.SENDS
 
 
 def test_the_stage_orders_by_what_the_server_says(server: Server) -> None:

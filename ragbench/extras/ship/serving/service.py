@@ -14,7 +14,6 @@ from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
 from ragbench.boundary.permissions import Capability
-from ragbench.config.permissions import needs_of_search
 from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
 from ragbench.extras.ship.documents import ListedDocument
@@ -215,7 +214,7 @@ class SearchService:
         """In a worker: run a golden query, unless the search sends queries to a server."""
         try:
             with self._current.lease() as opened:
-                sends = any(need is Capability.SENDS for need, _ in needs_of_search(opened.bundle.settings).values())
+                sends = any(need is Capability.SENDS for need, _ in opened.bundle.settings.search_needs.values())
                 for golden in () if sends else opened.bundle.golden()[:1]:
                     opened.bundle.answer(golden.query.text, 1)
         except Exception:
