@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -88,43 +88,32 @@ def make_document(docno: str, title: str, text: str, metadata: Mapping[str, Any]
     )
 
 
-@dataclass
-class Collector:
-    """Collects documents: refuses a repeated id, counts documents without text."""
+def collect(
+    located: Iterable[tuple[str, Document]], source: str, markdown: bool
+) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """The documents sorted by docno, links resolved if they are `markdown`, and the warnings.
 
-    form: Form
-    documents: dict[str, Document] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    _where: dict[str, str] = field(default_factory=dict)
-
-    def add(self, location: str, document: Document) -> None:
-        """Add a document; BenchmarkError for a repeated id."""
-        if document.docno in self.documents:
-            raise BenchmarkError(
-                f"{location} repeats document id '{document.docno}': the first is at {self._where[document.docno]}"
-            )
-        self.documents[document.docno] = document
-        self._where[document.docno] = location
-        if not document.text.strip() and is_untitled(document.title, document.path):
-            self.empty.append(document.docno)
-
-    def finish(self, source: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-        """The documents sorted by docno, links resolved, and the warnings."""
-        if not self.documents:
-            raise BenchmarkError(f"{source} holds no documents")
-        ordered: Sequence[Document] = [self.documents[docno] for docno in sorted(self.documents)]
-        warnings = []
-        if self.form.markdown:
-            resolved, link_warnings = resolve_links(ordered)
-            ordered = resolved
-            warnings += [str(warning) for warning in link_warnings]
-        if self.empty:
-            more = " ..." if len(self.empty) > 3 else ""
-            listed = ", ".join(self.empty[:3])
-            warnings.append(
-                f"{source}: {len(self.empty)} document(s) without text and title can never be found: {listed}{more}"
-            )
-        return tuple(ordered), tuple(warnings)
+    `located` gives each with its place in the source. BenchmarkError for a repeated id, and where there is no document.
+    """
+    documents: dict[str, Document] = {}
+    places: dict[str, str] = {}
+    for location, document in located:
+        docno = document.docno
+        if docno in documents:
+            raise BenchmarkError(f"{location} repeats document id '{docno}': the first is at {places[docno]}")
+        documents[docno], places[docno] = document, location
+    if not documents:
+        raise BenchmarkError(f"{source} holds no documents")
+    ordered: Sequence[Document] = [documents[docno] for docno in sorted(documents)]
+    empty = [d.docno for d in documents.values() if not d.text.strip() and is_untitled(d.title, d.path)]
+    warnings = []
+    if markdown:
+        ordered, link_warnings = resolve_links(ordered)
+        warnings += [str(warning) for warning in link_warnings]
+    if empty:
+        listed = ", ".join(empty[:3]) + (" ..." if len(empty) > 3 else "")
+        warnings.append(f"{source}: {len(empty)} document(s) without text and title can never be found: {listed}")
+    return tuple(ordered), tuple(warnings)
 
 
 class Names:

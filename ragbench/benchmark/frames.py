@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, TEXTS, Collector, Form, identifier, make_document
+from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import assemble
 
 _QIDS = ("qid", "query_id", "query-id", "q_id", "topic")
@@ -26,16 +27,7 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     """
     if queries is None and qrels is None:
         documents, queries, qrels = _of_dataset(documents)
-    collected = Collector(Form(markdown))
-    for number, row in enumerate(_rows_by_id(documents, "docno", "text", "documents"), start=1):
-        location = f"documents, row {number}"
-        docno = identifier(_value_of(row, (*_DOCNOS, *IDS), location))
-        text = _value_of(row, TEXTS, location)
-        if not isinstance(text, str):
-            raise BenchmarkError(f"{location}: the text of {docno} is {text!r:.40}: give a text")
-        title = row.get("title")
-        collected.add(location, make_document(docno, title if isinstance(title, str) else "", text, {}, collected.form))
-    read, warnings = collected.finish("documents")
+    read, warnings = collect(_documents(documents, Form(markdown)), "documents", markdown)
     grades = read_qrels_table(qrels)
     topics: dict[str, Topic] = {}
     for number, row in enumerate(_rows_by_id(queries, "qid", "query", "queries"), start=1):
@@ -51,6 +43,17 @@ def from_frames(documents: Any, queries: Any, qrels: Any, name: str, markdown: b
     for qid, judged in grades.items():
         by_split.setdefault(topics[qid].split if qid in topics else "test", {})[qid] = judged
     return assemble(name, read, topics.values(), by_split, None, "qrels", warnings)
+
+
+def _documents(table: Any, form: Form) -> Iterator[tuple[str, Document]]:
+    for number, row in enumerate(_rows_by_id(table, "docno", "text", "documents"), start=1):
+        location = f"documents, row {number}"
+        docno = identifier(_value_of(row, (*_DOCNOS, *IDS), location))
+        text = _value_of(row, TEXTS, location)
+        if not isinstance(text, str):
+            raise BenchmarkError(f"{location}: the text of {docno} is {text!r:.40}: give a text")
+        title = row.get("title")
+        yield location, make_document(docno, title if isinstance(title, str) else "", text, {}, form)
 
 
 def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, int]]:

@@ -1,17 +1,19 @@
 """Write a configuration as the `config.json` of Librarian (seed 004), all six of its sections.
 
 JSON has no comments: what the format cannot express stands under the key `ragbench`, which Librarian ignores, since it
-looks up its sections by name. Sections about files and transport are not part of a retrieval configuration; they get
-the values of Librarian's example.
+looks up its sections by name. Sections about files and transport are not part of a retrieval configuration; they have
+the values of Librarian's example, `librarian.json`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ragbench.base.fingerprint import plain
+from ragbench.boundary.json import read_json_file
 from ragbench.config.settings import Settings
 from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading
@@ -26,6 +28,7 @@ from ragbench.search.stages.fuse import Fuse
 from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 _SYSTEM = "Librarian"
+_EXAMPLE = Path(__file__).with_name("librarian.json")
 _KNOWN = (RetrieveDense, RetrieveLexical, Fuse, AverageScores, AddNeighbours, RerankByKeywords, Cut)
 
 _FIXED: dict[tuple[str, str], Any] = {
@@ -56,33 +59,20 @@ def values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     of_lexical = float(weights.get("lexical", 1.0)) if lexical else 0.0
     model = str(read.index_value("encoder.name"))
     packed = bundled.find(model)
-    sections: dict[str, Any] = {
-        "docs": {
-            "root_path": "./docs",
-            "file_extensions": [".md", ".txt", ".docx"],
-            "max_file_size_mb": 10,
-            "watch_for_changes": True,
-            "index_on_startup": True,
-        },
-        "search": {
-            "max_results": limit,
-            "snippet_length": 200,
-            "context_lines": 3,
-            "min_keyword_length": int(read.value(RerankByKeywords, "min_length", 2)),
-            "mode": mode,
-            "rerank_candidates": candidates,
-            "rerank_keyword_threshold": float(read.value(RerankByKeywords, "threshold", 0.1)),
-        },
-        "embeddings": {
-            "enabled": dense,
-            "model": packed.aliases[0] if packed and packed.aliases else model,
-            "persist_directory": None,
-            "semantic_weight": round(of_dense / (of_dense + of_lexical), 6) if of_dense + of_lexical else 0.5,
-        },
-        "chunking": _chunking(read),
-        "metadata": {"extract_tags": True, "infer_doc_type": True, "track_modifications": True},
-        "mcp": {"transport": "http-sse", "host": "127.0.0.1", "port": 3001, "endpoint": "/mcp"},
+    sections: dict[str, Any] = read_json_file(_EXAMPLE)
+    sections["search"] |= {
+        "max_results": limit,
+        "min_keyword_length": int(read.value(RerankByKeywords, "min_length", 2)),
+        "mode": mode,
+        "rerank_candidates": candidates,
+        "rerank_keyword_threshold": float(read.value(RerankByKeywords, "threshold", 0.1)),
     }
+    sections["embeddings"] |= {
+        "enabled": dense,
+        "model": packed.aliases[0] if packed and packed.aliases else model,
+        "semantic_weight": round(of_dense / (of_dense + of_lexical), 6) if of_dense + of_lexical else 0.5,
+    }
+    sections["chunking"] |= _chunking(read)
     # Seed 004, "Update Semantic Search": it fetches three times as many chunks as wanted documents.
     depths = {
         ("RetrieveDense", "depth"): 3 * (candidates if reranks else limit),
@@ -100,14 +90,10 @@ def replayed(settings: Settings) -> Settings:
     sections, _ = values(settings)
     search, weight = sections["search"], sections["embeddings"]["semantic_weight"]
     preset = composition.compose([f"+exp=librarian_{search['mode']}"]).config
-    chunking = {
-        **preset["index"]["chunking"],
-        **{key: sections["chunking"][key] for key in ("chunk_size", "chunk_overlap")},
-    }
-    always: dict[str, Any] = {
-        **{entry: preset.get(entry) or {} for entry in ("average", "context", "keywords", "cut", "dense", "lexical")},
-        "index.chunking": chunking,
-    }
+    sizes = {key: sections["chunking"][key] for key in ("chunk_size", "chunk_overlap")}
+    entries = ("average", "context", "keywords", "cut", "dense", "lexical")
+    always: dict[str, Any] = {entry: preset.get(entry) or {} for entry in entries}
+    always["index.chunking"] = {**preset["index"]["chunking"], **sizes}
     if always["average"]:
         always["average.weights"] = {"dense": weight, "lexical": round(1 - weight, 6)}
     if always["keywords"]:
@@ -133,12 +119,7 @@ def _chunking(read: Reading) -> dict[str, Any]:
         size = max(1, round((chars or 512 * CHARS_PER_TOKEN) / CHARS_PER_TOKEN))
         overlap = round((overlap_chars or 0) / CHARS_PER_TOKEN)
     fixed = isinstance(read.index.chunker, LibrarianFixedChunker)
-    return {
-        "enabled": True,
-        "chunk_size": size,
-        "chunk_overlap": overlap,
-        "strategy": "fixed" if fixed else "semantic",
-    }
+    return {"chunk_size": size, "chunk_overlap": overlap, "strategy": "fixed" if fixed else "semantic"}
 
 
 def _differences(read: Reading, mode: str, lexical: bool, weights: Mapping[str, Any]) -> list[str]:

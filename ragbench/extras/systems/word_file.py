@@ -23,6 +23,8 @@ _PROPERTIES = {
     "category": "category",
 }
 
+_UNREADABLE = (zipfile.BadZipFile, KeyError, ValueError, AttributeError, OSError, RuntimeError)
+"""What python-docx raises for damaged files, in addition to its own errors."""
 _MARKUP = re.compile(r"(?:#{1,6}|[-*+>]|```|~~~|---)(?:\s|$)")
 
 
@@ -45,18 +47,9 @@ def to_markdown(raw: bytes) -> str:
         named = {name: str(getattr(properties, key) or "") for key, name in _PROPERTIES.items()}
         head = [f"{name}: {json.dumps(text, ensure_ascii=False)}" for name, text in named.items() if text.strip()]
         blocks = [*_blocks(document.iter_inner_content())]
-    except (
-        zipfile.BadZipFile,
-        OpcError,
-        LxmlError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        OSError,
-        RuntimeError,
-    ) as error:
-        if isinstance(error, NotWord):
-            raise
+    except NotWord:
+        raise
+    except (OpcError, LxmlError, *_UNREADABLE) as error:
         raise NotWord(f"is not a Word document ({type(error).__name__})") from None
     front = "---\n" + "\n".join(head) + "\n---\n" if head else ""
     return front + "\n\n".join(blocks) + "\n"

@@ -12,7 +12,7 @@ from ragbench.base.files import resolved
 from ragbench.base.fingerprint import canonical
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import IDS, TEXTS, Collector, Form, identifier, make_document
+from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
 from ragbench.benchmark.lines import read_objects
 
@@ -59,11 +59,8 @@ def load_beir(
         foreign = []
     if unknown_topics == "fail":
         require_topics({files[split]: judged for split, judged in by_split.items()}, known_qids)
-    collected = Collector(Form(markdown, title_in_text))
     corpus = _plain_or_packed(folder / "corpus.jsonl")
-    for location, document in read_documents(corpus, collected.form):
-        collected.add(location, document)
-    documents, warnings = collected.finish(str(corpus))
+    documents, warnings = collect(read_documents(corpus, Form(markdown, title_in_text)), str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     warnings += tuple(f"{files[split]} is excluded: none of its topics is in queries.jsonl" for split in foreign)

@@ -11,7 +11,7 @@ from typing import Any
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Collector, Form, identifier, make_document
+from ragbench.benchmark.documents import Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import Grades, assemble, check_grades, mapped_grade, parse_grade
 
 _HOST = re.compile(r"https?://([^/\s'\"]+)|host=\\?'([^'\\]+)")
@@ -41,7 +41,8 @@ def load_ir_datasets(
     grades = check_grades(grades)
     datasets = {split: _dataset(dataset) for split, dataset in ids.items()}
     first, first_id = next(iter(datasets.values())), next(iter(ids.values()))
-    documents, warnings = _documents(first, first_id, Form(markdown, title_in_text), max_documents)
+    located = _documents(first, first_id, Form(markdown, title_in_text), max_documents)
+    documents, warnings = collect(located, first_id, markdown)
     name = name or first_id
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
@@ -68,14 +69,13 @@ def _dataset(id: str) -> Any:
             raise BenchmarkError(f"ir_datasets has no dataset '{id}'; {hint}") from None
 
 
-def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> Iterator[tuple[str, Document]]:
     _require(dataset, id, "docs")
     too_many = f"{id} has more than {max_documents} documents, which are kept in memory: raise data.max_documents"
     with _errors_in_one_sentence(id, "read"):
         count = ((dataset.metadata() or {}).get("docs") or {}).get("count") if hasattr(dataset, "metadata") else None
         if count is not None and int(count) > max_documents:
             raise BenchmarkError(too_many)
-        collected = Collector(form)
         for number, record in enumerate(dataset.docs_iter()):
             if number >= max_documents:
                 raise BenchmarkError(too_many)
@@ -84,8 +84,7 @@ def _documents(dataset: Any, id: str, form: Form, max_documents: int) -> tuple[t
             if not docno:
                 raise BenchmarkError(f"{location} has no id")
             title, text, metadata = _parts(record)
-            collected.add(location, make_document(docno, title, text, metadata, form))
-    return collected.finish(id)
+            yield location, make_document(docno, title, text, metadata, form)
 
 
 def _parts(record: Any) -> tuple[str, str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Collector, Form, identifier, make_document
+from ragbench.benchmark.documents import Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import Grades, UnknownTopics, assemble, check_grades, read_judgments, require_topics
 from ragbench.benchmark.lines import MAX_LINE_BYTES, raw_lines, read_lines
 from ragbench.extras.collect.loaders.beir import QrelsOption, qrels_files, read_documents
@@ -50,12 +50,8 @@ def load_trec(
     `unknown_topics="warn"` judgments of unknown topics are excluded. Raises BenchmarkError with file and line.
     """
     name, grades = name or resolved(corpus).stem, check_grades(grades)
-    collected = Collector(Form(markdown, title_in_text))
-    for file in _files(corpus):
-        reader = read_documents if _starts_with(file, "{", encoding) else read_trectext
-        for location, document in reader(file, collected.form, encoding):
-            collected.add(location, document)
-    documents, warnings = collected.finish(str(corpus))
+    located = _documents(corpus, Form(markdown, title_in_text), encoding)
+    documents, warnings = collect(located, str(corpus), markdown)
     if not topics:
         return Benchmark(name, documents, (), {}, warnings=warnings)
     listed = read_trec_topics(queries, field, encoding)
@@ -68,6 +64,12 @@ def load_trec(
         require_topics({files[split]: judged for split, judged in by_split.items()}, {topic.qid for topic in listed})
     source = " and ".join(str(path) for path in files.values())
     return assemble(name, documents, listed, by_split, grades, source, warnings)
+
+
+def _documents(corpus: Path, form: Form, encoding: str) -> Iterator[tuple[str, Document]]:
+    for file in _files(corpus):
+        reader = read_documents if _starts_with(file, "{", encoding) else read_trectext
+        yield from reader(file, form, encoding)
 
 
 def read_trec_topics(path: Path, field: _TopicField = "title", encoding: str = "utf-8") -> list[Topic]:

@@ -213,10 +213,10 @@ def sentences(text: str, mdx: bool = False) -> Iterator[Sentence]:
     A sentence ends at `.`, `!`, `?` or an ellipsis before white space and no lower-case letter, at the full stops of
     Chinese and Japanese, and with its paragraph. An item of a list is a paragraph.
     """
-    running = _RunningText.of(text, mdx)
-    for paragraph in running.paragraphs:
+    references: dict[str, object] = {}
+    for paragraph in _paragraphs(text, mdx, references):
         for raw in _split(paragraph):
-            visible, links = running.as_read(raw)
+            visible, links = _as_read(raw, references)
             if visible:
                 yield Sentence(raw, visible, links)
 
@@ -231,41 +231,32 @@ def _split(paragraph: str) -> Iterator[str]:
         yield remainder
 
 
-@dataclass(frozen=True, slots=True)
-class _RunningText:
-    """The paragraphs of a text as written, those of lists and quotations included, and the links they refer to."""
+def _paragraphs(text: str, mdx: bool, references: dict[str, object]) -> Iterator[str]:
+    """The paragraphs of a markdown text as written, those of lists and quotations included, and its `references`.
 
-    paragraphs: tuple[str, ...]
-    references: dict[str, object]
+    Headings, code, tables, and imports, exports and comments of MDX are excluded. A line `:::note Title` ends a
+    paragraph and belongs to none.
+    """
+    opened = ""
+    for token in parser(mdx).parse(text, references):
+        unseen = mdx and _MODULE_LINE.match(token.content)
+        if token.type == "inline" and opened == "paragraph_open" and not unseen:
+            yield from (part.strip() for part in _ADMONITION.split(token.content) if part.strip())
+        opened = token.type
 
-    @staticmethod
-    def of(text: str, mdx: bool = False) -> _RunningText:
-        """The running text of a markdown text, without headings, code, tables, and imports, exports, comments of MDX.
 
-        A line `:::note Title` ends a paragraph and belongs to none.
-        """
-        references: dict[str, object] = {}
-        paragraphs: list[str] = []
-        opened = ""
-        for token in parser(mdx).parse(text, references):
-            unseen = mdx and _MODULE_LINE.match(token.content)
-            if token.type == "inline" and opened == "paragraph_open" and not unseen:
-                paragraphs.extend(part.strip() for part in _ADMONITION.split(token.content) if part.strip())
-            opened = token.type
-        return _RunningText(tuple(paragraphs), references)
-
-    def as_read(self, part: str) -> tuple[str, tuple[tuple[Link, str], ...]]:
-        """A part of a paragraph as a reader sees it, and its links, each with its visible words."""
-        children: list[Token] = []
-        parser().inline.parse(part, parser(), self.references, children)
-        links: list[tuple[Link, str]] = []
-        for position, child in enumerate(children):
-            label = [child]
-            if child.type == "link_open":
-                end = next(n for n in range(position, len(children)) if _closes(children[n], child))
-                label = children[position + 1 : end]
-            links += [(link, " ".join(plain_text(label).split())) for link in links_in([child])]
-        return " ".join(plain_text(children).split()), tuple(links)
+def _as_read(part: str, references: dict[str, object]) -> tuple[str, tuple[tuple[Link, str], ...]]:
+    """A part of a paragraph as a reader sees it, and its links, each with its visible words."""
+    children: list[Token] = []
+    parser().inline.parse(part, parser(), references, children)
+    links: list[tuple[Link, str]] = []
+    for position, child in enumerate(children):
+        label = [child]
+        if child.type == "link_open":
+            end = next(n for n in range(position, len(children)) if _closes(children[n], child))
+            label = children[position + 1 : end]
+        links += [(link, " ".join(plain_text(label).split())) for link in links_in([child])]
+    return " ".join(plain_text(children).split()), tuple(links)
 
 
 def _closes(token: Token, opening: Token) -> bool:
