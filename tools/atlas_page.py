@@ -17,6 +17,7 @@ from ragbench.extras.atlas.page import by_collection, effects_table
 from ragbench.extras.atlas.picture import GRID, Scale, document, line, mark, text
 from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.report.figures import BLUE, GREY
+from tools import pages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +88,7 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
         (docs / "findings.md", findings(atlas)),
     ):
         if path.is_file():
-            files.write_between(path, MARK, tables_of)
+            pages.write_between(path, MARK, tables_of)
             written.append(path)
     return written
 

@@ -14,7 +14,7 @@ import numpy as np
 from ragbench.base import console
 from ragbench.base.console import markdown
 from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
-from ragbench.base.files import write_between, write_text
+from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TEST
 from ragbench.config import catalogue
@@ -24,6 +24,7 @@ from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.table import table as verdict_table
 from ragbench.results.measurements import ARMS
+from tools.pages import write_between
 
 if TYPE_CHECKING:
     import pandas as pd

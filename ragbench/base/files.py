@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from ragbench.base.errors import BoundaryError, ConfigError
+from ragbench.base.errors import BoundaryError
 
 _NAME_BYTES = 180  # leaves room for the rest of a draft's name below the usual limit of 255
 
@@ -108,16 +108,6 @@ def write_text(path: Path, text: str, durable: bool = True) -> None:
 def has_text(path: Path, text: str) -> bool:
     """Whether a file contains exactly this text, so that writing it again would lose nothing."""
     return path.is_file() and path.read_bytes() == text.encode()
-
-
-def write_between(path: Path, mark: str, text: str) -> None:
-    """Put text between the lines `<!-- mark -->` and `<!-- end of mark -->` of a page. ConfigError where one lacks."""
-    page, begin, end = path.read_text(encoding="utf-8"), f"<!-- {mark} -->", f"<!-- end of {mark} -->"
-    head, begins, remainder = page.partition(begin)
-    _, ends, tail = remainder.partition(end)
-    if not begins or not ends:
-        raise ConfigError(f"{path} has no {begin} and {end} to write between: add the two lines")
-    write_text(path, f"{head}{begin}\n{text}\n{end}{tail}")
 
 
 def publish_folder(draft: Path, folder: Path) -> None:

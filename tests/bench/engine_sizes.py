@@ -22,12 +22,12 @@ import numpy as np
 import psutil
 from scaling_report import _law, _table
 
-from ragbench.base import files
 from ragbench.extras.engines import opened, postgres, postgres_schema, sqlite
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.postgres_server import Server
 from ragbench.extras.engines.tables import Tables
 from ragbench.index.lexical import Bm25F
+from tools import pages
 
 DIMENSION, WORDS, VOCABULARY, CHUNKS_OF_A_NOTE = 384, 30, 50_000, 8
 SETTINGS = {
@@ -315,7 +315,7 @@ def main() -> None:
     if given.write is None:
         print(text)
     else:
-        files.write_between(given.write, "engines by size", text)
+        pages.write_between(given.write, "engines by size", text)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ragbench.base import files
 from ragbench.base.formatting import interval
 from ragbench.base.types import Query
 from ragbench.export import measured_arm
@@ -38,6 +37,7 @@ from ragbench.extras.engines.search import Engine
 from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.opening import load
 from ragbench.models.access import Models
+from tools import pages
 
 _ROUNDS = 5
 
@@ -65,7 +65,7 @@ def main() -> int:
             most = max(most, loss)
     if arguments.write is not None:
         said = f"Measured on {datetime.date.today()} by `tests/bench/engines.py`."
-        files.write_between(arguments.write, "engines", "\n".join([*rows, "", said]))
+        pages.write_between(arguments.write, "engines", "\n".join([*rows, "", said]))
     return int(round(most, 6) > MAX_LOSS)
 
 

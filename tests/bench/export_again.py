@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ragbench.base import files
+from tools import pages
 
 MOST = 0.5
 
@@ -73,7 +73,7 @@ def main() -> int:
     ]
     print(*rows, sep="\n")
     if given.write is not None:
-        files.write_between(given.write, "export again", "\n".join(rows))
+        pages.write_between(given.write, "export again", "\n".join(rows))
     return int(took[1] / took[0] >= MOST)
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ragbench.base import files
 from ragbench.config import composition
 from ragbench.evidence.cluster_bootstrap import reach
 from ragbench.extras.fit import ltr_multi
 from ragbench.extras.fit.ltr_multi import Collection, Part
+from tools import pages
 
 ARMS = ("lexical_only", "dense_only", "baseline", "plain_hybrid", "strong_hybrid", "context_grid")
 OWN, KIND, DRAWS, MARK = "recommended", "questions", 10_000, "opponents"
@@ -98,7 +98,7 @@ def main() -> None:
     text = tables(sites, measured(arms, collections, shared))
     print(text)
     if given.page is not None:
-        files.write_between(given.page, MARK, text)
+        pages.write_between(given.page, MARK, text)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ import pandas as pd
 import psutil
 
 import ragbench
-from ragbench.base import files, processes
+from ragbench.base import processes
 from ragbench.base.errors import RagbenchError, ResultsError
 from ragbench.base.files import digest
 from ragbench.base.fingerprint import text_digest
@@ -68,6 +68,7 @@ from ragbench.results import measurements, store
 from tests.boundary.mutations import json_texts, yaml_texts
 from tests.faults import bad_inputs
 from tests.sealing import reseal, rewrite, rewrite_part
+from tools import pages
 
 SEED = 13
 COUNTS = {"kills": 200, "errors": 200, "bundles": 1000, "databases": 300, "flips": 3000, "crowds": 40, "inputs": 2000}
@@ -995,7 +996,7 @@ def main() -> int:
         print(*table, *campaign.harms, sep="\n", flush=True)
         if given.page:
             said = f"Tried on {datetime.date.today()} by `python -m tests.faults.campaign --seed {given.seed}`."
-            files.write_between(given.page, "campaign", "\n".join([*table, "", said]))
+            pages.write_between(given.page, "campaign", "\n".join([*table, "", said]))
         return int(bool(campaign.harms))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

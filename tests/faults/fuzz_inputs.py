@@ -32,7 +32,6 @@ import numpy as np
 import yaml
 from fastapi.testclient import TestClient
 
-from ragbench.base import files
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
@@ -63,6 +62,7 @@ from tests import anserini_index
 from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
 from tests.export.scores import by_chunk
 from tests.loopback import Loopback
+from tools import pages
 
 SEED = 29
 CHAT = {"choices": [{"message": {"role": "assistant", "content": "It is so."}}], "usage": {"total_tokens": 7}}
@@ -556,7 +556,7 @@ def main() -> int:
         print(*figures(doors), *doors.harms, sep="\n")
         if len(sys.argv) > 2:
             said = f"Measured on {datetime.date.today()} by `python -m tests.faults.fuzz_inputs {cases}`."
-            files.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
+            pages.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
         return int(bool(doors.harms))
 
 

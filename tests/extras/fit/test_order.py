@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragbench.base import files, pinned_text
+from ragbench.base import pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.extras.fit import ltr_multi
 from ragbench.extras.fit.ltr_multi import Collection, Part
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
 from tests.bench import questions
-from tools import shared_ranker
+from tools import pages, shared_ranker
 
 QUICK = replace(ltr_multi.SPEC, rounds=40, smallest=5)
 
@@ -158,11 +158,11 @@ def test_the_table_of_opponents_stands_between_its_marks(tmp_path: Path) -> None
     values["recommended"] = [{"q": 1.0}, {"q": 1.0, "r": 0.5}]
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- opponents -->\nold\n<!-- end of opponents -->\nafter\n")
-    files.write_between(page, questions.MARK, questions.tables(["one", "two"], values))
+    pages.write_between(page, questions.MARK, questions.tables(["one", "two"], values))
     text = page.read_text()
     assert "old" not in text and text.startswith("before\n<!-- opponents -->\n| questions about | topics | `plain` |")
     assert "| two | 2 | 0.375 | 0.500 | 0.750 |" in text and "| all 2 sites | 3 | 0.417 | 0.500 | 0.833 |" in text
     assert re.search(r"\| `plain` \| \+0\.083 \[.*\], up on 1 of 2 \| \+0\.417 \[.*\], up on 2 of 2 \|", text)
     assert re.search(r"\| `recommended ranker=off` \|  \| \+0\.333 ", text) and text.endswith("\nafter\n")
     with pytest.raises(ConfigError, match="has no <!-- other --> and <!-- end of other --> to write between"):
-        files.write_between(page, "other", "text")
+        pages.write_between(page, "other", "text")
