@@ -1,13 +1,12 @@
-"""How processes begin and end: the words typed, SIGTERM like Ctrl-C, no process outlives its parent; other tools."""
+"""How processes begin and end: the words typed, SIGTERM like Ctrl-C, no process outlives its parent."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
 
@@ -21,22 +20,6 @@ SAFE_PATH = ("PYTHONSAFEPATH", "ragbench")
 """An entry in the environment of child processes: a file `numpy.py` in the working directory is not imported."""
 
 _LOOK_SECONDS = 0.5
-
-
-def run_tool(
-    command: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """What another program says, which gets no input. Raises FileNotFoundError, subprocess.TimeoutExpired."""
-    return subprocess.run(
-        list(command),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        timeout=seconds,
-        env=environment,
-        check=False,
-    )
 
 
 def install_signal_handlers() -> None:

@@ -33,7 +33,7 @@ class ArmBuilder:
     @staticmethod
     def of(settings: Settings, benchmark: Benchmark) -> ArmBuilder:
         """A builder that works in the folders that the settings name."""
-        return ArmBuilder(benchmark, store_of(settings), settings.models())
+        return ArmBuilder(benchmark, ArtefactStore(settings.index_folder), settings.models())
 
     def arms(self, settings: Sequence[Settings]) -> list[Arm]:
         """One arm for each of the settings; arms with equal index specifications share an index, others its parts."""
@@ -62,8 +62,3 @@ class ArmBuilder:
                     "queries: measure it on human-written queries or on a search log"
                 )
         return [Arm(arm_settings.name, arm_settings.pipeline, index(arm_settings.index)) for arm_settings in settings]
-
-
-def store_of(settings: Settings) -> ArtefactStore:
-    """The store of index artefacts that the settings name."""
-    return ArtefactStore(settings.index_folder)

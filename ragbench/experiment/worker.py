@@ -66,13 +66,13 @@ class _Worker:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from threadpoolctl import threadpool_limits
 
-        from ragbench.config.arm_builder import store_of
         from ragbench.config.settings import Settings
+        from ragbench.index.artefacts import ArtefactStore
         from ragbench.search.engine.executor import Session
 
         threadpool_limits(limits=1, user_api="blas")
         shared = Settings("worker", self.job.config)
-        self._store = store_of(shared)
+        self._store = ArtefactStore(shared.index_folder)
         self._models = shared.models(self.job.threads)
         self._session = Session(self.job.queries, self.job.memory_bytes)
 

@@ -190,7 +190,8 @@ class Catalogue:
         loader = node.get("loader")
         if isinstance(loader, Leaf) and str(loader.value) in ALL and str(loader.value) not in LOADERS:
             return False
-        return all(self._is_there(group, self._declared[group][str(begin.value)]) for begin in option.defaults)
+        begins = [self._declared[group].get(str(begin.value)) for begin in option.defaults]
+        return all(self._is_there(group, begin) for begin in begins if begin is not None)
 
     @cached_property
     def defaults(self) -> Mapping[str, str]:
@@ -254,17 +255,14 @@ class Catalogue:
 
     def option(self, group: str, name: str) -> Option:
         """An option with every key of its classes; those of the options that its `defaults` name count, too."""
-        cached = self._options.get((group, name))
-        if cached is None:
-            cached = self._options[group, name] = self._read_option(group, name)
-        return cached
+        if (group, name) not in self._options:
+            self._options[group, name] = self._read_option(group, name)
+        return self._options[group, name]
 
     def declaration(self, group: str) -> Path:
         """The file or folder that declares a group."""
-        if group in self._of_switches:
-            return self.folder / _SWITCHES
-        together = self.folder / f"{group}.yaml"
-        return together if together.is_file() else self.folder / group
+        path = next(iter(self._declared[group].values())).path
+        return path if path.parent == self.folder else path.parent
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -390,8 +388,6 @@ class Catalogue:
         return [key for key, value in node.items() if isinstance(value, Mapping) and TARGET not in node]
 
     def _group(self, name: str, default: str) -> Group:
-        if not self.choices[name]:
-            raise ConfigError(f"the defaults of config.yaml name '{name}', but {self.folder / name} has no options")
         order = {default: 0, _ON: 1}
         names = sorted(self.choices[name], key=lambda option: (order.get(option, 2), option))
         return Group(name, default, tuple(self.option(name, option) for option in names))
@@ -423,9 +419,7 @@ def read(folder: Path | None = None) -> Catalogue:
     return _catalogue(folder, tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats), fitted)
 
 
-@lru_cache(maxsize=4)
-def _catalogue(folder: Path, version: tuple[tuple[str, int, int], ...], fitted: Path | None) -> Catalogue:
-    return Catalogue(folder, version, fitted)
+_catalogue = lru_cache(maxsize=4)(Catalogue)
 
 
 def _fitted_files(fitted: Path | None) -> list[Path]:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from ragbench.base import locations, processes
+from ragbench.base import locations
 from ragbench.base.errors import BenchmarkError, ConfigError, without_secret
 from ragbench.base.files import draft_of
 from ragbench.base.fingerprint import digest
@@ -133,7 +133,16 @@ def _git(*arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     try:
         environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-        process = processes.run_tool(["git", *arguments], _LIMIT_SECONDS, environment)
+        process = subprocess.run(
+            ["git", *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_LIMIT_SECONDS,
+            env=environment,
+            check=False,
+        )
     except FileNotFoundError:
         raise BenchmarkError(
             "git is not installed: install it, or name a copy of the documents with data.corpus=DIR"
