@@ -187,6 +187,5 @@ def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _one_section(title: str, text: str) -> tuple[Section, ...]:
     if not text.strip():
         return ()
-    if title:
-        return (Section(0, 1, (title,), slug(title), 0, len(text)),)
-    return (Section(0, 0, (), "", 0, len(text)),)
+    path = (title,) if title else ()
+    return (Section(0, len(path), path, slug(title) if title else "", 0, len(text)),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
@@ -58,7 +58,7 @@ def _documents(table: Any, form: Form) -> Iterator[tuple[str, Document]]:
 
 def read_qrels_table(table: Any, label: str = "qrels") -> dict[str, dict[str, int]]:
     """Judgments by qid and docno, of a data frame, a list of dicts, a mapping or ranx. Raises BenchmarkError."""
-    table = table.to_dict() if _of_ranx(table) and not _is_frame(table) else table
+    table = table.to_dict() if _of_ranx(table) else table
     if isinstance(table, Mapping):
         rows = [(qid, docno, grade) for qid, grades in table.items() for docno, grade in dict(grades).items()]
     else:
@@ -94,11 +94,7 @@ def _rows_by_id(table: Any, key: str, text: str, label: str) -> Iterable[Mapping
 
 def is_run(value: Any) -> bool:
     """Whether a value is a table of results: a data frame, a mapping by qid, or a run of ranx."""
-    return (
-        isinstance(value, Mapping)
-        or _is_frame(value)
-        or (callable(getattr(value, "to_dict", None)) and hasattr(value, "keys"))
-    )
+    return isinstance(value, Mapping) or _is_frame(value) or _of_ranx(value)
 
 
 def _is_frame(value: Any) -> bool:
@@ -107,7 +103,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _of_ranx(value: Any) -> bool:
-    return callable(getattr(value, "to_dict", None)) and callable(getattr(value, "keys", None))
+    return not _is_frame(value) and hasattr(value, "to_dict") and hasattr(value, "keys")
 
 
 def read_run_table(table: Any, label: str) -> dict[str, list[tuple[str, float]]]:
@@ -128,7 +124,7 @@ def read_run_table(table: Any, label: str) -> dict[str, list[tuple[str, float]]]
 
 
 def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
-    table = table.to_dict() if _of_ranx(table) and not _is_frame(table) else table
+    table = table.to_dict() if _of_ranx(table) else table
     if isinstance(table, Mapping):
         for qid, hits in table.items():
             named = isinstance(hits, Mapping)
@@ -160,18 +156,16 @@ def _row(value: Any, label: str) -> Mapping[str, Any]:
         return value
     if hasattr(value, "_asdict"):
         fields = dict(value._asdict())
-        text = (
-            value.default_text() if hasattr(value, "default_text") and not set(fields) & {*TEXTS, *_QUERIES} else None
-        )
-        return fields if text is None else {**fields, "text": text}
+        if hasattr(value, "default_text") and not set(fields) & {*TEXTS, *_QUERIES}:
+            fields["text"] = value.default_text()
+        return fields
     raise BenchmarkError(f"{label} has the row {value!r:.60}: give rows as dicts or a DataFrame")
 
 
-def _value_of(row: Mapping[str, Any], names: Iterable[str], label: str) -> Any:
+def _value_of(row: Mapping[str, Any], names: Sequence[str], label: str) -> Any:
     """The first of these fields that a row has. Raises BenchmarkError for a row without one."""
-    names = tuple(names)
     for name in names:
-        if name in row and row[name] is not None:
+        if row.get(name) is not None:
             return row[name]
     raise BenchmarkError(f"{label} has no column {names[0]}, only {', '.join(map(str, row))}: rename one")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,26 +139,40 @@ def assemble(
     """
     listed = list(topics)
     split_of = _split_of_each(by_split, source)
-    judged = _Judged({topic.qid for topic in listed}, {document.docno for document in documents})
-    for qrels in by_split.values():
-        judged.add(qrels)
-    chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in judged.kept)
-    unjudged = [topic.qid for topic in listed if topic.qid not in split_of]
-    left_out = (
-        (judged.unknown_topics, "topic(s) with judgments but without text are excluded"),
-        (judged.missing, "judgment(s) of documents that are not in the collection are excluded"),
-        (judged.lost, "topic(s) are skipped because none of their relevant documents is in the collection"),
-        (unjudged, "topic(s) without judgments are excluded"),
+    qrels = {qid: grades for of_split in by_split.values() for qid, grades in of_split.items()}
+    qids, docnos = {topic.qid for topic in listed}, {document.docno for document in documents}
+    known = {
+        qid: {docno: grade for docno, grade in grades.items() if docno in docnos}
+        for qid, grades in qrels.items()
+        if qid in qids
+    }
+    kept = {
+        qid: grades
+        for qid, grades in known.items()
+        if grades and (max(grades.values()) > 0 or max(qrels[qid].values()) <= 0)
+    }
+    chosen = tuple(replace(topic, split=split_of[topic.qid]) for topic in listed if topic.qid in kept)
+    problems = _warnings(
+        source,
+        ([qid for qid in qrels if qid not in qids], "topic(s) with judgments but without text are excluded"),
+        (
+            [docno for qid in known for docno in qrels[qid] if docno not in docnos],
+            "judgment(s) of documents that are not in the collection are excluded",
+        ),
+        (
+            [qid for qid in known if qid not in kept],
+            "topic(s) are skipped because none of their relevant documents is in the collection",
+        ),
+        ([topic.qid for topic in listed if topic.qid not in split_of], "topic(s) without judgments are excluded"),
     )
-    problems = [_warning(source, names, kind) for names, kind in left_out]
-    if judged.negative:
+    negative = sum(grade < 0 for grades in known.values() for grade in grades.values())
+    if negative:
         problems.append(
-            f"{source}: {judged.negative} negative grades count as not relevant; set data.grades if they mean otherwise"
+            f"{source}: {negative} negative grades count as not relevant; set data.grades if they mean otherwise"
         )
     if not chosen:
         raise BenchmarkError(f"{source}: no topic has both a text and a judgment: check that the ids are the same")
-    warnings += tuple(problem for problem in problems if problem)
-    return Benchmark(name, documents, chosen, judged.kept, warnings=warnings, version=convention(grades))
+    return Benchmark(name, documents, chosen, kept, warnings=(*warnings, *problems), version=convention(grades))
 
 
 def _split_of_each(by_split: Mapping[str, Qrels], source: str) -> dict[str, str]:
@@ -173,52 +187,24 @@ def _split_of_each(by_split: Mapping[str, Qrels], source: str) -> dict[str, str]
     return split_of
 
 
-@dataclass
-class _Judged:
-    """Judgments of known topics and documents, `kept`, and what is excluded of them.
-
-    `unknown_topics` have no text, `missing` are unknown documents, `lost` topics have no relevant document left.
-    """
-
-    qids: set[str]
-    docnos: set[str]
-    kept: dict[str, dict[str, int]] = field(default_factory=dict)
-    unknown_topics: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    negative: int = 0
-
-    def add(self, qrels: Qrels) -> None:
-        """Sort the judgments of a split."""
-        for qid, grades in qrels.items():
-            if qid not in self.qids:
-                self.unknown_topics.append(qid)
-                continue
-            in_collection = {docno: grade for docno, grade in grades.items() if docno in self.docnos}
-            self.missing += [docno for docno in grades if docno not in self.docnos]
-            self.negative += sum(grade < 0 for grade in in_collection.values())
-            if not in_collection or max(in_collection.values()) <= 0 < max(grades.values()):
-                self.lost.append(qid)
-            else:
-                self.kept[qid] = in_collection
-
-
 def unknown_names(source: str, qrels: Qrels, qids: set[str], targets: set[str], kind: str) -> list[str]:
     """Warnings that count the judgments of unknown topics and of unknown documents or sections."""
     unknown = [qid for qid in qrels if qid not in qids]
     missing = [target for grades in qrels.values() for target in grades if target not in targets]
-    warnings = (
-        _warning(source, unknown, "topic(s) with judgments have no text"),
-        _warning(source, missing, f"judgment(s) of unknown {kind}"),
+    return _warnings(
+        source, (unknown, "topic(s) with judgments have no text"), (missing, f"judgment(s) of unknown {kind}")
     )
-    return [warning for warning in warnings if warning]
 
 
-def _warning(source: str, names: Sequence[str], kind: str) -> str:
-    if not names:
-        return ""
-    listed = list(dict.fromkeys(names))[:3]
-    return f"{source}: {len(names)} {kind}: {', '.join(listed)}{' ...' if len(set(names)) > len(listed) else ''}"
+def _warnings(source: str, *kinds: tuple[Sequence[str], str]) -> list[str]:
+    """A sentence for every kind that has names: how many, and the first three."""
+    sentences = []
+    for names, kind in kinds:
+        different = list(dict.fromkeys(names))
+        if names:
+            more = " ..." if len(different) > 3 else ""
+            sentences.append(f"{source}: {len(names)} {kind}: {', '.join(different[:3])}{more}")
+    return sentences
 
 
 def _cells(line: str, tabs: bool) -> list[str]:
