@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,11 +32,10 @@ COLUMNS = Columns.of(
 )
 
 
-def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark, cutoff: int = 10) -> pd.DataFrame:
+def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark) -> pd.DataFrame:
     """`_diagnose` by sections, or by documents where few topics have judged sections."""
-    if benchmark.by_section:
-        return _diagnose(outcome, table, benchmark.section_qrels, cutoff)
-    return _diagnose(outcome, table, benchmark.document_qrels, cutoff, by_document=True)
+    qrels = benchmark.section_qrels if benchmark.by_section else benchmark.document_qrels
+    return _diagnose(outcome, table, qrels, by_document=not benchmark.by_section)
 
 
 def _diagnose(
@@ -72,21 +72,20 @@ class Trail:
         source_rank, source = min(in_sources, default=(0, ""))
         ranks = [(name, _best(places, members)) for name, places in self.stages]
         final = ranks[-1][1]
+        ends = (final, source, source_rank)
         if 0 < final <= cutoff:
-            return FOUND, ranks[-1][0], final, source, source_rank
+            return FOUND, ranks[-1][0], *ends
         if source_rank == 0 and all(rank == 0 for _, rank in ranks):
-            return NEVER, "retrieval", final, source, source_rank
-        previous = ranks[0][1]
-        for name, rank in ranks[1:]:
-            if previous and not rank:
-                return "dropped", name, final, source, source_rank
-            previous = rank
+            return NEVER, "retrieval", *ends
+        for (_, before), (name, after) in itertools.pairwise(ranks):
+            if before and not after:
+                return "dropped", name, *ends
         above = [i for i, (_, rank) in enumerate(ranks) if 0 < rank <= cutoff]
         if above:
-            return "ranked down", ranks[above[-1] + 1][0], final, source, source_rank
+            return "ranked down", ranks[above[-1] + 1][0], *ends
         if 0 < source_rank <= cutoff:
-            return FUSED_OUT, ranks[0][0], final, source, source_rank
-        return BURIED, "retrieval", final, source, source_rank
+            return FUSED_OUT, ranks[0][0], *ends
+        return BURIED, "retrieval", *ends
 
 
 def trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[Trail]:

@@ -311,9 +311,9 @@ def _by_call(parsed: Mapping[str, Measure]) -> list[list[str]]:
     return [list(group.values()) for group in groups]
 
 
-def unjudged(hits: Sequence[tuple[str, float]], grades: Mapping[str, int], depth: int = 10) -> float:
-    """The hits among the first `depth` that have no judgment, divided by `depth`; from 0 to 1."""
-    return sum(name not in grades for name, _ in hits[:depth]) / depth
+def unjudged(hits: Sequence[tuple[str, float]], grades: Mapping[str, int]) -> float:
+    """The hits among the first ten that have no judgment, divided by ten; from 0 to 1."""
+    return sum(name not in grades for name, _ in hits[:DEPTH]) / DEPTH
 
 
 def ndcg(gains: Gains, ideal: Sequence[float]) -> float:

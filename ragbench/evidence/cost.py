@@ -159,10 +159,10 @@ def cost(contrast: Contrast, times: Mapping[str, Times], budget_ms: float | None
     is_net = bool(net) and None not in net.values() and any(times[arm].samples[WAITED].any() for arm in weights)
     if is_net:
         times = {arm: ms for arm, ms in net.items() if ms is not None}
-    interval = _added_p95(contrast, {arm: times[arm].samples for arm in weights}, seed)
-    if interval is None:
-        return Cost(None, budget_ms, "the arms were timed on different queries")
     queries = len(set.intersection(*(set(times_of_arm.samples["qid"]) for times_of_arm in used)))
+    if not queries:
+        return Cost(None, budget_ms, "the arms were timed on different queries")
+    interval = _added_p95(weights, {arm: times[arm].samples for arm in weights}, seed)
     if not interval.has_interval:
         return Cost(interval, budget_ms, queries=queries)
     noise = noise_ms(weights, times) if disturbed else 0.0
@@ -191,19 +191,12 @@ def _p95_by_round(samples: pd.DataFrame) -> list[float]:
     return [float(np.percentile(column, 95)) for _, column in samples["total"].groupby(rounds.to_numpy())]
 
 
-def _added_p95(contrast: Contrast, times: Mapping[str, pd.DataFrame], seed: int) -> _Added | None:
-    """The difference in p95 with its 95% interval (`ragbench.evaluation.intervals`); None where no query is shared.
+def _added_p95(weights: Mapping[str, float], times: Mapping[str, pd.DataFrame], seed: int) -> _Added:
+    """The difference in p95 with its 95% interval (`ragbench.evaluation.intervals`) over the queries that arms share.
 
     `times` has the samples of every arm: qid and total, in milliseconds.
     """
-    weights = {arm: weight for arm, weight in contrast.weights.items() if weight}
-    if not weights or any(arm not in times for arm in weights):
-        return None
-    samples = {
-        arm: Samples(times[arm]["qid"].tolist(), times[arm]["total"].to_numpy(dtype=np.float64)) for arm in weights
-    }
-    if not set.intersection(*(set(arm_samples.qids) for arm_samples in samples.values())):
-        return None
+    samples = {arm: Samples(of["qid"].tolist(), of["total"].to_numpy(dtype=np.float64)) for arm, of in times.items()}
     change = weighted_sum([(samples[arm], weight) for arm, weight in weights.items()], seed)
     if np.isnan(change["p95_high"]):
         return _Added(round(change["p95"], 6), -np.inf, np.inf)

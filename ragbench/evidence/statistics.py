@@ -70,10 +70,6 @@ class Contrast:
             weights[arm] = weights.get(arm, 0.0) - weight
         return weights
 
-    def difference(self, by_arm: Mapping[str, float]) -> float:
-        """The weighted sum of a number of every arm, such as the bytes of its index."""
-        return sum(weight * by_arm[arm] for arm, weight in self.weights.items())
-
 
 @dataclass(frozen=True)
 class Comparison:

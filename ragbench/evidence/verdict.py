@@ -19,8 +19,7 @@ from ragbench.evidence.cost import Cost
 from ragbench.evidence.statistics import Comparison
 
 _Quality = Literal["better", "worse", "equivalent", "open"]
-_Outcome = Literal["adopt", "confirm", "reject", "equivalent", "inconclusive"]
-_OUTCOMES: tuple[_Outcome, ...] = ("adopt", "confirm", "equivalent", "inconclusive", "reject")
+_Outcome = Literal["adopt", "confirm", "equivalent", "inconclusive", "reject"]
 """Ordered from acceptance to rejection; `confirm` is better within the budget, in an exploratory comparison."""
 QUALITY: Mapping[str, str] = {
     "better": "significantly better",
@@ -82,9 +81,7 @@ class Level:
         enough = comparison.n >= minimums.FOR_MDE
         if enough and -smallest_effect < comparison.narrow_low and comparison.narrow_high < smallest_effect:
             return "equivalent"
-        if not self._is_significant:
-            return "open"
-        return "better" if comparison.difference > 0 else "worse"
+        return "better" if self.better else "worse" if self.worse else "open"
 
     @property
     def _is_significant(self) -> bool:

@@ -77,14 +77,13 @@ def effects(results: Measurements) -> pd.DataFrame:
     return verdicts.read(results)
 
 
-def by_kind(results: Measurements, of: Literal["type", "area"] = "type", measure: str | None = None) -> pd.DataFrame:
+def by_kind(results: Measurements, of: Literal["type", "area"] = "type") -> pd.DataFrame:
     """Every query type, or area of the collection, and arm against the first arm: columns as `comparison.by_type`."""
     first = results.arms[0]
     chosen = Policy.of(results.config(first))
-    measure = measure or chosen.measure
-    reference = results.values(first, measure)
+    reference = results.values(first, chosen.measure)
     if not len(reference):
         return kinds._COLUMNS.frame()
     of_topic = results.topics.set_index("qid")[of].reindex(reference.index)
-    values = {arm: results.values(arm, measure).reindex(reference.index) for arm in results.arms}
+    values = {arm: results.values(arm, chosen.measure).reindex(reference.index) for arm in results.arms}
     return kinds.by_type(values, first, list(of_topic), chosen)
