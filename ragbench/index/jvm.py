@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from ragbench.base import locations
@@ -29,6 +29,8 @@ _MIN_JAVA = 21
 LOCK = threading.RLock()
 
 _HEAP = "-Xmx512m"
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 _started = False
 
@@ -130,11 +132,7 @@ def java(name: str) -> Any:
 
 
 def java_class_with(
-    name: str,
-    *,
-    constructors: tuple[str, ...] = (),
-    methods: Mapping[str, str] | None = None,
-    static: Mapping[str, str] | None = None,
+    name: str, constructors: Sequence[str] = (), methods: Mapping[str, str] = _NONE, static: Mapping[str, str] = _NONE
 ) -> Any:
     """A Java class with only the members named here, each with one JNI signature.
 
@@ -148,8 +146,8 @@ def java_class_with(
         "__javaclass__": name.replace(".", "/"),
         "__javaconstructor__": [(signature, False) for signature in constructors],
     }
-    members |= {method: jnius.JavaMethod(signature) for method, signature in (methods or {}).items()}
-    members |= {method: jnius.JavaStaticMethod(signature) for method, signature in (static or {}).items()}
+    members |= {method: jnius.JavaMethod(signature) for method, signature in methods.items()}
+    members |= {method: jnius.JavaStaticMethod(signature) for method, signature in static.items()}
     with LOCK:
         # `classparams` separates this class from the full one that pyjnius caches under the same name.
         return jnius.MetaJavaClass.__new__(

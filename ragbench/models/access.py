@@ -19,8 +19,8 @@ from ragbench.models.resolve import (
 
 if TYPE_CHECKING:
     from ragbench.models import CrossEncoder, Encoder
-    from ragbench.models.cache import EmbeddingCache, ScoreCache
     from ragbench.models.chat import ChatModel, ChatSpec
+    from ragbench.models.store import Store
 
 
 @dataclass
@@ -41,41 +41,38 @@ class Models:
     _encoders: dict[EncoderSpec, Encoder] = field(default_factory=dict, repr=False)
     _cross_encoders: dict[CrossEncoderSpec, CrossEncoder] = field(default_factory=dict, repr=False)
     _chats: dict[tuple[ChatSpec, int], ChatModel] = field(default_factory=dict, repr=False)
-    _embeddings: EmbeddingCache | None = field(default=None, repr=False)
-    _scores: ScoreCache | None = field(default=None, repr=False)
+    _stores: dict[str, Store] = field(default_factory=dict, repr=False)
 
     def encoder(self, spec: EncoderSpec) -> Encoder:
         """The encoder of a specification."""
         if spec.adapter:
             return adapted(self.encoder(replace(spec, adapter="")), spec)
         if spec not in self._encoders:
+            from ragbench.models.cache import CachedEncoder
+            from ragbench.models.store import Recorded
+
             encoder = load_encoder(spec, self.threads)
             if self.cache is not None:
                 from ragbench.models.bundled_vectors import shipped
-                from ragbench.models.cache import CachedEncoder, EmbeddingCache
 
-                self._embeddings = self._embeddings or EmbeddingCache(self.cache / "embeddings.sqlite")
-                encoder = CachedEncoder(encoder, self._embeddings, shipped() if self.shipped else None)
+                store = self._store(self.cache, "embeddings")
+                encoder = CachedEncoder(encoder, store, shipped() if self.shipped else None)
             if self.recorded is not None:
-                from ragbench.models.cache import CachedEncoder, RecordedEmbeddings
-
-                encoder = CachedEncoder(encoder, RecordedEmbeddings(self.recorded))
+                encoder = CachedEncoder(encoder, Recorded(self.recorded))
             self._encoders[spec] = encoder
         return self._encoders[spec]
 
     def cross_encoder(self, spec: CrossEncoderSpec) -> CrossEncoder:
         """The cross-encoder of a specification."""
         if spec not in self._cross_encoders:
+            from ragbench.models.cache import CachedCrossEncoder
+            from ragbench.models.store import Recorded
+
             model = load_cross_encoder(spec, self.threads, self.chat)
             if self.cache is not None and not is_list_reranker(spec):
-                from ragbench.models.cache import CachedCrossEncoder, ScoreCache
-
-                self._scores = self._scores or ScoreCache(self.cache / "scores.sqlite")
-                model = CachedCrossEncoder(model, self._scores)
+                model = CachedCrossEncoder(model, self._store(self.cache, "scores"))
             if self.recorded is not None and not is_list_reranker(spec):
-                from ragbench.models.cache import CachedCrossEncoder, RecordedScores
-
-                model = CachedCrossEncoder(model, RecordedScores(self.recorded))
+                model = CachedCrossEncoder(model, Recorded(self.recorded))
             self._cross_encoders[spec] = model
         return self._cross_encoders[spec]
 
@@ -90,6 +87,11 @@ class Models:
                 RememberingChatModel(model, self.memory, cache_size) if cache_size else model
             )
         return self._chats[spec, cache_size]
+
+    def _store(self, folder: Path, table: str) -> Store:
+        from ragbench.models.store import Store
+
+        return self._stores.setdefault(table, Store(folder / f"{table}.sqlite", table))
 
     def recording(self, outputs: dict[bytes, bytes]) -> Models:
         """The same models, which record in `outputs` what they compute on this machine and take from it what it has."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,57 +88,6 @@ _BETWEEN_WRITES = 256
 _COUNTS_KEPT = 1 << 14
 
 
-class EmbeddingCache(Store):
-    """Vectors by (digest, text) in a SQLite file that threads and processes may share."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "embeddings")
-
-    def get_many(self, digest: str, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """The vectors found, by text."""
-        keys = {embedding_key(digest, text): text for text in texts}
-        return {keys[key]: np.frombuffer(value, "<f4") for key, value in self.read(list(keys)).items()}
-
-    def missing(self, digest: str, texts: Sequence[str]) -> list[str]:
-        """The texts without a vector."""
-        keys = {embedding_key(digest, text): text for text in texts}
-        known_keys = self.present(list(keys))
-        return [text for key, text in keys.items() if key not in known_keys]
-
-    def put_many(self, digest: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Keep vectors by text."""
-        self.write({embedding_key(digest, text): vector.astype("<f4").tobytes() for text, vector in vectors.items()})
-
-
-class ScoreCache(Store):
-    """Scores by (digest, query, passage) in a SQLite file that threads and processes may share."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "scores")
-
-    def get_many(self, digest: str, query: str, passages: Sequence[str]) -> dict[str, float]:
-        """The scores found, by passage."""
-        keys = {key_of("score", digest, query, passage): passage for passage in passages}
-        return {keys[key]: float(np.frombuffer(value, "<f4")[0]) for key, value in self.read(list(keys)).items()}
-
-    def put_many(self, digest: str, query: str, scores: Mapping[str, float]) -> None:
-        """Keep scores by passage, in single precision."""
-        self.write(
-            {
-                key_of("score", digest, query, passage): np.array([score], "<f4").tobytes()
-                for passage, score in scores.items()
-            }
-        )
-
-
-class RecordedEmbeddings(Recorded, EmbeddingCache):
-    """Vectors in memory."""
-
-
-class RecordedScores(Recorded, ScoreCache):
-    """Scores in memory."""
-
-
 class CachedEncoder(WrappedEncoder):
     """An encoder that computes no vector twice and counts few texts twice: it asks `encoder` for the rest.
 
@@ -147,7 +95,7 @@ class CachedEncoder(WrappedEncoder):
     `cache`, `shipped`, or `computed`.
     """
 
-    def __init__(self, encoder: Encoder, cache: EmbeddingCache, shipped: ShippedVectors | None = None) -> None:
+    def __init__(self, encoder: Encoder, cache: Store | Recorded, shipped: ShippedVectors | None = None) -> None:
         super().__init__(encoder)
         self.cache = cache
         self.shipped = shipped
@@ -161,16 +109,19 @@ class CachedEncoder(WrappedEncoder):
         """The tokens of a text, without markers and uncut."""
         return self._counted(text)
 
-    def _key(self, digest: str) -> str:
-        """The digest under which the cache has vectors: those of a CPU that rounds differently have another."""
-        return digest if isinstance(self.cache, Recorded) else digest + self.numerics
+    def _keys(self, digest: str, texts: Sequence[str]) -> dict[bytes, str]:
+        """Texts by their keys in the cache, where vectors of a CPU that rounds differently have others."""
+        if texts and not isinstance(self.cache, Recorded):
+            digest += self.numerics  # computed by the model
+        return {embedding_key(digest, text): text for text in texts}
 
     def missing(self, passages: Sequence[str]) -> list[str]:
         """The passages that must be computed, each once."""
         texts = check_texts(passages)
         came = self.shipped.present(self.passage_digest, texts) if self.shipped else ()
-        others = [text for text in texts if text not in came]
-        return self.cache.missing(self._key(self.passage_digest), others) if others else []
+        keys = self._keys(self.passage_digest, [text for text in texts if text not in came])
+        present = self.cache.present(list(keys)) if keys else ()
+        return [text for key, text in keys.items() if key not in present]
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors of queries, shape (n, dim)."""
@@ -192,20 +143,20 @@ class CachedEncoder(WrappedEncoder):
         progress: Callable[[int], None] | None,
     ) -> NDArray[np.float32]:
         checked_texts = check_texts(texts)
-        distinct = list(dict.fromkeys(checked_texts))
-        vectors = self.shipped.get_many(digest, distinct) if self.shipped else {}
+        vectors = self.shipped.get_many(digest, checked_texts) if self.shipped else {}
         came = len(vectors)
-        if others := [text for text in distinct if text not in vectors]:
-            vectors |= self.cache.get_many(self._key(digest), others)
-        missing = [text for text in distinct if text not in vectors]
+        keys = self._keys(digest, [text for text in checked_texts if text not in vectors])
+        stored = self.cache.read(list(keys)) if keys else {}
+        vectors |= {keys[key]: np.frombuffer(value, "<f4") for key, value in stored.items()}
+        missing = [key for key in keys if key not in stored]
         self.origins.update(cache=len(vectors) - came, shipped=came, computed=len(missing))
         if progress is not None and len(missing) < len(checked_texts):
             progress(len(checked_texts) - len(missing))
         for start in range(0, len(missing), _BETWEEN_WRITES):
             batch = missing[start : start + _BETWEEN_WRITES]
-            computed = dict(zip(batch, compute(batch), strict=True))
-            self.cache.put_many(self._key(digest), computed)
-            vectors.update(computed)
+            computed = dict(zip(batch, compute([keys[key] for key in batch]), strict=True))
+            self.cache.write({key: vector.astype("<f4").tobytes() for key, vector in computed.items()})
+            vectors |= {keys[key]: vector for key, vector in computed.items()}
         return (
             np.stack([vectors[text] for text in checked_texts])
             if checked_texts
@@ -216,7 +167,7 @@ class CachedEncoder(WrappedEncoder):
 class CachedCrossEncoder:
     """A cross-encoder that scores no pair twice: it asks `cross_encoder` for those that the cache lacks."""
 
-    def __init__(self, cross_encoder: CrossEncoder, cache: ScoreCache) -> None:
+    def __init__(self, cross_encoder: CrossEncoder, cache: Store | Recorded) -> None:
         self.cross_encoder = cross_encoder
         self.cache = cache
 
@@ -227,10 +178,6 @@ class CachedCrossEncoder:
     def numerics(self) -> str:
         """How it rounds on this machine, part of the keys of a cache."""
         return getattr(self.cross_encoder, "numerics", "")
-
-    @cached_property
-    def _key(self) -> str:
-        return self.digest if isinstance(self.cache, Recorded) else self.digest + self.numerics
 
     @property
     def name(self) -> str:
@@ -256,14 +203,14 @@ class CachedCrossEncoder:
         """Raw logits, shape (n,), higher is better."""
         (question,) = check_texts([query])
         checked_texts = check_texts(passages)
-        distinct = list(dict.fromkeys(checked_texts))
-        scores = self.cache.get_many(self._key, question, distinct)
-        missing = [passage for passage in distinct if passage not in scores]
+        digest = self.digest if isinstance(self.cache, Recorded) else self.digest + self.numerics
+        keys = {key_of("score", digest, question, passage): passage for passage in checked_texts}
+        stored = self.cache.read(list(keys))
+        missing = [key for key in keys if key not in stored]
         if missing:
-            computed = {
-                passage: float(score)
-                for passage, score in zip(missing, self.cross_encoder.score(question, missing), strict=True)
-            }
-            self.cache.put_many(self._key, question, computed)
-            scores.update(computed)
+            computed = self.cross_encoder.score(question, [keys[key] for key in missing])
+            new = {key: score.astype("<f4").tobytes() for key, score in zip(missing, computed, strict=True)}
+            self.cache.write(new)
+            stored |= new
+        scores = {keys[key]: np.frombuffer(value, "<f4")[0] for key, value in stored.items()}
         return np.array([scores[passage] for passage in checked_texts], dtype=np.float32)

@@ -27,8 +27,6 @@ _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 _SECONDS = 10
 
-_NOT_A_HUB_NAME = "not on the hub, whose names have the form owner/model"
-
 
 def _need(name: str) -> Capability | None:
     """A model behind an endpoint gets the texts, one of the hub is asked for; one in a folder or a cache is read."""
@@ -171,31 +169,27 @@ def check_name(name: str, kind: Kind) -> None:
         return
     if _is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
         return
-    if extensions.find("encoder" if kind == "encoder" else "reranker", name) is not None:
-        return
-    tried: list[str] = []
-    for resolved in (_local(name, tried), _bundled(name, kind, tried)):
-        for _ in resolved:
-            return
-    tried.append(_NOT_A_HUB_NAME)
-    raise _unknown(name, kind, tried)
-
-
-def _unknown(name: str, kind: Kind, tried: list[str]) -> ModelError:
-    names = ", ".join(bundled.names(kind))
-    return ModelError(
-        f"no {kind} '{name}' (tried: {'; '.join(tried)}): name a folder, a model of the hub or one of {names}"
-    )
+    if extensions.find("encoder" if kind == "encoder" else "reranker", name) is None:
+        _locate(name, kind)
 
 
 def _resolve(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings]:
+    canonical, folder, settings = _locate(name, kind)
+    if settings is None:
+        settings = read_settings(folder) if folder.backend == "onnx" else Settings()
+    return canonical, folder, settings
+
+
+def _locate(name: str, kind: Kind) -> tuple[str, ModelFolder, Settings | None]:
+    """The name, the files and, for a bundled model, the settings. ModelError for an unknown name."""
     tried: list[str] = []
     for resolved in (_local(name, tried), _bundled(name, kind, tried), _from_hub(name, tried)):
-        for canonical, folder, settings in resolved:
-            if settings is None:
-                settings = read_settings(folder) if folder.backend == "onnx" else Settings()
-            return canonical, folder, settings
-    raise _unknown(name, kind, tried)
+        for location in resolved:
+            return location
+    names = ", ".join(bundled.names(kind))
+    raise ModelError(
+        f"no {kind} '{name}' (tried: {'; '.join(tried)}): name a folder, a model of the hub or one of {names}"
+    )
 
 
 _Found = Iterator[tuple[str, ModelFolder, Settings | None]]
@@ -226,7 +220,7 @@ def _bundled(name: str, kind: Kind, tried: list[str]) -> _Found:
 
 def _from_hub(name: str, tried: list[str]) -> _Found:
     if not _is_hub_name(name):
-        tried.append(_NOT_A_HUB_NAME)
+        tried.append("not on the hub, whose names have the form owner/model")
         return
     root = _hub_cached(name)
     folder = find_model(root) if root else None

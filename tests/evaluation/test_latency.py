@@ -9,7 +9,7 @@ from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
 from ragbench.models.access import Models
 from ragbench.models.bundled_vectors import ShippedVectors
-from ragbench.models.cache import EmbeddingCache
+from ragbench.models.store import Store
 from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.cut import Cut
@@ -62,8 +62,8 @@ def test_no_cache_on_disk_is_read_and_nothing_that_was_shipped(index, queries, m
     def refuse(*_: object) -> None:
         raise AssertionError("time was measured through a cache")
 
-    for each in (EmbeddingCache, ShippedVectors):
-        monkeypatch.setattr(each, "get_many", refuse)
+    monkeypatch.setattr(Store, "read", refuse)
+    monkeypatch.setattr(ShippedVectors, "get_many", refuse)
     eager = index.with_models(Models(cache=tmp_path, shipped=True))
     with pytest.raises(AssertionError, match="through a cache"):
         eager.encoder.encode_queries(["lamps"])

@@ -16,8 +16,9 @@ from ragbench.index.vocabulary import (
     build_vocabulary,
     frequent_terms,
 )
-from ragbench.models.cache import CachedEncoder, EmbeddingCache
+from ragbench.models.cache import CachedEncoder
 from ragbench.models.resolve import EncoderSpec, load_encoder
+from ragbench.models.store import Store
 
 
 def test_terms_of_a_text() -> None:
@@ -101,7 +102,7 @@ def test_a_change_of_documents_embeds_only_new_terms(tmp_path: Path) -> None:
             computed.extend(terms)
             return bare.encode_passages(terms, progress)
 
-    encoder = CachedEncoder(Counting(), EmbeddingCache(tmp_path / "embeddings.sqlite"))
+    encoder = CachedEncoder(Counting(), Store(tmp_path / "embeddings.sqlite", "embeddings"))
     for number, texts in enumerate((["lamps and masts", "controller"], ["lamps and masts", "controller", "sirens"])):
         folder = tmp_path / str(number)
         folder.mkdir()

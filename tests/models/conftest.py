@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from ragbench.models import CrossEncoder, Encoder, bundled
-from ragbench.models.cache import CachedCrossEncoder, CachedEncoder, EmbeddingCache, ScoreCache
+from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
+from ragbench.models.store import Store
 
 
 def _files_of(name: str) -> Path:
@@ -111,7 +112,7 @@ def encoders(
     bge: Encoder, minilm: Encoder, make_folder: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Encoder]:
     """One encoder of every kind."""
-    cache = EmbeddingCache(tmp_path_factory.mktemp("cache") / "embeddings.sqlite")
+    cache = Store(tmp_path_factory.mktemp("cache") / "embeddings.sqlite", "embeddings")
     return {
         "onnx": bge,
         "torch": minilm,
@@ -125,7 +126,7 @@ def cross_encoders(
     reranker: CrossEncoder, torch_cross_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, CrossEncoder]:
     """One cross-encoder of every kind."""
-    cache = ScoreCache(tmp_path_factory.mktemp("cache") / "scores.sqlite")
+    cache = Store(tmp_path_factory.mktemp("cache") / "scores.sqlite", "scores")
     return {
         "onnx": reranker,
         "torch": load_cross_encoder(CrossEncoderSpec(str(torch_cross_folder), max_length=48), threads=2),

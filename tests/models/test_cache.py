@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +8,9 @@ import pytest
 
 from ragbench.models import CrossEncoder, Encoder
 from ragbench.models.access import Models
-from ragbench.models.cache import CachedCrossEncoder, CachedEncoder, EmbeddingCache, ScoreCache
+from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_encoder
+from ragbench.models.store import Store
 
 TEXTS = ["Segments are sealed.", "A token expires.", "Segments are sealed.", ""]
 
@@ -40,16 +41,16 @@ class Counting:
 def test_vectors_come_back_to_the_bit_and_are_computed_once(bge: Encoder, tmp_path: Path) -> None:
     path = tmp_path / "embeddings.sqlite"
     counting = Counting(bge)
-    first = CachedEncoder(counting, EmbeddingCache(path)).encode_passages(TEXTS)
+    first = CachedEncoder(counting, Store(path, "embeddings")).encode_passages(TEXTS)
     assert counting.asked == ["Segments are sealed.", "A token expires.", ""]
-    second = CachedEncoder(counting, EmbeddingCache(path)).encode_passages(TEXTS[::-1])[::-1]
+    second = CachedEncoder(counting, Store(path, "embeddings")).encode_passages(TEXTS[::-1])[::-1]
     assert len(counting.asked) == 3
     assert first.tobytes() == second.tobytes() == bge.encode_passages(TEXTS).tobytes()
     assert second.flags.writeable
 
 
 def test_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> None:
-    cache, told = EmbeddingCache(tmp_path / "embeddings.sqlite"), []
+    cache, told = Store(tmp_path / "embeddings.sqlite", "embeddings"), []
     texts = [str(number) for number in range(300)]
 
     def progress(n: int) -> None:
@@ -68,7 +69,7 @@ def test_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> Non
 
 
 def test_another_prefix_never_meets_an_old_vector(bge: Encoder, tmp_path: Path) -> None:
-    cache = EmbeddingCache(tmp_path / "embeddings.sqlite")
+    cache = Store(tmp_path / "embeddings.sqlite", "embeddings")
     CachedEncoder(bge, cache).encode_passages(TEXTS)
     CachedEncoder(bge, cache).encode_queries(TEXTS)
     for spec in (EncoderSpec(query_prefix="Find: "), EncoderSpec(passage_prefix="Find: "), EncoderSpec(max_tokens=4)):
@@ -81,7 +82,10 @@ def test_another_prefix_never_meets_an_old_vector(bge: Encoder, tmp_path: Path) 
 def test_vectors_and_scores_of_a_processor_that_rounds_differently_are_not_mixed(
     bge: Encoder, reranker: CrossEncoder, tmp_path: Path
 ) -> None:
-    embeddings, scores = EmbeddingCache(tmp_path / "embeddings.sqlite"), ScoreCache(tmp_path / "scores.sqlite")
+    embeddings, scores = (
+        Store(tmp_path / "embeddings.sqlite", "embeddings"),
+        Store(tmp_path / "scores.sqlite", "scores"),
+    )
     for numerics, computed in (("int8 1", 1), ("int8 2", 1), ("int8 1", 0)):
         encoder, cross_encoder = Counting(bge), Counting(reranker)
         encoder.numerics = cross_encoder.numerics = numerics
@@ -93,7 +97,7 @@ def test_vectors_and_scores_of_a_processor_that_rounds_differently_are_not_mixed
 
 
 def test_passages_are_kept_when_only_the_query_prefix_changes(bge: Encoder, tmp_path: Path) -> None:
-    cache = EmbeddingCache(tmp_path / "embeddings.sqlite")
+    cache = Store(tmp_path / "embeddings.sqlite", "embeddings")
     CachedEncoder(bge, cache).encode_passages(TEXTS)
     counting = Counting(load_encoder(EncoderSpec(query_prefix="Find: ")))
     CachedEncoder(counting, cache).encode_passages(TEXTS)
@@ -103,31 +107,26 @@ def test_passages_are_kept_when_only_the_query_prefix_changes(bge: Encoder, tmp_
 def test_scores_come_back_to_the_bit_and_are_computed_once(reranker: CrossEncoder, tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     counting = Counting(reranker)
-    first = CachedCrossEncoder(counting, ScoreCache(path)).score("what is sealed", TEXTS)
+    first = CachedCrossEncoder(counting, Store(path, "scores")).score("what is sealed", TEXTS)
     assert counting.asked == ["Segments are sealed.", "A token expires.", ""]
-    second = CachedCrossEncoder(counting, ScoreCache(path)).score("what is sealed", TEXTS)
+    second = CachedCrossEncoder(counting, Store(path, "scores")).score("what is sealed", TEXTS)
     assert len(counting.asked) == 3
     assert first.tobytes() == second.tobytes() == reranker.score("what is sealed", TEXTS).tobytes()
-    CachedCrossEncoder(counting, ScoreCache(path)).score("another query", TEXTS)
+    CachedCrossEncoder(counting, Store(path, "scores")).score("another query", TEXTS)
     assert len(counting.asked) == 6
 
 
-def test_caches_by_text(tmp_path: Path) -> None:
-    vectors: Mapping[str, np.ndarray] = {
-        "a": np.array([1, 2], dtype=np.float32),
-        "b": np.array([3, 4], dtype=np.float32),
-    }
-    embeddings = EmbeddingCache(tmp_path / "both.sqlite")
-    embeddings.put_many("model", vectors)
-    found = embeddings.get_many("model", ["b", "c", "a"])
-    assert {text: vector.tolist() for text, vector in found.items()} == {"a": [1, 2], "b": [3, 4]}
-    assert embeddings.get_many("other model", ["a"]) == {}
-
-    scores = ScoreCache(tmp_path / "both.sqlite")
-    scores.put_many("model", "q", {"a": 0.5, "b": -11.25})
-    assert scores.get_many("model", "q", ["a", "b", "c"]) == {"a": 0.5, "b": -11.25}
-    assert scores.get_many("model", "r", ["a"]) == {}
-    assert len(embeddings) == len(scores) == 2
+def test_both_caches_fit_into_one_file(bge: Encoder, reranker: CrossEncoder, tmp_path: Path) -> None:
+    embeddings, scores = (Store(tmp_path / "both.sqlite", table) for table in ("embeddings", "scores"))
+    for computed in (2, 0):
+        encoder, cross_encoder = Counting(bge), Counting(reranker)
+        CachedEncoder(encoder, embeddings).encode_passages(["a", "b"])
+        CachedCrossEncoder(cross_encoder, scores).score("q", ["a", "b"])
+        assert (len(encoder.asked), len(cross_encoder.asked)) == (computed, computed)
+    other = Counting(reranker)
+    CachedCrossEncoder(other, scores).score("r", ["a"])
+    assert other.asked == ["a"]
+    assert (len(embeddings), len(scores)) == (2, 3)
 
 
 def test_outputs_are_recorded_and_recorded_ones_are_used(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from ragbench.models import Encoder
 from ragbench.models import bundled_vectors as module
 from ragbench.models.access import Models
 from ragbench.models.bundled_vectors import ShippedVectors, _read_arrays, _unpacked, packed, shipped
-from ragbench.models.cache import CachedEncoder, EmbeddingCache
+from ragbench.models.cache import CachedEncoder
+from ragbench.models.store import Store
 from tests.models.test_cache import Counting
 from tests.shipped import ARMS, Group, groups, write
 
@@ -67,7 +68,7 @@ def test_a_sample_is_computed_again(found: list[Group]) -> None:
 
 def test_what_came_is_not_computed_and_the_rest_is(bge: Encoder, archive: ShippedVectors, tmp_path: Path) -> None:
     counting = Counting(bge)
-    encoder = CachedEncoder(counting, EmbeddingCache(tmp_path / "embeddings.sqlite"), archive)
+    encoder = CachedEncoder(counting, Store(tmp_path / "embeddings.sqlite", "embeddings"), archive)
     assert encoder.missing(TEXTS) == [""]
     assert encoder.encode_passages(TEXTS).tobytes() == bge.encode_passages(TEXTS).tobytes()
     assert counting.asked == [""]
@@ -101,7 +102,7 @@ def test_a_damaged_file_is_named_once_and_everything_is_computed(
     else:
         half = len(content) // 2
         archive.path.write_bytes(content[:half] + (b"" if damage == "cut" else b"\x00" + content[half + 1 :]))
-    encoder = CachedEncoder(bge, EmbeddingCache(tmp_path / "embeddings.sqlite"), archive)
+    encoder = CachedEncoder(bge, Store(tmp_path / "embeddings.sqlite", "embeddings"), archive)
     with caplog.at_level(logging.WARNING):
         vectors = [encoder.encode_passages(TEXTS) for _ in range(2)]
     assert all(each.tobytes() == bge.encode_passages(TEXTS).tobytes() for each in vectors)

@@ -271,16 +271,15 @@ class Refresher:
         sources = [source for kind, _, source in kinds if kind == "dense"]
         if not sources or (self.folder / CACHE / "embeddings.sqlite").exists():
             return
-        from ragbench.models.cache import EmbeddingCache
+        from ragbench.models.store import Store, embedding_key
 
-        cache = EmbeddingCache(self.folder / CACHE / "embeddings.sqlite")
+        cache = Store(self.folder / CACHE / "embeddings.sqlite", "embeddings")
         for source in sorted(sources):
             encoder, dense = (last.part(f"{kind}:{source}".rstrip(":")) for kind in ("encoder", "dense"))
             passages = last.spec.vectors(source).passage.passages(last.chunks)
-            cache.put_many(
-                encoder.passage_digest + getattr(encoder, "numerics", ""),
-                dict(zip(passages, dense.vectors, strict=True)),
-            )
+            digest = encoder.passage_digest + getattr(encoder, "numerics", "")
+            pairs = zip(passages, dense.vectors, strict=True)
+            cache.write({embedding_key(digest, text): vector.astype("<f4").tobytes() for text, vector in pairs})
         cache.close()
 
     def _report_numerics(self, index: Index) -> None:

@@ -81,20 +81,13 @@ class FilterDocuments(Validated):
     @cached_property
     def conditions(self) -> Filters:
         """The conditions in the form that the index reads."""
-        return Filters(
-            category=self.category,
-            author=self.author,
-            tags=normalise_tags(self.tags),
-            modified_after=timestamp(self.modified_after),
-            modified_before=timestamp(self.modified_before),
-            doc_type=self.doc_type,
-            product=self.product,
-            component=self.component,
-            min_bytes=self.min_bytes,
-            max_bytes=self.max_bytes,
-            file_types=tuple("." + name.casefold().removeprefix(".") for name in self.file_types),
-            heading_levels=self.heading_levels,
-        )
+        read = {
+            "tags": normalise_tags(self.tags),
+            "modified_after": timestamp(self.modified_after),
+            "modified_before": timestamp(self.modified_before),
+            "file_types": tuple("." + name.casefold().removeprefix(".") for name in self.file_types),
+        }
+        return Filters(**{field.name: getattr(self, field.name) for field in fields(self)} | read)
 
     @property
     def set_conditions(self) -> dict[str, Any]:

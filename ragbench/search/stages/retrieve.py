@@ -57,22 +57,17 @@ class RetrieveDense(Retriever):
     def retrieve(self, states: Sequence[QueryState], index: Index) -> list[Ranking]:
         """Nearest chunks of every state's text."""
         vectors = self._vectors(states, index.part(self._part("encoder")))
-        rankings: dict[int, Ranking] = {}
-        for filters in dict.fromkeys(state.filters for state in states):
-            places = [position for position, state in enumerate(states) if state.filters == filters]
-            results = self._search(vectors[places], index, index.allowed(filters))
-            rankings.update(zip(places, results, strict=True))
-        return [rankings[position] for position in range(len(states))]
+        return [
+            self._search(vector, index, index.allowed(state.filters))
+            for vector, state in zip(vectors, states, strict=True)
+        ]
 
-    def _search(self, vectors: NDArray[np.float32], index: Index, allowed: NDArray[np.bool_] | None) -> list[Ranking]:
-        rankings: list[Ranking] = index.part(self._part("dense")).search(vectors, self.depth, allowed)
+    def _search(self, vector: NDArray[np.float32], index: Index, allowed: NDArray[np.bool_] | None) -> Ranking:
+        ranking: Ranking = index.part(self._part("dense")).search(vector[None, :], self.depth, allowed)[0]
         if self.document:
             means = index.part(self._part("centroids"))
-            rankings = [
-                means.search(vector, ranking, self.document, self.depth, allowed)
-                for vector, ranking in zip(vectors, rankings, strict=True)
-            ]
-        return [replace(ranking, query_vector=vector) for vector, ranking in zip(vectors, rankings, strict=True)]
+            ranking = means.search(vector, ranking, self.document, self.depth, allowed)
+        return replace(ranking, query_vector=vector)
 
     def scores(self, state: QueryState, chunks: NDArray[np.int32], index: Index) -> NDArray[np.float64] | None:
         """The scores of any chunks, computed as those it returned."""
