@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-from ragbench.base.progress import Progress, Report, is_shown, shown
+from ragbench.base.progress import Nothing, Progress, Report, is_shown, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +210,7 @@ def _strict(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _TextColumn:
     """A column of a table as text."""
 
     heading: str
@@ -229,9 +229,9 @@ class _Column:
         return self.widest if self.is_number else max(map(len, words), default=0)
 
 
-def _columns(frame: pd.DataFrame, formats: Mapping[str, str] | None) -> list[_Column]:
+def _columns(frame: pd.DataFrame, formats: Mapping[str, str] | None) -> list[_TextColumn]:
     return [
-        _Column(
+        _TextColumn(
             str(name), [_cell(value, (formats or {}).get(str(name))) for value in values], values.dtype.kind in "fiu"
         )
         for name, values in frame.items()
@@ -282,7 +282,7 @@ def _width(in_pipe: int = _PIPE) -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else in_pipe
 
 
-def _count_that_fits(width: int, columns: Sequence[_Column]) -> int:
+def _count_that_fits(width: int, columns: Sequence[_TextColumn]) -> int:
     """How many of the columns fit the width, at least two: numbers whole, texts broken between words."""
     width_left = width - 1
     for number, column in enumerate(columns):
@@ -292,7 +292,7 @@ def _count_that_fits(width: int, columns: Sequence[_Column]) -> int:
     return len(columns)
 
 
-def _table(columns: Sequence[_Column], screen_width: int) -> Table:
+def _table(columns: Sequence[_TextColumn], screen_width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -348,19 +348,6 @@ _BEAT = 20.0
 _OFTEN = 0.2
 
 """Seconds between two changes of what is drawn."""
-
-
-class Nothing:
-    """Shows nothing."""
-
-    shows = False
-
-    def changed(self, progress: Progress, new: bool) -> None:
-        """As the protocol."""
-
-    def hidden(self) -> AbstractContextManager[object]:
-        """Nothing is in the way of what is printed."""
-        return nullcontext()
 
 
 class _Terminal(Nothing):

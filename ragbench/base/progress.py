@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 _T = TypeVar("_T")
 
@@ -26,16 +26,17 @@ _WINDOW = 60.0
 """Seconds over which a rate is measured."""
 
 
-class _View(Protocol):
-    """Renders progress. A view whose `show` is False is never updated, so no estimates are computed for it."""
+class Nothing:
+    """A view that shows nothing, and the base of those that do."""
 
-    shows: bool
+    shows = False
 
     def changed(self, progress: Progress, new: bool) -> None:
         """Called after every report; `new` at the first one of a task."""
 
     def hidden(self) -> AbstractContextManager[object]:
         """Nothing is drawn meanwhile, so that something can be printed."""
+        return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class _Task:
 class Progress:
     """The state of a command: a task, optionally a part of it, the arm, expected steps."""
 
-    def __init__(self, view: _View, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, view: Nothing, clock: Callable[[], float] = time.monotonic) -> None:
         self.view = view
         self.clock = clock
         self.began = clock()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any
 
 from ragbench.base import extensions
@@ -46,14 +45,7 @@ def class_named(path: str, label: str) -> type:
 
 def _is_catalogued(target: str) -> bool:
     """Whether a class is named by a file of the configuration, or registered by an installed extension."""
-    if target in SPECS.values() or target in SOURCE_KINDS.values() or target in _targets(catalogue.read().version):
+    if target in SPECS.values() or target in SOURCE_KINDS.values() or target in catalogue.read().targets:
         return True
     stages = (extensions.find("stage", name) for name in extensions.names("stage"))
     return target in {f"{stage.__module__}.{stage.__qualname__}" for stage in stages}
-
-
-@lru_cache(maxsize=4)
-def _targets(version: Sequence[object]) -> frozenset[str]:
-    known = catalogue.read()
-    of_groups = {target for group in known.groups for option in group.options for target in option.targets}
-    return frozenset(of_groups | set(known.targets))

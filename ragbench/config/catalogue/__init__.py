@@ -280,9 +280,10 @@ class Catalogue:
         return next(group for group in self.groups if group.name == "data")
 
     @cached_property
-    def targets(self) -> tuple[str, ...]:
-        """The classes that config.yaml itself names."""
-        return tuple(targets(self.base))
+    def targets(self) -> frozenset[str]:
+        """The classes that config.yaml and the options name."""
+        of_groups = {target for group in self.groups for option in group.options for target in option.targets}
+        return frozenset({*targets(self.base), *of_groups})
 
     @cached_property
     def settings(self) -> tuple[Parameter, ...]:
