@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import ConfigError, RagbenchError, ResultsError
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import composition
@@ -16,6 +16,7 @@ from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
 from ragbench.extras.atlas import changes, ingest
 from ragbench.extras.atlas.tables import Atlas
+from ragbench.results import measurements, store
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
@@ -96,7 +97,7 @@ def _measure(collection: Collection, group: str, overrides: Sequence[str]) -> No
     benchmark = load(settings[0].config)
     measured = {
         name
-        for results in _finished(settings[0], benchmark)
+        for results in finished(settings[0], benchmark)
         for arm, name in ingest.known_arms(results).items()
         if set(collection.added(name)) <= set(results.record["overrides"][arm])
     }
@@ -119,8 +120,17 @@ def _settings(collection: Collection, group: Mapping[str, str], overrides: Seque
     yield from composition.arms({name: (*arm.split(), *collection.added(name)) for name, arm in named.items()}, shared)
 
 
-def _finished(settings: Settings, benchmark: Benchmark) -> list[Measurements]:
-    return ingest.load(ingest.runs_of(settings.results, benchmark))
+def finished(settings: Settings, benchmark: Benchmark) -> list[Measurements]:
+    """The finished runs over all topics of a benchmark, the oldest first."""
+    runs = []
+    for folder in reversed(store.finished_runs(settings.results)):
+        try:
+            record = store.read(folder)
+        except ResultsError:
+            continue
+        if record["split"] == "all" and record["benchmark"]["digest"] == benchmark.digest:
+            runs.append(measurements.load(folder))
+    return runs
 
 
 def _tabulate(listed: Sequence[Collection], overrides: Sequence[str] = ()) -> Atlas:
@@ -129,7 +139,7 @@ def _tabulate(listed: Sequence[Collection], overrides: Sequence[str] = ()) -> At
     for collection in listed:
         (settings,) = composition.arms({changes.BASE: ()}, [*collection.words, *_MEASURING, *overrides])
         benchmark = load(settings.config)
-        values = ingest.values_of(_finished(settings, benchmark))
+        values = ingest.values_of(finished(settings, benchmark))
         if changes.BASE in values and len(values.columns) > 1:
             facts_of_site = ingest.facts(benchmark, collection.about, len(values), collection.about.get("questions"))
             rows.append(({**facts_of_site, "collection": collection.name}, values))

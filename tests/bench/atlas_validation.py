@@ -129,7 +129,7 @@ def _values(listed: Path, words: list[str]) -> dict[str, pd.DataFrame]:
     found = {}
     for each in atlas_measure.collections(listed):
         (settings,) = composition.arms({BASE: ()}, [*each.words, "split=all", *words])
-        values = ingest.values_of(ingest.load(ingest.runs_of(settings.results, load(settings.config))))
+        values = ingest.values_of(atlas_measure.finished(settings, load(settings.config)))
         if BASE in values and len(values.columns) > 1:
             found[each.name] = values
     return found

@@ -20,28 +20,12 @@ from ragbench.extras.atlas.tables import (
     effects_of,
     own_folder,
 )
-from ragbench.results import measurements, store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.results.measurements import Measurements
-
-
-def runs_of(root: Path, benchmark: Benchmark) -> list[Path]:
-    """The finished runs below `root` over all topics of a benchmark, the oldest first."""
-    runs = []
-    for folder in reversed(store.finished_runs(root)):
-        try:
-            record = store.read(folder)
-        except ResultsError:
-            continue
-        if record["split"] == "all" and record["benchmark"]["digest"] == benchmark.digest:
-            runs.append(folder)
-    return runs
 
 
 _LANGUAGE = ("index.encoder.name=", "index.lexical.analyzer=")
@@ -124,8 +108,3 @@ def add(run: Measurements, benchmark: Benchmark, facts_row: Mapping[str, Any], q
             both = Atlas(pd.concat([effects, new.effects]), pd.concat([collections, new.collections]))
         both.write(folder)
     return new
-
-
-def load(folders: Iterable[Path]) -> list[Measurements]:
-    """Finished runs, read."""
-    return [measurements.load(folder) for folder in folders]

@@ -71,10 +71,7 @@ class Job:
 
     def as_values(self) -> dict[str, Any]:
         """The state of the job for a page, as plain values."""
-        tasks = [
-            {"name": name, "done": task.done, "total": task.total, "seconds_left": task.seconds_left}
-            for name, task in list(self.tasks.items())
-        ]
+        tasks = [{"name": name, **vars(task)} for name, task in list(self.tasks.items())]
         spent = (self.ended or time.monotonic()) - self.began if self.began else 0.0
         return {
             "id": self.id,
@@ -178,27 +175,16 @@ class Jobs:
 
 
 def _take_line(job: Job, line: str) -> None:
-    """Add a line of the output to the job: its progress, or a message."""
-    progress = _progress(line)
-    if progress is None:
+    """Add a line of the output to the job: a step with the name of its arm and the seconds left, or a message."""
+    try:
+        value = read_json(line, own=True) if line.startswith("{") else {}
+        of_arm = f"arm {value['number']} of {value['of']} {value['arm']}: " if "arm" in value else ""
+        name, task = f"{of_arm}{value['progress']}", Task(int(value["done"]), int(value["total"]), value.get("left"))
+    except (ValueError, KeyError, TypeError):
         if line.strip():
             job.lines.append(line)
-    else:
-        name, task, job.seconds_left = progress
-        job.tasks[name] = task
-
-
-def _progress(line: str) -> tuple[str, Task, float | None] | None:
-    """A step with the name of its arm, and the seconds left of all; None for a line that is not progress."""
-    if not line.startswith("{"):
-        return None
-    try:
-        value = read_json(line, own=True)
-        of_arm = f"arm {value['number']} of {value['of']} {value['arm']}: " if "arm" in value else ""
-        task = Task(int(value["done"]), int(value["total"]), value.get("left"))
-        return of_arm + str(value["progress"]), task, value.get("all_left")
-    except (ValueError, KeyError, TypeError):
-        return None
+        return
+    job.tasks[name], job.seconds_left = task, value.get("all_left")
 
 
 def _folder(answer: str) -> Path | None:

@@ -76,19 +76,11 @@ class VerdictStability:
 
 
 @dataclass
-class _Open:
-    """A session that is kept in memory so that it can undo; read again when another process has written the file."""
-
-    session: JudgingSession
-    state: int
-
-
-@dataclass
 class Judging:
     """All pools below a results folder."""
 
     runs: Runs
-    _open: dict[Path, _Open] = field(default_factory=dict)
+    _open: dict[Path, tuple[int, JudgingSession]] = field(default_factory=dict)
     _benchmarks: dict[str, Benchmark | None] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -139,7 +131,7 @@ class Judging:
     def item(self, name: str, judge: str) -> Item | None:
         """The pair to grade next."""
         with self._lock:
-            return self._session(name, judge).session.item
+            return self._session(name, judge).item
 
     def act(self, name: str, judge: str, pair: tuple[str, str], act: str, note: str = "") -> None:
         """Grade the current pair (0 to 3), skip it (s) or take the last grade back (u); saved when this returns.
@@ -147,14 +139,14 @@ class Judging:
         A grade for a pair that is no longer the current one, by a second click or from another tab, is ignored.
         """
         with self._lock:
-            opened = self._session(name, judge)
-            opened.session.act(act, pair, note)
-            opened.state = opened.session.path.stat().st_mtime_ns
+            session = self._session(name, judge)
+            session.act(act, pair, note)
+            self._open[session.path] = session.path.stat().st_mtime_ns, session
 
     def progress(self, name: str, judge: str) -> Progress:
         """The progress of a judge."""
         with self._lock:
-            session = self._session(name, judge).session
+            session = self._session(name, judge)
             return Progress(
                 judge, session.n_graded, session.n_skipped, len(session), session.path, session.seconds_left
             )
@@ -219,14 +211,15 @@ class Judging:
             raise BenchmarkError("a judge's name has 1 to 40 letters, digits, blanks, dots and dashes")
         return self._root / "judges" / self._require_pool(name) / f"{judge}.csv"
 
-    def _session(self, name: str, judge: str) -> _Open:
+    def _session(self, name: str, judge: str) -> JudgingSession:
+        """A session that is kept so that it can undo; it is read again when another process has written its file."""
         path = self._file(name, judge)
         if not path.is_file():
             raise BenchmarkError(f"'{judge}' has not begun with this pool: begin on the page of judging")
-        state = path.stat().st_mtime_ns
-        if path not in self._open or self._open[path].state != state:
-            self._open[path] = _Open(JudgingSession(path), state)
-        return self._open[path]
+        written = path.stat().st_mtime_ns
+        if path not in self._open or self._open[path][0] != written:
+            self._open[path] = written, JudgingSession(path)
+        return self._open[path][1]
 
 
 def _agreement(one: Qrels, two: Qrels) -> Agreement | None:

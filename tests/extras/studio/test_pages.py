@@ -175,7 +175,7 @@ def test_every_link_of_the_leaderboard_leads_somewhere(client: TestClient, arms)
 def test_an_interrupted_run_is_listed_with_its_finished_arms_and_how_it_goes_on(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     typed = processes.TYPED.set(("ragbench", "run", "-m", "exp=baseline,two words"))
-    writing = store.writing(tmp_path, "run", "2-arms", "0123456789", ["first", "second"], None, lambda sentence: None)
+    writing = store.writing(tmp_path, "run", "2-arms", "0123456789", ["first", "second"], None)
     with entered(Studio(tmp_path)) as client:
         with pytest.raises(KeyboardInterrupt), writing as place:
             place.arm("first").finish_arm("key")
