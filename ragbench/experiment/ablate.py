@@ -533,8 +533,8 @@ def _on_off_switches(base: Settings) -> list[str]:
 
 def _proposals() -> list[str]:
     """The switches that the preset `all` turns on."""
-    everything = next(experiment for experiment in catalogue.read().experiments if experiment.name == "all")
-    return [override.removesuffix("=on") for override in everything.overrides if override.endswith("=on")]
+    overrides = catalogue.read().experiment("all").overrides
+    return [override.removesuffix("=on") for override in overrides if override.endswith("=on")]
 
 
 def _is_on(node: Any) -> bool:

@@ -91,21 +91,20 @@ class Forecast:
 
     @property
     def _quiet_steps(self) -> list[Step]:
-        embedding = [
-            Step("embedding", embedding_pass.arm, embedding_pass.seconds or 0.0)
-            for embedding_pass in self.passes
-            if embedding_pass.missing
-        ]
+        embedding = [Step("embedding", work.arm, work.seconds or 0.0) for work in self.passes]
         return [*embedding, *self.reranking, Step("timing queries", "", self.timing)]
 
     @property
     def sentence(self) -> str:
         """All in words: `about 3 min on a quiet machine: 1 pass over 2,044 chunks (baseline 2 min)`."""
-        work = [embedding_pass for embedding_pass in self.passes if embedding_pass.missing]
-        if work:
-            chunks = ", ".join(dict.fromkeys(f"{embedding_pass.chunks:,}" for embedding_pass in work))
-            times = ", ".join(f"{embedding_pass.arm} {_words(embedding_pass.seconds)}" for embedding_pass in work)
-            parts = [f"{len(work)} embedding pass{'es' * (len(work) > 1)} over {chunks} chunks ({times})"]
+        number = len(self.passes)
+        if self.passes:
+            chunks = ", ".join(dict.fromkeys(f"{work.chunks:,}" for work in self.passes))
+            times = ", ".join(
+                f"{work.arm} {'by its endpoint' if work.seconds is None else in_words(work.seconds)}"
+                for work in self.passes
+            )
+            parts = [f"{number} embedding pass{'es' * (number > 1)} over {chunks} chunks ({times})"]
         else:
             parts = ["all passages are embedded already"]
         if pairs := sum(step.seconds for step in self.reranking):
@@ -132,11 +131,10 @@ def forecast(plan: Plan, *, keep: bool = False) -> Forecast:
             vectors = arm.index.spec.vectors(source)
             encoder = arm.index.part(f"encoder:{source}".rstrip(":"))
             encoder = getattr(encoder, "of_passages", encoder)  # under an adapter, which moves queries only
-            key = encoder.passage_digest
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
-            counted = texts_by_model.setdefault(key, set())
+            counted = texts_by_model.setdefault(encoder.passage_digest, set())
             missing_texts = encoder.missing(texts) if isinstance(encoder, CachedEncoder) else texts
             new = [text for text in missing_texts if text not in counted]
             counted.update(new)
@@ -147,7 +145,8 @@ def forecast(plan: Plan, *, keep: bool = False) -> Forecast:
             tried = tried and rate is not None
             chunks, missing = chunks + arm.index.chunks.n_retrievable, missing + len(new)
             seconds += _characters(new) * (rate.each if rate else 0.0)
-        passes.append(_Pass(arm.name, chunks, missing, seconds if tried else None))
+        if missing:
+            passes.append(_Pass(arm.name, chunks, missing, seconds if tried else None))
     pairs = {arm.name: _seconds_of_pairs(arm, queries, rates) for arm in arms}
     reranking = [
         Step("running stages", arm, seconds * len(queries), even=False) for arm, seconds in pairs.items() if seconds
@@ -240,10 +239,6 @@ def _speed_of_pair(spec: CrossEncoderSpec, arm: Arm, query: str) -> _Speed | Non
 def _timing(spec: LatencySpec, pairs: float) -> float:
     searches = spec.warmup + spec.queries * spec.rounds + 2 * min(40, spec.queries)
     return searches * (_QUERY + pairs) + (_COLD_START if spec.cold_start else 0.0)
-
-
-def _words(seconds: float | None) -> str:
-    return "by its endpoint" if seconds is None else in_words(seconds)
 
 
 def explain(plan: Plan) -> str:

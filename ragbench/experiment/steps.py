@@ -16,7 +16,7 @@ from ragbench.base import progress as shown
 from ragbench.base.errors import LiveError, RagbenchError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
-from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, topic_area
+from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
@@ -53,10 +53,14 @@ def measure_quality(run: Run) -> None:
 
     planned, folder = run.plan, run.folder
 
-    folder.table(measurements.TOPICS, _topics(planned.topics, planned.benchmark.document_qrels))
+    qrels = planned.benchmark.document_qrels
+    topics = measurements.TOPIC_COLUMNS.frame(
+        (t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in planned.topics
+    )
+    folder.table(measurements.TOPICS, topics)
     write_judgments(planned, folder)
     surroundings = environment.describe()
-    facts = pd.DataFrame([(t.qid, t.split, t.type) for t in planned.topics], columns=["qid", "split", "type"])
+    facts = topics[["qid", "split", "type"]]
     frames: dict[str, pd.DataFrame] = {}
     for name, arm in planned.arms.items():
         if arm.pipeline.lasting and store.finished(folder.path, name, arm.key):
@@ -90,11 +94,6 @@ def _look_ahead(remaining: Plan) -> None:
         shown.expect(coming.steps)
         if coming.seconds > _LONG:
             _LOG.info(f"this run takes {coming.sentence}")
-
-
-def _topics(topics: Sequence[Topic], qrels: Qrels) -> pd.DataFrame:
-    rows = [(t.qid, t.split, t.type, t.text, t.need, topic_area(qrels.get(t.qid, {}))) for t in topics]
-    return measurements.TOPIC_COLUMNS.frame(rows)
 
 
 def write_judgments(planned: Plan, folder: RunFolder) -> None:

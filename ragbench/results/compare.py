@@ -79,12 +79,8 @@ def gather(
             _require_measured(source, name, arm, policy, split)
             arms[name if name not in arms else f"{source.name}/{name}"] = arm
     _require_two(arms)
-    if runs:
-        benchmark_record = runs[0].record["benchmark"]
-    else:
-        assert benchmark is not None
-        benchmark_record = {"name": benchmark.name}
-    return GatheredArms(Arms(arms, policy), split, str(benchmark_record["name"]), tuple(notes))
+    name = benchmark.name if benchmark is not None and not runs else str(runs[0].record["benchmark"]["name"])
+    return GatheredArms(Arms(arms, policy), split, name, tuple(notes))
 
 
 def _of_source(
