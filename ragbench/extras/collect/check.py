@@ -18,6 +18,12 @@ from ragbench.extras.collect.similarity import near_duplicates
 
 Severity = Literal["error", "warning", "note"]
 _RANK = {"error": 0, "warning": 1, "note": 2}
+_WARNINGS = {
+    *("few-documents", "unlocated-grade", "moved-quote", "edited-quote"),
+    *("near-duplicate-topic", "duplicate-document", "few-topics", "type-balance"),
+}
+_NOTES = {"negative-grade", "rare-type", "never-relevant"}
+"""The codes of findings that are not errors."""
 _WORD = re.compile(r"\w+")
 
 
@@ -63,32 +69,32 @@ def check(benchmark: Benchmark, limits: Limits | None = None) -> list[Finding]:
     return sorted(findings, key=lambda f: (_RANK[f.severity], f.code, f.where, f.message))
 
 
+def _finding(code: str, where: str, message: str) -> Finding:
+    severity: Severity = "warning" if code in _WARNINGS else "note" if code in _NOTES else "error"
+    return Finding(severity, code, where, message)
+
+
 def _dangling(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
     """Judgments of topics, documents or sections that do not exist."""
     qids = {topic.qid for topic in benchmark.topics}
     anchors = {docno: [section.anchor for section in document.sections] for docno, document in documents.items()}
     for qid in sorted({*benchmark.document_qrels, *benchmark.section_qrels} - qids):
-        yield Finding(
-            "error", "unknown-topic", qid, "it has judgments but is not among the topics: remove them or add it"
-        )
+        yield _finding("unknown-topic", qid, "it has judgments but is not among the topics: remove them or add it")
     for qid, grades in benchmark.document_qrels.items():
         for docno in sorted(docno for docno in grades if docno not in documents):
-            yield Finding(
-                "error",
-                "unknown-document",
-                qid,
-                f"'{docno}' is judged but not in the collection{_near(docno, documents)}",
+            yield _finding(
+                "unknown-document", qid, f"'{docno}' is judged but not in the collection{_near(docno, documents)}"
             )
     for qid, grades in benchmark.section_qrels.items():
         for target in sorted(grades):
             docno, anchor = docno_of_section(target), target.rpartition("#")[2]
             if "#" not in target or docno not in anchors:
-                yield Finding(
-                    "error", "unknown-document", qid, f"'{target}' is judged but its document is not in the collection"
+                yield _finding(
+                    "unknown-document", qid, f"'{target}' is judged but its document is not in the collection"
                 )
             elif anchor not in anchors[docno]:
                 hint = _near(anchor, anchors[docno])
-                yield Finding("error", "unknown-heading", qid, f"'{docno}' has no section '{anchor}'{hint}")
+                yield _finding("unknown-heading", qid, f"'{docno}' has no section '{anchor}'{hint}")
 
 
 def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
@@ -99,31 +105,25 @@ def _judgments(benchmark: Benchmark) -> Iterator[Finding]:
         sections = best.get(topic.qid, {})
         positive = sorted(docno for docno, grade in {**sections, **grades}.items() if grade > 0)
         if topic.type == NO_ANSWER and positive:
-            yield Finding(
-                "error", "answered-no-answer", topic.qid, f"its type is {NO_ANSWER} but {positive[0]} is relevant"
-            )
+            yield _finding("answered-no-answer", topic.qid, f"its type is {NO_ANSWER} but {positive[0]} is relevant")
         if not grades and not sections:
-            yield Finding("error", "unjudged-topic", topic.qid, "it has no judgments: pool and judge it")
+            yield _finding("unjudged-topic", topic.qid, "it has no judgments: pool and judge it")
         elif topic.type != NO_ANSWER and not positive:
-            yield Finding(
-                "error", "nothing-relevant", topic.qid, f"nothing is relevant: judge more, or set type {NO_ANSWER}"
-            )
+            yield _finding("nothing-relevant", topic.qid, f"nothing is relevant: judge more, or set type {NO_ANSWER}")
         if topic.type == "multi_document" and 0 < len(positive) < 3:
-            yield Finding(
-                "warning", "few-documents", topic.qid, f"multi_document with {len(positive)} relevant documents"
-            )
+            yield _finding("few-documents", topic.qid, f"multi_document with {len(positive)} relevant documents")
         if any(grade < 0 for grade in grades.values()):
-            yield Finding("note", "negative-grade", topic.qid, "negative grades count as not relevant")
+            yield _finding("negative-grade", topic.qid, "negative grades count as not relevant")
         if not sections:
             continue
         for docno in sorted({*grades, *sections}):
             grade, best_grade = grades.get(docno), sections.get(docno)
             if best_grade is None and (grade or 0) > 0:
                 message = f"{docno} is graded {grade}, but no section of it is judged: judge its sections"
-                yield Finding("warning", "unlocated-grade", topic.qid, message)
+                yield _finding("unlocated-grade", topic.qid, message)
             elif best_grade is not None and grade != best_grade:
                 message = f"{docno} is graded {'not at all' if grade is None else grade}, its best section {best_grade}"
-                yield Finding("error", "document-grade", topic.qid, message)
+                yield _finding("document-grade", topic.qid, message)
 
 
 def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits) -> Iterator[Finding]:
@@ -137,9 +137,7 @@ def _leaks(benchmark: Benchmark, documents: dict[str, Document], limits: Limits)
         for target in sorted(relevant):
             text = _text(target, documents, bool(sections))
             if f" {query} " in f" {_words(text)} ":
-                yield Finding(
-                    "error", "verbatim-query", topic.qid, f"{target} contains the query word for word: reword it"
-                )
+                yield _finding("verbatim-query", topic.qid, f"{target} contains the query word for word: reword it")
 
 
 def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
@@ -148,8 +146,7 @@ def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
     holding = list({document.docno: document for document, _ in missed}.values())
     for topic in benchmark.topics if holding else ():
         for document, position in masks_of(benchmark, [topic]).unmasked(holding):
-            yield Finding(
-                "error",
+            yield _finding(
                 "unmasked-source",
                 topic.qid,
                 f"the {position} of {document.docno} still contains the topic's source: drop the topic",
@@ -159,7 +156,7 @@ def _sources_in_documents(benchmark: Benchmark) -> Iterator[Finding]:
 def _quotes(benchmark: Benchmark, documents: dict[str, Document]) -> Iterator[Finding]:
     """Quotes that their documents no longer contain."""
     for quote, sentence in quotes.report(benchmark.quotes, documents):
-        yield Finding("error" if quote.state == "lost" else "warning", f"{quote.state}-quote", quote.qid, sentence)
+        yield _finding(f"{quote.state}-quote", quote.qid, sentence)
 
 
 def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
@@ -170,21 +167,16 @@ def _repetition(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
             continue
         identical = _words(one.text) == _words(duplicate.text)
         shared = "the same words as" if identical else f"{likeness:.0%} of its words are shared with"
-        remedy = "give both one group, or drop one" + (
-            ": they are in two splits" if one.split != duplicate.split else ""
-        )
-        yield Finding(
-            "error" if identical else "warning",
-            "duplicate-topic" if identical else "near-duplicate-topic",
-            one.qid,
-            f"{shared} {duplicate.qid}: {remedy}",
-        )
+        apart = ": they are in two splits" if one.split != duplicate.split else ""
+        remedy = f"give both one group, or drop one{apart}"
+        code = "duplicate-topic" if identical else "near-duplicate-topic"
+        yield _finding(code, one.qid, f"{shared} {duplicate.qid}: {remedy}")
     copies: dict[str, list[str]] = defaultdict(list)
     for document in benchmark.documents:
         copies[document.text.strip()].append(document.docno)
     for text, docnos in copies.items():
         if text and len(docnos) > 1:
-            yield Finding("warning", "duplicate-document", docnos[0], f"the same text as {', '.join(docnos[1:4])}")
+            yield _finding("duplicate-document", docnos[0], f"the same text as {', '.join(docnos[1:4])}")
 
 
 def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
@@ -197,17 +189,12 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
             groups[topic.group].add(topic.split)
     for group, splits in sorted(groups.items()):
         if len(splits) > 1:
-            yield Finding(
-                "error", "split-leak", group, f"the group is in {' and '.join(sorted(splits))}: keep it in one split"
-            )
+            yield _finding("split-leak", group, f"the group is in {' and '.join(sorted(splits))}: keep it in one split")
     for split, topics in sorted(by_split.items()):
         if not split.strip():
-            yield Finding(
-                "error", "no-split", topics[0].qid, f"{len(topics)} topics have no split: write train or test"
-            )
+            yield _finding("no-split", topics[0].qid, f"{len(topics)} topics have no split: write train or test")
         if len(topics) < limits.min_topics:
-            yield Finding(
-                "warning",
+            yield _finding(
                 "few-topics",
                 split,
                 f"{len(topics)} queries, fewer than {limits.min_topics}: too few to detect a difference",
@@ -215,8 +202,7 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
     types = Counter(topic.type for topic in benchmark.topics)
     for kind, total in sorted(types.items()):
         if len(types) > 1 and total < limits.min_type_topics:
-            yield Finding(
-                "note",
+            yield _finding(
                 "rare-type",
                 kind,
                 f"queries of this type: {total}, fewer than {limits.min_type_topics}: their mean is unreliable",
@@ -225,11 +211,8 @@ def _splits(benchmark: Benchmark, limits: Limits) -> Iterator[Finding]:
             expected = total * len(topics) / len(benchmark.topics)
             count = sum(topic.type == kind for topic in topics)
             if len(by_split) > 1 and abs(count - expected) > max(2.0, 0.25 * expected):
-                yield Finding(
-                    "warning",
-                    "type-balance",
-                    kind,
-                    f"{count} of {total} are in {split}, {expected:.1f} expected: split again",
+                yield _finding(
+                    "type-balance", kind, f"{count} of {total} are in {split}, {expected:.1f} expected: split again"
                 )
 
 
@@ -243,8 +226,7 @@ def _never_relevant(benchmark: Benchmark) -> Iterator[Finding]:
         never = sorted(set(docnos) - relevant)
         if never:
             listed = ", ".join(never[:5]) + (" ..." if len(never) > 5 else "")
-            yield Finding(
-                "note",
+            yield _finding(
                 "never-relevant",
                 name or "(root)",
                 f"{len(never)} of {len(docnos)} documents are not relevant to any query: {listed}",

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ragbench.base import locations
@@ -82,23 +83,23 @@ def _fetch(url: str, commit: str, inside: PurePosixPath, checkout: Path) -> None
     """Create `checkout`; it never exists incomplete."""
     checkout.parent.mkdir(parents=True, exist_ok=True)
     draft = draft_of(checkout)
+    in_draft = partial(_git, "-C", str(draft))
     try:
         _git("init", "--quiet", str(draft))
         for setting in _CHECKOUT:
-            _git("-C", str(draft), "config", *setting.split("=", 1))
-        _git("-C", str(draft), "remote", "add", "origin", url)
+            in_draft("config", *setting.split("=", 1))
+        in_draft("remote", "add", "origin", url)
         if inside.parts:  # the rest of the repository is not fetched where the server can leave it out
-            _git("-C", str(draft), "sparse-checkout", "set", "--cone", str(inside))
+            in_draft("sparse-checkout", "set", "--cone", str(inside))
         settings = [argument for setting in _FETCHING for argument in ("-c", setting)]
-        command = ("fetch", "--quiet", "--depth=1", "--no-tags", "--filter=blob:none", "origin", commit)
-        for arguments in (command, ("checkout", "--quiet", "--detach", commit)):
-            try:
-                _git("-C", str(draft), *settings, *arguments)
-            except _Refused as error:
-                raise BenchmarkError(
-                    f"{url} cannot be fetched ({error}): connect to a network that reaches it, or name a copy of its "
-                    "documents with data.corpus=DIR"
-                ) from None
+        try:
+            in_draft(*settings, "fetch", "--quiet", "--depth=1", "--no-tags", "--filter=blob:none", "origin", commit)
+            in_draft(*settings, "checkout", "--quiet", "--detach", commit)
+        except _Refused as error:
+            raise BenchmarkError(
+                f"{url} cannot be fetched ({error}): connect to a network that reaches it, or name a copy of its "
+                "documents with data.corpus=DIR"
+            ) from None
         if not (draft / inside).is_dir():
             raise BenchmarkError(f"commit {commit[:12]} of {url} has no folder '{inside}': correct data.subfolder")
         try:

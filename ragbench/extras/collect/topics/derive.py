@@ -81,7 +81,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         unused = [kind for kind in EVERY if kind not in spec.kinds]
         add = f", or add {', '.join(unused)} to topics.kinds" if unused else ""
         raise BenchmarkError(f"no queries can be derived from '{name}' ({reasons}): write queries{add}")
-    topics = {_qid(candidate): candidate for candidate in chosen}
+    topics = {f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}": candidate for candidate in chosen}
     sections = {qid: {candidate.target: 1} for qid, candidate in topics.items() if candidate.target != candidate.docno}
     judged = best_sections(sections) | {qid: {candidate.docno: 1} for qid, candidate in topics.items()}
     listed = [
@@ -194,11 +194,6 @@ def _by_area(candidates: Iterable[Candidate], seed: int) -> deque[Candidate]:
 
 def _draw(seed: int, candidate: Candidate) -> str:
     return shuffle_key(seed, str(plain(candidate)))
-
-
-def _qid(candidate: Candidate) -> str:
-    """An id made from the query and its answer alone."""
-    return f"d-{text_digest(f'{candidate.target} {candidate.text}', 10)}"
 
 
 T = TypeVar("T")

@@ -128,7 +128,8 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
     qrels: dict[str, dict[str, int]] = {}
     topics, named, resolved = [], 0, 0
     for query, group in zip(chosen, _groups([query.text for query in chosen]), strict=True):
-        topic = Topic(_qid(query), query.text, FREQUENT if query.count > 1 else RARE, group=group, provenance=_LOGGED)
+        qid = f"l-{text_digest(normal_form(query.text), 10)}"
+        topic = Topic(qid, query.text, FREQUENT if query.count > 1 else RARE, group=group, provenance=_LOGGED)
         topics.append(topic)
         relevant = query.clicks.relevant(spec.least_clicks)
         docnos = [docno for name in relevant if (docno := docno_of(name)) is not None]
@@ -210,10 +211,6 @@ def _groups(texts: Sequence[str]) -> list[str]:
         first = [low if i == high else i for i in first]
     grouped = {i for pair in pairs for i in pair}
     return [f"l-{text_digest(texts[first[i]], 10)}" if i in grouped else "" for i in range(len(texts))]
-
-
-def _qid(query: LoggedQuery) -> str:
-    return f"l-{text_digest(normal_form(query.text), 10)}"
 
 
 def rates(searches: Iterable[Search]) -> NDArray[np.float64]:

@@ -67,6 +67,10 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
         raise BenchmarkError(f"no topic of '{benchmark.name}' changes by {', '.join(kinds)}: name other kinds")
     bases = {variant.qid: variant.qid.rpartition(SEPARATOR)[0] for variant in variants}
 
+    quotes = (
+        replace(quote, qid=qid) for qid, base in bases.items() for quote in benchmark.quotes_by_topic.get(base, ())
+    )
+
     def with_variants_of(qrels: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
         return {**qrels, **{qid: qrels[base] for qid, base in bases.items() if base in qrels}}
 
@@ -75,15 +79,7 @@ def with_variants(benchmark: Benchmark, kinds: Sequence[Kind], seed: int) -> Ben
         topics=(*(replace(topic, group=_group(topic)) for topic in benchmark.topics), *variants),
         document_qrels=with_variants_of(benchmark.document_qrels),
         section_qrels=with_variants_of(benchmark.section_qrels),
-        quotes=(
-            *benchmark.quotes,
-            *(
-                replace(quote, qid=qid)
-                for qid, base in bases.items()
-                for quote in benchmark.quotes
-                if quote.qid == base
-            ),
-        ),
+        quotes=(*benchmark.quotes, *quotes),
     )
 
 
