@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ragbench.base.bounds import one_of
-from ragbench.corpus.metadata import Metadata, read_metadata
+from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import has_words, is_untitled, words_of_path
 
 if TYPE_CHECKING:
@@ -77,14 +77,7 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
 
     Each chunk has the fields of its document (all but content and headers).
     """
-    shared = [
-        _document_fields(title, words_of_path(docno, path), read_metadata(frontmatter), tags, labels)
-        for title, docno, path, frontmatter, tags, labels in zip(
-            *(table.titles, table.docnos, table.paths, table.frontmatter),
-            *(table.document_column("tags"), table.labels),
-            strict=True,
-        )
-    ]
+    shared = [_document_fields(table, number) for number in range(table.n_documents)]
     headings = table.document_column("headings")
     if unit == "document":
         for number, fields in enumerate(shared):
@@ -99,17 +92,16 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
         yield {name: (shared[document] | of_chunk)[name] for name in names}
 
 
-def _document_fields(
-    title: str, path: str, metadata: Metadata, tags: Iterable[str], labels: Iterable[str]
-) -> dict[str, str]:
+def _document_fields(table: ChunkTable, document: int) -> dict[str, str]:
     """The searchable fields of a document, which each of its chunks has; the parts of a tag become words."""
+    metadata = read_metadata(table.frontmatter[document])
     return {
-        "title": title,
-        "path": path,
+        "title": table.titles[document],
+        "path": words_of_path(table.docnos[document], table.paths[document]),
         "keywords": " \n".join(metadata.keywords),
         "description": metadata.description,
-        "tags": " \n".join(tag.replace("/", " ") for tag in tags),
+        "tags": " \n".join(tag.replace("/", " ") for tag in table.document_value("tags", document)),
         "aliases": " \n".join(metadata.aliases),
         "author": " \n".join(metadata.authors),
-        "anchors": " \n".join(labels),
+        "anchors": " \n".join(table.labels[document]),
     }

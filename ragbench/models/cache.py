@@ -21,36 +21,44 @@ if TYPE_CHECKING:
     from ragbench.models.bundled_vectors import ShippedVectors
 
 
-class WrappedEncoder:
-    """An encoder that gives what `encoder` gives; subclasses change a part of it."""
+class _Wrapper:
+    """A model with the name, the digest and the weights of the one that it wraps."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    def __init__(self, wrapped: Encoder | CrossEncoder) -> None:
+        self._wrapped = wrapped
 
     @property
     def name(self) -> str:
-        """As `encoder`."""
-        return self.encoder.name
+        """As the wrapped model."""
+        return self._wrapped.name
 
     @property
     def digest(self) -> str:
-        """As `encoder`."""
-        return self.encoder.digest
+        """As the wrapped model."""
+        return self._wrapped.digest
+
+    @property
+    def weights(self) -> Mapping[str, str]:
+        """As the wrapped model."""
+        return self._wrapped.weights
+
+    @cached_property
+    def numerics(self) -> str:
+        """How it rounds on this machine, empty if that is the same everywhere (`ragbench.models.onnx`)."""
+        return getattr(self._wrapped, "numerics", "")
+
+
+class WrappedEncoder(_Wrapper):
+    """An encoder that gives what `encoder` gives; subclasses change a part of it."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.encoder = encoder
 
     @property
     def passage_digest(self) -> str:
         """As `encoder`."""
         return self.encoder.passage_digest
-
-    @property
-    def weights(self) -> Mapping[str, str]:
-        """As `encoder`."""
-        return self.encoder.weights
-
-    @cached_property
-    def numerics(self) -> str:
-        """How it rounds on this machine, empty if that is the same everywhere (`ragbench.models.onnx`)."""
-        return getattr(self.encoder, "numerics", "")
 
     @property
     def dim(self) -> int:
@@ -164,35 +172,16 @@ class CachedEncoder(WrappedEncoder):
         )
 
 
-class CachedCrossEncoder:
+class CachedCrossEncoder(_Wrapper):
     """A cross-encoder that scores no pair twice: it asks `cross_encoder` for those that the cache lacks."""
 
     def __init__(self, cross_encoder: CrossEncoder, cache: Store | Recorded) -> None:
+        super().__init__(cross_encoder)
         self.cross_encoder = cross_encoder
         self.cache = cache
 
     def __repr__(self) -> str:
         return f"CachedCrossEncoder({self.cross_encoder!r}, {self.cache!r})"
-
-    @cached_property
-    def numerics(self) -> str:
-        """How it rounds on this machine, part of the keys of a cache."""
-        return getattr(self.cross_encoder, "numerics", "")
-
-    @property
-    def name(self) -> str:
-        """As `cross_encoder`."""
-        return self.cross_encoder.name
-
-    @property
-    def digest(self) -> str:
-        """As `cross_encoder`."""
-        return self.cross_encoder.digest
-
-    @property
-    def weights(self) -> Mapping[str, str]:
-        """As `cross_encoder`."""
-        return self.cross_encoder.weights
 
     @property
     def max_length(self) -> int:

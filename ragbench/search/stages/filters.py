@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from annotated_types import Interval
 
-from ragbench.base.bounds import Constraint, Name, Natural, Validated, shown
+from ragbench.base.bounds import Constraint, Name, Natural, shown
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -29,7 +29,7 @@ _FileType = Annotated[
 
 
 @dataclass(frozen=True)
-class FilterDocuments(Validated):
+class FilterDocuments(StateStage):
     """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".
 
     Seed 004, "Enhanced Metadata Filtering", adds the conditions from `doc_type` on and filters after the search; here
@@ -58,7 +58,6 @@ class FilterDocuments(Validated):
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 
     needs: ClassVar[frozenset[str]] = frozenset({"facets"})
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FILTERS})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.RANKINGS: "a source has been searched already without the filters",
@@ -95,13 +94,13 @@ class FilterDocuments(Validated):
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value not in (None, ())}
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Set the filters of every state."""
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Set the filters of a state."""
         if self.conditions == Filters():
-            return list(states)
+            return state
         passing = int(index.passing(self.conditions).sum())
         note = f"{passing} of {index.chunks.n_documents} documents pass the filters"
-        return [replace(state, filters=self.conditions).with_note(note) for state in states]
+        return replace(state, filters=self.conditions).with_note(note)
 
     def describe(self) -> str:
         named = (
