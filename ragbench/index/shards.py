@@ -87,8 +87,7 @@ class Shards:
 
     def discard(self) -> None:
         """Delete the shards once their artefact is finished."""
-        if self.folder.exists():
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run_in_processes(self, work: Iterable[tuple[int, Task, Path]], tick: Tick) -> None:
         pending: deque[tuple[int, Future[Failure | None]]] = deque()

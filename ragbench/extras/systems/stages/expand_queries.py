@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -13,7 +13,7 @@ from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
 from ragbench.base.types import ExpandedQuery, QueryState
 from ragbench.models.chat import ChatFields
-from ragbench.search.stages.stage import NOTHING, StateProperty
+from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -37,7 +37,7 @@ _VALID = re.compile(r"#\w[\w/-]*|\w[\w \u2019'.+#/-]*")
 
 
 @dataclass(frozen=True)
-class ExpandQueries(ChatFields):
+class ExpandQueries(ChatFields, StateStage):
     """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.
 
     Seed 002, "Query expansion". The model at `endpoint` answers `prompt` ({query}, {variants}) in `<term>` and
@@ -57,19 +57,14 @@ class ExpandQueries(ChatFields):
     cache_size: Count = 100
 
     options: ClassVar[frozenset[str]] = frozenset({"phrasings", "salient_terms"})
-    needs: ClassVar[frozenset[str]] = NOTHING
-    requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.EXPANDED})
     forbids: ClassVar[Mapping[str, str]] = {
         StateProperty.CANDIDATES: "candidates have been recalled already",
         StateProperty.EXPANDED: "the query has been expanded already",
     }
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Expand the query of every state."""
-        return [self._expanded(state, index) for state in states]
-
-    def _expanded(self, state: QueryState, index: Index) -> QueryState:
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Expand the query."""
         query = state.query.text[: self.max_chars]
         given_terms = self._terms(state.query.salient_terms)
         if state.query.phrasings is not None:

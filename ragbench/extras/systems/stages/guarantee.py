@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ragbench.base.bounds import Count, Validated
+from ragbench.base.bounds import Count
 from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.extras.systems.parts.names import mentions, tags_in
-from ragbench.search.stages.stage import StateProperty, fused
+from ragbench.search.stages.stage import StateProperty, StateStage, fused
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -23,7 +23,7 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class GuaranteeNotes(Validated):
+class GuaranteeNotes(StateStage):
     """Put the notes first that the query names by `[[note]]` and by `#tag`, with score 1.0 and their whole text.
 
     Seed 002, "Doc Title/Tag Guarantee". A tag admits the tags below it (`#project` admits `project/alpha`). Every note
@@ -65,11 +65,11 @@ class GuaranteeNotes(Validated):
             (timestamp(self.before) if self.before else None) or np.inf,
         )
 
-    def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
-        """Add the notes to every state's fused ranking."""
+    def apply(self, state: QueryState, index: Index) -> QueryState:
+        """Add the notes to the fused ranking."""
         if self.after is not None or self.before is not None:
-            return [self._with_notes_of_time(state, index) for state in states]
-        return [self._with_named_notes(state, index) for state in states]
+            return self._with_notes_of_time(state, index)
+        return self._with_named_notes(state, index)
 
     def matching(self, state: QueryState, index: Index) -> dict[int, str]:
         """The named documents by row, in order, each with how it was named."""
