@@ -130,7 +130,7 @@ class Arms:
                 of_level(arm, if_useful),
                 times.get(arm),
                 config,
-                _is_recorded(config),
+                _live_class(config) == "LiveRun",
                 {recall: recalls[arm]} if recalls[arm] else {},
             )
             for arm, config in configs.items()
@@ -256,10 +256,6 @@ class Arms:
             return None
         plus, minus = self._pair(contrast, level, useful=True)
         return float(np.nanmean(plus - minus))
-
-
-def _is_recorded(config: Mapping[str, Any]) -> bool:
-    return _live_class(config) == "LiveRun"
 
 
 def _is_elsewhere(config: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Verdicts as one table, the same for runs, ablations, comparisons and searches."""
+"""Verdicts as one table, the same for runs, ablations, comparisons and searches; and effects by query type."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ragbench.base import minimums
 from ragbench.base.columns import Column, Columns
+from ragbench.base.errors import BenchmarkError
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE
 from ragbench.evidence.arms import JudgedContrast
+from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ COLUMNS = Columns.of(
 """`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
 documents have no prefix. Columns that begin with `recall_` are of the secondary measure, the recall of passages within
 `context_tokens`, a family of its own. `p` is adjusted for the family; NaN: not measured, or unknown."""
+TYPES = Columns.of(Column("kind", text=True), "n", "few", Column("arm", text=True), "mean", "difference", "low", "high")
+"""`few`: too few queries for a stable mean."""
 
 
 def table(judged: Sequence[JudgedContrast], standard_errors: Mapping[str, float] | None = None) -> pd.DataFrame:
@@ -69,3 +75,26 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
 
 def _numbers(comparison: Comparison, prefix: str, names: Sequence[str]) -> dict[str, float]:
     return {f"{prefix}{name}": getattr(comparison, _FIELDS.get(name, name)) for name in names}
+
+
+def by_type(values: Mapping[str, ArrayLike], base: str, kinds: Sequence[str | None], policy: Policy) -> pd.DataFrame:
+    """A row for every type and arm, with `TYPES`: mean, and difference from the base with its interval (low, high).
+
+    `values` (n,) by arm and `kinds` belong to the same queries in the same order. The arms of a type are one family,
+    different types are not: use this table to explore, not to decide.
+    """
+    stacked = np.stack([np.asarray(column, dtype=np.float64) for column in values.values()])
+    if stacked.shape[1] != len(kinds):
+        raise BenchmarkError(
+            f"{stacked.shape[1]} values and {len(kinds)} query types cannot be paired; give every query one of each"
+        )
+    base_row = list(values).index(base)
+    names = np.array([kind or "(none)" for kind in kinds], dtype=object)
+    rows = []
+    for name in sorted(set(names)):
+        in_group = stacked[:, names == name]
+        against = np.broadcast_to(in_group[base_row], in_group.shape)
+        for arm, comparison in zip(values, policy.compare(in_group, against), strict=True):
+            means = (arm, comparison.mean_candidate, comparison.difference, comparison.ci_low, comparison.ci_high)
+            rows.append((name, comparison.n, comparison.n < minimums.PER_TYPE, *means))
+    return TYPES.frame(rows)

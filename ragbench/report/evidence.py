@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
 from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
-from ragbench.evidence import subgroups as kinds
+from ragbench.evidence import table
 from ragbench.evidence.policy import Policy
 from ragbench.results import verdicts
 from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, HEADROOM, TOP
@@ -78,12 +78,12 @@ def effects(results: Measurements) -> pd.DataFrame:
 
 
 def by_kind(results: Measurements, of: Literal["type", "area"] = "type") -> pd.DataFrame:
-    """Every query type, or area of the collection, and arm against the first arm: columns as `comparison.by_type`."""
+    """Every query type, or area of the collection, and arm against the first arm: see `evidence.table.by_type`."""
     first = results.arms[0]
     chosen = Policy.of(results.config(first))
     reference = results.values(first, chosen.measure)
     if not len(reference):
-        return kinds._COLUMNS.frame()
+        return table.TYPES.frame()
     of_topic = results.topics.set_index("qid")[of].reindex(reference.index)
     values = {arm: results.values(arm, chosen.measure).reindex(reference.index) for arm in results.arms}
-    return kinds.by_type(values, first, list(of_topic), chosen)
+    return table.by_type(values, first, list(of_topic), chosen)

@@ -299,9 +299,9 @@ def kinds(results: Measurements, of: Literal["type", "area"]) -> Table:
             note = f"{signed(row['difference'])} {interval(low, high, 2)}"
             return Cell(plain(row["mean"]), note, direction(low, high))
 
-        return PageColumn(f"{group['kind']} ({group['n']}{', few' if group['warning'] else ''})", "", cell)
+        return PageColumn(f"{group['kind']} ({group['n']}{', few' if group['few'] else ''})", "", cell)
 
-    few = [f"{group['kind']} {group['n']}" for group in groups if group["warning"]]
+    few = [f"{group['kind']} {group['n']}" for group in groups if group["few"]]
     warning = f"By {of}: {join_names(few)}. Means over fewer than {minimums.PER_TYPE} queries are unstable."
     caption = f"{results.primary} by {'query type' if of == 'type' else of} (number of queries)"
     columns = (PageColumn("Configuration", "", Cell), *map(column, groups))

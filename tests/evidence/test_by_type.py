@@ -8,7 +8,7 @@ from ragbench.base.minimums import PER_TYPE as FEW
 from ragbench.config import composition
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import compare_all
-from ragbench.evidence.subgroups import _types, _warning, by_type
+from ragbench.evidence.table import by_type
 
 POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)
 
@@ -24,10 +24,9 @@ def test_every_type_is_compared_apart_and_few_are_warned_of():
     here = np.stack([values["base"][:30], values["other"][:30]])
     alone = compare_all(here, np.stack([here[0], here[0]]), seed=2, draws=500)[1]
     assert (lookup["n"], lookup["difference"], lookup["low"]) == (30, alone.difference, alone.ci_low)
-    warnings = dict(zip(frame["kind"], frame["warning"], strict=True))
-    assert warnings["lookup"] == ""
-    assert warnings["how-to"].startswith("only 12 queries of type 'how-to'")
-    assert warnings["(none)"].startswith("only 1 query of")
+    few = dict(zip(frame["kind"], frame["few"], strict=True))
+    assert few == {"lookup": False, "how-to": True, "(none)": True}
+    assert frame["n"].tolist() == [1, 1, 12, 12, 30, 30]
 
 
 def test_values_without_types_are_refused():
@@ -35,15 +34,13 @@ def test_values_without_types_are_refused():
         by_type({"a": [1.0, 2.0]}, "a", ["lookup"], POLICY)
 
 
-def test_types_are_masks_in_alphabetical_order() -> None:
-    masks = _types(["b", "a", None, "b"])
-    assert {kind: mask.tolist() for kind, mask in masks.items()} == {
-        "(none)": [False, False, True, False],
-        "a": [False, True, False, False],
-        "b": [True, False, False, True],
-    }
+def test_types_are_in_alphabetical_order_wherever_their_queries_stand() -> None:
+    frame = by_type({"a": [0.1, 0.2, 0.3, 0.5]}, "a", ["b", "a", None, "b"], POLICY)
+    assert frame["kind"].tolist() == ["(none)", "a", "b"]
+    assert frame["mean"].tolist() == pytest.approx([0.3, 0.2, 0.3])
 
 
 def test_the_warning_ends_where_conclusions_are_stable() -> None:
-    assert _warning("x", FEW) == ""
-    assert _warning("x", FEW - 1) == "only 24 queries of type 'x': at least 25 are needed for a stable mean"
+    values = np.random.default_rng(1).random(2 * FEW - 1)
+    frame = by_type({"a": values}, "a", ["x"] * FEW + ["y"] * (FEW - 1), POLICY)
+    assert frame["few"].tolist() == [False, True]
