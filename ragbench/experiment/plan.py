@@ -21,6 +21,7 @@ from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec, Timing
 from ragbench.evidence.policy import primary
 from ragbench.index.artefacts import Artefact, Survey
+from ragbench.results import environment
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
 from ragbench.search.engine.executor import Arm
@@ -84,6 +85,7 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
         raise ConfigError(f"two arms are called '{repeated}': give them different names with name=...")
     shared, benchmark = settings[0], builder.benchmark
     measures.check(shared.measures)
+    measure = primary(shared.config)
     # By name, so that no table depends on the order in which they were written down.
     of_split = sorted(benchmark.select(shared.split), key=lambda topic: topic.qid)
     topics = tuple(topic for topic in of_split if only is None or topic.qid in only)
@@ -105,7 +107,7 @@ def plan(settings: Sequence[Settings], command: str, builder: ArmBuilder, only: 
         [topic.query() for topic in topics],
         {arm.name: arm for arm in arms},
         shared.split,
-        primary(shared.config),
+        measure,
         shared.latency,
         shared.execution,
         shared.results,
@@ -130,6 +132,7 @@ class Run:
     plan: Plan
     folder: RunFolder
     conclude: Callable[[Measurements], None]
+    environment: Mapping[str, Any] = field(default_factory=environment.describe)
     quality: pd.DataFrame | None = None
     timings: Mapping[str, Timing] = field(default_factory=dict)
     machine: Mapping[str, Any] | None = None

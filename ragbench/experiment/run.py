@@ -82,7 +82,7 @@ def remeasure_latency(
         steps.write_judgments(planned, folder)
         for arm in planned.arms.values():
             arm.index.prepare(arm.pipeline.needs)
-        return _measured(Run(planned, folder, conclude, finished.per_query), _STEPS[1:])
+        return _measured(Run(planned, folder, conclude, quality=finished.per_query), _STEPS[1:])
 
 
 def _measured(run: Run, remaining: Sequence[Callable[[Run], None]]) -> Measurements:

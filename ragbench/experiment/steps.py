@@ -24,7 +24,7 @@ from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures
 from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution, forecast
 from ragbench.experiment.plan import Plan, PlannedArm, Run
-from ragbench.results import comparisons, environment, measurements, store, top_hits
+from ragbench.results import comparisons, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
 from ragbench.results.store import RunFolder
 from ragbench.search.engine.hits import problems
@@ -59,7 +59,6 @@ def measure_quality(run: Run) -> None:
     )
     folder.table(measurements.TOPICS, topics)
     write_judgments(planned, folder)
-    surroundings = environment.describe()
     facts = topics[["qid", "split", "type"]]
     frames: dict[str, pd.DataFrame] = {}
     for name, arm in planned.arms.items():
@@ -73,7 +72,7 @@ def measure_quality(run: Run) -> None:
         arm = planned.arms[outcome.arm]
         arm.index.prepare(arm.pipeline.needs)
         files = folder.arm(outcome.arm)
-        frames[outcome.arm] = _write_arm(files, arm, outcome, planned.benchmark, facts, surroundings)
+        frames[outcome.arm] = _write_arm(files, arm, outcome, planned.benchmark, facts, run.environment)
         for problem in problems(outcome.final):
             _LOG.warning(f"arm '{outcome.arm}': {problem}")
     read = {a.folder: a for arm in planned.arms.values() for a in arm.artefacts if a.built}
@@ -267,7 +266,7 @@ def judge(run: Run) -> None:
         },
         "started": plan.started,
         "seconds": round(time.time() - plan.started, 3),
-        "environment": environment.describe(),
+        "environment": run.environment,
         "latency": plain(plan.latency),
         "machine": run.machine,
         "peak_memory_bytes": coldstart.peak_memory_bytes(),

@@ -174,6 +174,12 @@ def writing(
         lock.release()
 
 
+def _unfinished(root: Path) -> list[Path]:
+    """The folders below `root` that have a plan and no record, the oldest first."""
+    plans = sorted(root.glob(f"runs/*/{PLAN}"))
+    return [path.parent for path in plans if not (path.parent / RECORD).exists()]
+
+
 def stopped(root: Path, plan: str) -> Path | None:
     """The folder of the same experiment below `root` when it was stopped before its end, and no process works there."""
     with errors_as_results_error(root):
@@ -216,15 +222,14 @@ class _Stopped:
 def stopped_runs(root: Path) -> list[_Stopped]:
     """The runs below `root` that have no record, the newest first, also those that another process is writing."""
     stopped = []
-    for path in sorted(root.glob(f"runs/*/{PLAN}"), reverse=True):
-        if not (path.parent / RECORD).exists():
-            try:
-                lock = _lock(path.parent)
-                if lock is not None:
-                    lock.release()
-                stopped.append(_read_stopped(path.parent, "" if lock is not None else _who(path.parent)))
-            except (Damaged, FileNotFoundError):
-                continue  # it cannot be continued either: `stopped` names it
+    for folder in reversed(_unfinished(root)):
+        try:
+            lock = _lock(folder)
+            if lock is not None:
+                lock.release()
+            stopped.append(_read_stopped(folder, "" if lock is not None else _who(folder)))
+        except (Damaged, FileNotFoundError):
+            continue  # it cannot be continued either: `stopped` names it
     return stopped
 
 
@@ -306,12 +311,9 @@ def _stopped_folder(root: Path, plan: str) -> tuple[Path, FileLock] | None:
     """The folder of a stopped experiment of this plan, and its lock."""
     damaged = []
     try:
-        for path in sorted(root.glob(f"runs/*/{PLAN}")):
-            folder = path.parent
-            if (folder / RECORD).exists():
-                continue
+        for folder in _unfinished(root):
             try:
-                if read_checksummed(path)["plan"] != plan:
+                if read_checksummed(folder / PLAN)["plan"] != plan:
                     continue
             except (Damaged, FileNotFoundError):
                 damaged.append(folder)

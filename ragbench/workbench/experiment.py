@@ -327,17 +327,12 @@ class Experiment:
         )
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
 
-    def remeasure_latency(
-        self,
-        folder: Path,
-        show: Callable[[Results], None] | None = None,
-    ) -> Results:
+    def remeasure_latency(self, folder: Path, show: Callable[[Results], None] | None = None) -> Results:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
         from ragbench.experiment.run import remeasure_latency
 
-        return Results.of(
-            remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show))
-        )
+        timed = remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show))
+        return Results.of(timed)
 
     time_again = remeasure_latency  # its earlier name
 

@@ -309,7 +309,7 @@ class Results(files.Measurements):
         from ragbench.experiment.run import remeasure_latency
 
         with console.progress():
-            timed = remeasure_latency(self, verdicts.against_first, self.benchmark)
+            timed = remeasure_latency(self, benchmark=self.benchmark)
         return dataclasses.replace(Results.of(timed, self.benchmark), held=self.held)
 
     def to_mlflow(self, uri: str | None = None) -> str | None:

@@ -59,7 +59,7 @@ def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path
     ]
 
 
-def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchmark_small) -> None:
+def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchmark_small, caplog) -> None:
     first, said = experiment.first_lines(composition.compose([]))
     assert first == "writing results to results in this folder"
     assert said == (
@@ -69,10 +69,9 @@ def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchma
     (empty / "docs").mkdir()
     assert experiment.first_lines(composition.compose([]))[1].endswith("run ragbench init docs")
     assert experiment.first_lines(composition.compose(["data=builtin_v1"])) == [first]
-    lines: list[str] = []
     quick = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
-    Experiment.single(*quick, benchmark=benchmark_small).run(lambda *_: None, lines.append)
-    assert lines[0] == first and not any("built-in" in line for line in lines)
+    Experiment.single(*quick, benchmark=benchmark_small).run(lambda *_: None)
+    assert caplog.messages[0] == first and not any("built-in" in line for line in caplog.messages)
     assert (empty / "results" / "runs").is_dir()
 
 
