@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -14,8 +15,8 @@ import pytest
 from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.experiment import coldstart
-from ragbench.extras.remote.live import command
-from ragbench.extras.ship.serving.refresh_process import RefreshProcess
+from ragbench.extras.remote.live import client
+from ragbench.extras.ship.serving.reload import RefreshProcess
 from ragbench.extras.studio.jobs import Jobs
 from tests.waiting import until
 
@@ -88,10 +89,16 @@ def _job(folder: Path) -> None:
 
 
 def _follower(folder: Path) -> None:
-    lines: list[str] = []
-    follower = RefreshProcess(folder / "absent", folder, lines.append)
+    lines, handler, logger = [], logging.Handler(), logging.getLogger("ragbench.extras.ship.serving")
+    handler.emit = lambda record: lines.append(record.getMessage())
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    follower = RefreshProcess(folder / "absent", folder)
     until(lambda: lines)
     follower.stop()
+    logger.removeHandler(handler)
+    logger.setLevel(level)
     assert "absent" in lines[0]
 
 
@@ -112,7 +119,9 @@ def test_child_processes_import_nothing_from_the_working_directory(
 
 def test_a_program_of_the_user_may_import_from_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(*processes.SAFE_PATH)
-    ask = command.asking([sys.executable, "-c", "import json, sys; print(json.dumps([sys.flags.safe_path]))"], 30.0)
+    ask = client.asking_program(
+        [sys.executable, "-c", "import json, sys; print(json.dumps([sys.flags.safe_path]))"], 30.0
+    )
     assert ask("query", 1) == [False]
 
 

@@ -76,7 +76,7 @@ class EncoderSpec(Validated):
 
 @dataclass(frozen=True)
 class CrossEncoderSpec(Validated):
-    """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`rerank_endpoint` of `remote`).
+    """A cross-encoder by name, as in `EncoderSpec`, or one behind an endpoint (`endpoint` of `remote`).
 
     Pairs are cut to `max_length` tokens (at least 5), from the end of the longer text. `numerics` is as in
     `EncoderSpec`.

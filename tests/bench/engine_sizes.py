@@ -24,7 +24,7 @@ from scaling_report import _law, _table
 
 from ragbench.extras.engines import opened, postgres, postgres_schema, sqlite
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.postgres_server import Server
+from ragbench.extras.engines.postgres import Server
 from ragbench.extras.engines.tables import Tables
 from ragbench.index.lexical import Bm25F
 from tools import pages

@@ -34,8 +34,7 @@ from ragbench.export.write import write
 from ragbench.extras.engines import opened
 from ragbench.extras.engines.postgres import PostgresEngine
 from ragbench.extras.engines.search import Engine
-from ragbench.extras.ship.loaded_bundle import LoadedBundle
-from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, load
 from ragbench.models.access import Models
 from tools import pages
 

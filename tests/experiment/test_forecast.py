@@ -12,7 +12,7 @@ from ragbench.config.arm_builder import ArmBuilder
 from ragbench.corpus.reader import read_vault
 from ragbench.experiment import forecast
 from ragbench.experiment.plan import plan
-from ragbench.extras.remote.rerank_endpoint import EndpointCrossEncoder
+from ragbench.extras.remote.endpoint import EndpointCrossEncoder
 from ragbench.models.resolve import EncoderSpec
 
 HANDBOOK = Path(__file__).parent.parent / "data" / "phases"

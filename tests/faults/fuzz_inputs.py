@@ -44,9 +44,8 @@ from ragbench.extras.engines.search import Found
 from ragbench.extras.engines.words import Terms
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
-from ragbench.extras.remote.live import anserini, command, hit_matching, http
-from ragbench.extras.remote.live.answers import Reading
-from ragbench.extras.remote.live.client import RequestFailed
+from ragbench.extras.remote.live import anserini, client, hit_matching
+from ragbench.extras.remote.live.client import Reading, RequestFailed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.loaded_bundle import settings_of
@@ -142,7 +141,7 @@ class Doors:
         """By name."""
         chance, place, served = self._chance, self._folder, self._bundle
         read = Reading(hits="hits", document="path", text="text", score="score")
-        live = http.asking("POST", f"{self._url}/s", {"q": "{query}"}, {}, 20)
+        live = client.asking_http("POST", f"{self._url}/s", {"q": "{query}"}, {}, 20)
         record = bundle.read_record(served)
         manifest = next((served / bundle.INDEX).glob("*/*/manifest.json"))
         store = ArtefactStore(served / bundle.INDEX)
@@ -213,7 +212,7 @@ class Doors:
             "live search": Door(json_texts(HITS, chance), of_answer(lambda: len(read.read(live("q", 5), 5))), in_hits),
             "live program": Door(
                 json_texts(HITS, chance),
-                of_file(printed, lambda: len(read.read(command.asking(["cat", str(printed)], 20)("q", 5), 5))),
+                of_file(printed, lambda: len(read.read(client.asking_program(["cat", str(printed)], 20)("q", 5), 5))),
             ),
             "project file": Door(
                 yaml_texts(PROJECT, chance), of_file(written, lambda: _plain(project.read(written))), _project

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
@@ -26,16 +26,11 @@ from numpy.typing import ArrayLike
 from ragbench.base.errors import BoundaryError, BundleError, ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.boundary.paths import resolved, split_address
-from ragbench.extras.engines.bm25f import Posting, postings
-from ragbench.extras.engines.content import passage_key
+from ragbench.extras.engines.content import DocumentRow, passage_key
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found, Vector, number, parse_errors, unzipped
-from ragbench.extras.engines.words import query_terms
+from ragbench.extras.engines.words import Posting, Terms, impacts, postings, query_terms
 from ragbench.extras.remote.http import Client
-
-if TYPE_CHECKING:
-    from ragbench.extras.engines.content import DocumentRow
-    from ragbench.extras.engines.words import Terms
 
 FORMAT = 2
 AT_ONCE = 200
@@ -71,6 +66,22 @@ class Hit:
         return Hit(chunks, number(score), load)
 
 
+def term_numbers(units: Sequence[Unit]) -> dict[str, int]:
+    """The number of every term of units, in alphabetical order."""
+    terms = sorted({word.term for unit in units for word in unit.words})
+    return {term: number for number, term in enumerate(terms)}
+
+
+def with_impacts(units: Sequence[Unit], plan: Plan) -> dict[str, list[tuple[Unit, list[float]]]]:
+    """Chunks and documents by kind, each with what BM25F gives for each of its words."""
+    by_kind = {}
+    for kind, scoring in (("chunk", plan.words), ("document", plan.wholes)):
+        of_kind = [unit for unit in units if unit.payload["kind"] == kind]
+        values = impacts([unit.words for unit in of_kind], scoring) if scoring else [[] for _ in of_kind]
+        by_kind[kind] = list(zip(of_kind, values, strict=True))
+    return by_kind
+
+
 def fuse(plan: Plan, hits: Mapping[str, Mapping[str, float]]) -> Found:
     """The fusion of the scores of chunks by source; a chunk that a source did not return has its lowest value there."""
     total = sum(plan.weights[source] for source in hits) or 1.0
@@ -95,12 +106,12 @@ class AliasedEngine(ABC):
     """An address, for messages."""
     alias_form: ClassVar[re.Pattern[str]]
 
-    def __init__(self, address: str, draft: str | None = None) -> None:
+    def __init__(self, address: str) -> None:
         self._connect(address)
-        if draft is None and self._current() is None:
+        if self._current() is None:
             scheme = next(iter(self.schemes))
             raise BundleError(f"{self.name} has no search: load one with ragbench export --format {scheme} --load")
-        self._draft = draft
+        self._draft: str | None = None
         self._read()
 
     def _connect(self, address: str) -> None:

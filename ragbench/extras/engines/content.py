@@ -8,16 +8,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragbench.base.files import draft_of, remove_abandoned
 from ragbench.base.fingerprint import digest
 from ragbench.corpus.metadata import read_metadata
+from ragbench.extras.engines.plan import Plan
+from ragbench.index.index import Index
 from ragbench.index.texts import lexical_rows
-
-if TYPE_CHECKING:
-    from ragbench.extras.engines.plan import Plan
-    from ragbench.index.index import Index
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import SplitResult
@@ -28,11 +27,9 @@ from numpy.typing import ArrayLike
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.paths import resolved
-from ragbench.extras.engines import bm25f
-from ragbench.extras.engines.aliased import AliasedEngine, Hit, Unit
+from ragbench.extras.engines.aliased import AliasedEngine, Hit, Unit, term_numbers, with_impacts
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Vector
-from ragbench.index.lexical import Bm25F
 
 _ALL = 2**31 - 1  # rows; without a limit LanceDB returns ten
 _AT_ONCE = 1000  # rows with vectors
@@ -221,17 +218,15 @@ class LanceEngine(AliasedEngine):
             return sum(int(db.open_table(name).count_rows()) for name in set(_UNITS.values()))
 
     def _write(self, units: Sequence[Unit]) -> list[str]:
-        terms = sorted({word.term for unit in units for word in unit.words})
-        numbers = {term: number for number, term in enumerate(terms)}
+        numbers = term_numbers(units)
         with self._translate_errors():
             db = self._tables(self._draft or "")
-            for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
-                units_of_kind = [unit for unit in units if unit.payload["kind"] == kind]
-                db.create_table(f"{kind}s", _units(units_of_kind))
-                word_table = db.create_table(f"{kind}_words", _words(units_of_kind, scoring, numbers))
+            for kind, units_of_kind in with_impacts(units, self.plan).items():
+                db.create_table(f"{kind}s", _units([unit for unit, _ in units_of_kind]))
+                word_table = db.create_table(f"{kind}_words", _words(units_of_kind, numbers))
                 if word_table.count_rows():
                     word_table.create_index("term", config=_lancedb().index.BTree())
-        return terms
+        return list(numbers)
 
 
 def _units(units: Sequence[Unit]) -> Any:
@@ -248,15 +243,14 @@ def _units(units: Sequence[Unit]) -> Any:
     return pa.table(columns)
 
 
-def _words(units: Sequence[Unit], scoring: Bm25F | None, numbers: Mapping[str, int]) -> Any:
+def _words(units: Sequence[tuple[Unit, list[float]]], numbers: Mapping[str, int]) -> Any:
     """The impacts of the words of units as a table of Arrow, by term."""
     import pyarrow as pa
 
-    impacts = bm25f.impacts([unit.words for unit in units], scoring) if scoring else repeat([])
     word_rows = sorted(
         (numbers[word.term], row, value)
-        for row, (unit, values) in enumerate(zip(units, impacts, strict=False))
-        for word, value in zip(unit.words, values, strict=scoring is not None)
+        for row, (unit, values) in enumerate(units)
+        for word, value in zip(unit.words, values, strict=True)
     )
     terms, rows, values = zip(*word_rows, strict=True) if word_rows else ((), (), ())
     columns = {"term": pa.array(terms, pa.int32()), "unit": pa.array(rows, pa.int32())}

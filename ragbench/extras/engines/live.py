@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from ragbench.base.bounds import Constraint, Count, Name, Positive
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
 from ragbench.boundary.permissions import Needs
-from ragbench.extras.remote.live.answers import Expression
-from ragbench.extras.remote.live.client import RequestFailed
+from ragbench.extras.remote.live.client import Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live
 from ragbench.extras.ship import address
 

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.typing import NDArray
 
 from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256
@@ -36,16 +38,12 @@ from ragbench.extras.engines.plan import (
 from ragbench.extras.engines.search import Engine
 from ragbench.extras.engines.words import Terms
 from ragbench.extras.ship import bundle
-from ragbench.extras.ship.loaded_bundle import LoadedBundle
-from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, load
 from ragbench.extras.ship.verify import rankings
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.models.resolve import load_encoder
 from ragbench.search.engine.pipeline import start
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -119,26 +117,17 @@ def load_job(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What a loaded engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
-
-    ordered: Run
-    alone: Run
-    golden: str
-
-
-def answers(engine: Engine, bench: Bench) -> Answers:
-    """Ask an engine every query once."""
+def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
+    """What an engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
     with opened.over(engine, bench.builder.models, owned=False) as searchable:
         index = searchable.index
         states = dict(searchable.pipeline.steps(start(bench.queries()), index))
         _, cut = searchable.pipeline.stages[-1]
         ordered, alone = (document_run(s, index.chunks) for s in (states["cut"], cut(states["engine"], index)))
-        return Answers(ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"]))
+        return ordered, alone, bundle.golden_lines(searchable.pipeline, index, states["cut"])
 
 
-def measure_loss(answered: Answers, bench: Bench) -> tuple[Replay, Replay | None]:
+def measure_loss(with_order: Run, alone: Run, bench: Bench) -> tuple[Replay, Replay | None]:
     """What an engine scores with the learned order on top, and alone (None without such an order).
 
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
@@ -149,7 +138,7 @@ def measure_loss(answered: Answers, bench: Bench) -> tuple[Replay, Replay | None
         plain = without_ranker(measured)
         return bench.replay(with_ranker(plain, measured)), bench.replay(plain) if ordered else None
     on_top = "in the backend, with the ranker" if ordered else "in the backend"
-    return bench.score(answered.ordered, on_top), bench.score(answered.alone, "in the backend") if ordered else None
+    return bench.score(with_order, on_top), bench.score(alone, "in the backend") if ordered else None
 
 
 def ranker_sentence(priced: Replay, alone: Replay | None) -> list[str]:
@@ -227,11 +216,11 @@ def finalize_load(
     engine: Engine, job: LoadJob, bench: Bench, max_loss: float | None, format: str
 ) -> tuple[Replay, list[str]]:
     """Ask a loaded engine the run's topics, keep its hits as golden ones, and write down what it scores."""
-    answered = answers(engine, bench)
-    priced, alone = measure_loss(answered, bench)
+    with_order, without, golden = answers(engine, bench)
+    priced, alone = measure_loss(with_order, without, bench)
     if max_loss is not None:
         priced.require(max_loss, format)
-    with_golden(job.bundle.folder, answered.golden)
+    with_golden(job.bundle.folder, golden)
     sentences = [*job.missing, *ranker_sentence(priced, alone)]
     with engine.transaction():
         facts = {"measured": [f"{priced.sentence}.", *sentences, *job.about]}

@@ -1,4 +1,7 @@
-"""Open an engine as a bundle: it searches, and what ragbench adds on top (a learned order) runs here."""
+"""Open an engine as a bundle: it searches, and what ragbench adds on top (a learned order) runs here.
+
+Changed documents are taken into an engine in one transaction, in which only what has changed is written.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,21 @@ from ragbench.base.files import why_unreadable
 from ragbench.base.types import Document
 from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
+from ragbench.extras.engines import content
 from ragbench.extras.engines.content import temporary_folder
 from ragbench.extras.engines.lance import LanceEngine
 from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.extras.engines.plan import cut_of, ranker_of
-from ragbench.extras.engines.postgres import PostgresEngine
-from ragbench.extras.engines.postgres_server import SCHEMES
+from ragbench.extras.engines.postgres import SCHEMES, PostgresEngine
 from ragbench.extras.engines.qdrant import QdrantEngine
 from ragbench.extras.engines.search import Engine, SearchEngine
 from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
+from ragbench.extras.engines.words import Terms
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import BundleStore, LoadedBundle, settings_of
-from ragbench.extras.ship.refresh import Refresher
+from ragbench.extras.ship.refresh import Refreshed, Refresher
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.search.engine.pipeline import Pipeline
@@ -51,13 +55,6 @@ def is_engine(location: str | Path) -> bool:
             return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):  # a name that is not text
         return False
-
-
-def refresher() -> type[Refresher]:
-    """What takes changed documents into an engine."""
-    from ragbench.extras.engines.refreshing import EngineRefresher
-
-    return EngineRefresher
 
 
 def connect(location: str | Path, writable: bool = False) -> Engine:
@@ -183,3 +180,66 @@ def pack(folder: Path) -> dict[str, bytes]:
 
 def _none() -> list[Document]:
     raise BundleError("an engine has no documents to build an index from: export it again")
+
+
+class EngineRefresher(Refresher):
+    """Keeps an engine up to date with a folder of markdown; as `Refresher` does with a bundle."""
+
+    def __init__(
+        self,
+        location: str | Path,
+        corpus: Path | None = None,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self._engine = connect(location, writable=True)
+        folder = temporary_folder("ragbench-engine")
+        self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._unpacked = self._engine.version()
+        unpack(self._engine, folder)
+        super().__init__(folder, corpus, threads=threads)
+
+    def refresh(self, allow_shrink: bool = False) -> Refreshed:
+        """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left."""
+        with self._engine.transaction():
+            if self._engine.version() != self._unpacked:
+                shutil.rmtree(self.folder)
+                self.folder.mkdir()
+                unpack(self._engine, self.folder)
+            self._unpacked = ""
+            refreshed = super().refresh(allow_shrink)
+            if refreshed.anything:
+                self._engine.finish({}, pack(self.folder), {})
+            unpacked = self._engine.version()
+        self._unpacked = unpacked
+        return refreshed
+
+    def close(self) -> None:
+        """Close the engine and delete what was unpacked."""
+        self._engine.close()
+        self._clean()
+
+    def _open(self) -> None:
+        super()._open()
+        self._settings.__dict__["pipeline"] = pipeline_over(self._engine, self._settings)
+
+    def _ready(self, index: Index) -> None:
+        """Write the documents that differ from those of the engine."""
+        known_digests, plan = dict(self._engine.digests()), self._engine.plan
+        terms, changed = Terms(plan.analyzer), []
+        for row in content.rows(index, plan):
+            if known_digests.pop(row.docno, None) != row.digest:
+                changed.append(row)
+        texts = {content.passage_key(chunk.passage): chunk.passage for row in changed for chunk in row.chunks}
+        vectors = dict(self._engine.vectors(texts))
+        for docno in (*known_digests, *(row.docno for row in changed)):
+            self._engine.drop(docno)
+        new = sorted(texts.keys() - vectors.keys())
+        if new and "dense" in plan.depths:
+            vectors |= dict(zip(new, index.encoder.encode_passages([texts[key] for key in new]), strict=True))
+        for row in changed:
+            chunk_vectors = [
+                vectors[content.passage_key(chunk.passage)] if "dense" in plan.depths else None for chunk in row.chunks
+            ]
+            self._engine.put(row, chunk_vectors, terms)
+        self._engine.finish(terms.forms(), None, {})

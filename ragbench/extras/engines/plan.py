@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
 from ragbench.base.bounds import Count, Validated, Weight
+from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.boundary.json import read_json
 from ragbench.config.settings import Settings
@@ -49,11 +50,8 @@ class Plan(Validated):
     def from_json(text: str) -> Plan:
         """Return the plan of a text. Raises ValueError."""
         try:
-            value = read_json(text)
-            for name in ("words", "wholes"):
-                value[name] = Bm25F(**value[name]) if value[name] else None
-            return Plan(**value)
-        except (TypeError, KeyError, AttributeError, ConfigError) as error:
+            return build(Plan, read_json(text), "plan")
+        except (TypeError, AttributeError, ConfigError) as error:
             raise ValueError(f"its plan has an unexpected structure: {error}") from None
 
     @staticmethod

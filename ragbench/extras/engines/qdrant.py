@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any, ClassVar
 from urllib.parse import SplitResult
 
@@ -20,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.engines import bm25f
-from ragbench.extras.engines.aliased import AT_ONCE, AliasedEngine, Hit, Unit
+from ragbench.extras.engines.aliased import AT_ONCE, AliasedEngine, Hit, Unit, term_numbers, with_impacts
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Vector
 
@@ -142,22 +140,19 @@ class QdrantEngine(AliasedEngine):
         self._upsert(collection, [{"id": number, "vector": {}, "payload": payload}])
 
     def _write(self, units: Sequence[Unit]) -> list[str]:
-        terms = sorted({word.term for unit in units for word in unit.words})
-        numbers = {term: number for number, term in enumerate(terms)}
+        numbers = term_numbers(units)
         points: list[dict[str, Any]] = []
-        for kind, scoring in (("chunk", self.plan.words), ("document", self.plan.wholes)):
-            units_of_kind = [unit for unit in units if unit.payload["kind"] == kind]
-            impacts = bm25f.impacts([unit.words for unit in units_of_kind], scoring) if scoring else repeat([])
-            for unit, values in zip(units_of_kind, impacts, strict=False):
+        for kind, units_of_kind in with_impacts(units, self.plan).items():
+            for unit, values in units_of_kind:
                 vector: dict[str, Any] = {}
                 if unit.vector is not None:
                     vector["dense"] = np.asarray(unit.vector, np.float32).tolist()
-                if unit.words and scoring:
+                if unit.words:
                     vector[_SOURCES[kind]] = {"indices": [numbers[word.term] for word in unit.words], "values": values}
                 payload = {**unit.payload, "load": self._draft}
                 points.append({"id": len(points) + 1, "vector": vector, "payload": payload})
         self._upsert(self._collection, points)
-        return terms
+        return list(numbers)
 
     def _upsert(self, collection: str, points: Sequence[Mapping[str, Any]]) -> None:
         for start in range(0, len(points), AT_ONCE):

@@ -9,20 +9,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.errors import BundleError
 from ragbench.base.types import QueryState, Ranking
-
-if TYPE_CHECKING:
-    from ragbench.extras.engines.content import DocumentRow
-    from ragbench.extras.engines.plan import Plan
-    from ragbench.extras.engines.words import Terms
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
+from ragbench.extras.engines.content import DocumentRow
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.words import Terms
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
 
 _UNZIPPED, _RATIO = 2**26, 32  # a file of a few bytes may hold as many MiB of zeros; larger ones are mostly text
 
@@ -52,31 +50,20 @@ class Found:
         )
 
 
-class Named(Protocol):
-    """What has a name for messages."""
-
-    @property
-    def name(self) -> str:
-        """Where it is."""
-        ...
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-N = TypeVar("N", bound=Named)
-
-
-def parse_errors(method: Callable[Concatenate[N, P], T]) -> Callable[Concatenate[N, P], T]:
-    """The method, with one sentence where what an engine returns is not what ragbench wrote there."""
+def parse_errors(method: F) -> F:
+    """The method of an engine, with one sentence where what it returns is not what ragbench wrote there."""
 
     @functools.wraps(method)
-    def translating(self: N, /, *positional: P.args, **named: P.kwargs) -> T:
+    def translating(self: Engine, /, *positional: Any, **named: Any) -> Any:
         try:
             return method(self, *positional, **named)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, zlib.error) as error:
             raise BundleError(f"{self.name} gives an answer of an unexpected structure: load it again") from error
 
-    return translating
+    return cast(F, translating)
 
 
 def unzipped(body: bytes) -> bytes:
@@ -105,8 +92,13 @@ def _scores(values: Sequence[Any]) -> Scores:
     return scores
 
 
-class Engine(Named, Protocol):
+class Engine(Protocol):
     """A loaded engine."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        ...
 
     plan: Plan
     """What it searches."""

@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragbench.base.errors import BundleError
-from ragbench.extras.engines.bm25f import postings, score
 from ragbench.extras.engines.content import DocumentRow, passage_key
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Vector, parse_errors, unzipped
-from ragbench.extras.engines.words import Terms
+from ragbench.extras.engines.words import Terms, postings, score
 from ragbench.index.lexical import Bm25F
 
 FORMAT = 2

@@ -31,6 +31,12 @@ Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 _SHARES = (0.25, 0.5, 1.0)  # of the training topics, for the learning curve
+_ASKS = re.compile(
+    r"""[?\uff1f]
+      | \A(?:how|what|why|when|where|which|who|is|are|can|could|do|does|did|should|would|will|has|have)\b
+      | \b(?:I|I'm|I've|[Mm]y|we|our|doesn't|don't|can't|cannot|isn't|won't|fails?|failed|error)\b""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -236,14 +242,6 @@ def values(states: Iterable[QueryState], index: Index, benchmark: Benchmark) -> 
 
 def _groups(topics: Sequence[Topic]) -> list[str]:
     return [topic.cluster for topic in topics]
-
-
-_ASKS = re.compile(
-    r"""[?\uff1f]
-      | \A(?:how|what|why|when|where|which|who|is|are|can|could|do|does|did|should|would|will|has|have)\b
-      | \b(?:I|I'm|I've|[Mm]y|we|our|doesn't|don't|can't|cannot|isn't|won't|fails?|failed|error)\b""",
-    re.VERBOSE,
-)
 
 
 def is_question(topic: Topic) -> bool:

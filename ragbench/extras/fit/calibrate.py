@@ -1,4 +1,8 @@
-"""Fit the curves of isotonic calibration on judged queries, and compare calibrations on held-out queries."""
+"""Fit calibrations on judged queries, and compare them on held-out queries.
+
+Isotonic calibration is fitted on relevant and other hits, calibration by evidence on topics and their near misses: the
+same topics without the documents that answer.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,10 @@ from ragbench.search.stages.stage import Stage, StateProperty, fused
 
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 _DIGITS = 6
+Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
+ANSWERED, NEAR_MISS, NO_ANSWER = "answered", "near miss", "no answer"
+_DEPTH = 10  # first documents among which an answer must be
+_LOOSE = 1e3  # of the penalty of three weights: hardly any
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,6 @@ def curve(scores: NDArray[np.floating], outcomes: NDArray[np.bool_]) -> Curve:
     for x, y in zip(model.X_thresholds_.tolist(), model.y_thresholds_.tolist(), strict=True):
         corners[float(f"{x:.{_DIGITS}g}")] = round(y, _DIGITS)
     return tuple(corners), tuple(corners.values())
-
-
-Calibration = Callable[[Sequence[QueryState]], Sequence[QueryState]]
 
 
 def left_out(judged: Sample, fitted: Callable[[Sample], Calibration]) -> tuple[QueryState, ...]:
@@ -211,11 +216,6 @@ def _share(flags: NDArray[np.bool_]) -> float:
     return float(flags.mean()) if len(flags) else float("nan")
 
 
-ANSWERED, NEAR_MISS, NO_ANSWER = "answered", "near miss", "no answer"
-_DEPTH = 10  # first documents among which an answer must be
-_LOOSE = 1e3  # of the penalty of three weights: hardly any
-
-
 @dataclass(frozen=True)
 class Evidence:
     """Signs of searches, shape (n, 3) in the order of SIGNS, what each search was, and the group of its topic.
@@ -238,7 +238,8 @@ def gather(
     states: Sequence[QueryState] = start([Query(topic.qid, topic.text, topic.hypothesis) for topic in topics])
     for _, each in pipeline.stages[:fusion]:
         states = each(states, index)
-    good = [_answers(benchmark, topic.qid) for topic in topics]
+    grades = [benchmark.document_qrels.get(topic.qid, {}) for topic in topics]
+    good = [{docno for docno, grade in of_topic.items() if grade > 0} for of_topic in grades]
     missed = [_without(state, index, names) for state, names in zip(states, good, strict=True)]
     rows, kinds, groups = [], [], []
     for near, batch in ((False, states), (True, missed)):
@@ -302,11 +303,6 @@ def silences(estimates: NDArray[np.float64], evidence: Evidence, threshold: floa
 
 def _part(evidence: Evidence, places: NDArray[np.intp]) -> Evidence:
     return Evidence(evidence.signs[places], evidence.kind[places], evidence.group[places])
-
-
-def _answers(benchmark: Benchmark, qid: str) -> set[str]:
-    """The documents that answer a topic."""
-    return {docno for docno, grade in benchmark.document_qrels.get(qid, {}).items() if grade > 0}
 
 
 def _without(state: QueryState, index: Index, docnos: set[str]) -> QueryState:

@@ -40,6 +40,7 @@ _LOG = logging.getLogger(__name__)
 Stages = Sequence[tuple[str, "Stage"]]
 Values = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+_FOLDS = 5
 
 
 def cut(settings: Settings, benchmark: Benchmark, stages: Stages) -> Arm:
@@ -98,14 +99,14 @@ def fitted_on(benchmark: Benchmark) -> tuple[Topic, ...]:
     return benchmark.topics if few else benchmark.select(TRAIN)
 
 
-def leave_out(groups: Sequence[str], refusal: str, folds: int = 5) -> Iterator[tuple[Numbers, Numbers]]:
+def leave_out(groups: Sequence[str], refusal: str) -> Iterator[tuple[Numbers, Numbers]]:
     """The places to learn from and to test on, those of one group together, every place tested once.
 
     BenchmarkError with the sentence `refusal` for fewer than two groups.
     """
     from sklearn.model_selection import GroupKFold
 
-    count = min(folds, len(set(groups)))
+    count = min(_FOLDS, len(set(groups)))
     if count < 2:
         raise BenchmarkError(refusal)
     yield from GroupKFold(count).split(np.zeros(len(groups)), groups=groups)

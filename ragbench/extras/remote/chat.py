@@ -67,6 +67,12 @@ def ask(client: Client, address: str, body: Any, model: str) -> tuple[Any, int]:
     raise AssertionError("tenacity ends with an answer or an error")
 
 
+def bearer(variable: str) -> dict[str, str]:
+    """The header with the key in an environment variable; none where it is not set."""
+    key = os.environ.get(variable, "")
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 class EndpointModel:
     """Asks the endpoint every time."""
 
@@ -76,18 +82,23 @@ class EndpointModel:
     def complete(self, prompt: str) -> str:
         """The endpoint's answer; repeats the request while the endpoint is busy. ModelError without a text in time."""
         address = f"{self.spec.endpoint.rstrip('/')}/chat/completions"
+        body = {
+            "model": self.spec.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "max_tokens": self.spec.max_tokens,
+            "temperature": self.spec.temperature,
+        }
         began = time.monotonic()
-        client = self._client()
         try:
-            for attempt in attempts(self.spec.timeout_s, answered=True):
-                with attempt:
-                    seconds_left = began + self.spec.timeout_s - time.monotonic()
-                    answer = client.send("POST", address, self._request_body(prompt), timeout_s=seconds_left).json()
-                    requests = attempt.retry_state.attempt_number
+            with self._client() as client:
+                for attempt in attempts(self.spec.timeout_s, answered=True):
+                    with attempt:
+                        left_s = began + self.spec.timeout_s - time.monotonic()
+                        answer = client.send("POST", address, body, timeout_s=left_s).json()
+                        requests = attempt.retry_state.attempt_number
             text = answer["choices"][0]["message"]["content"]
-            used = answer.get("usage")
-            tokens = usage.tokens_of(used.get("total_tokens")) if isinstance(used, dict) else 0
-            usage.add_usage(usage.CHAT + self.spec.model, Usage(1, requests, tokens, time.monotonic() - began))
+            seconds, tokens = time.monotonic() - began, usage.total_tokens(answer)
+            usage.add_usage(usage.CHAT + self.spec.model, Usage(1, requests, tokens, seconds))
         except RetryError as error:
             last = error.last_attempt
             raise self._failure(f"{last.exception()}, {last.attempt_number} times") from None
@@ -97,34 +108,19 @@ class EndpointModel:
             raise self._failure(f"an answer without choices[0].message.content, {error}") from None
         except (KeyError, IndexError, TypeError, AttributeError):
             raise self._failure("an answer without choices[0].message.content") from None
-        finally:
-            client.close()
         if not isinstance(text, str) or not text.strip():
             raise self._failure("an empty answer")
         return text.strip()
 
     def _client(self) -> Client:
-        key, seconds = self._authorization(), self.spec.timeout_s
+        variable, seconds = self.spec.key_variable, self.spec.timeout_s
+        headers = {} if variable is None else bearer(variable)
+        if variable is not None and not headers:
+            raise ModelError(f"{self.spec.endpoint} wants a key: set the environment variable {variable}")
         try:
-            return Client(self.spec.endpoint, key, timeout_s=seconds, max_bytes=_LARGEST_ANSWER)
+            return Client(self.spec.endpoint, headers, timeout_s=seconds, max_bytes=_LARGEST_ANSWER)
         except BoundaryError as error:
             raise self._failure(str(error)) from None
-
-    def _request_body(self, prompt: str) -> dict[str, Any]:
-        return {
-            "model": self.spec.model,
-            "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": self.spec.max_tokens,
-            "temperature": self.spec.temperature,
-        }
-
-    def _authorization(self) -> dict[str, str]:
-        if self.spec.key_variable is None:
-            return {}
-        key = os.environ.get(self.spec.key_variable, "")
-        if not key:
-            raise ModelError(f"{self.spec.endpoint} wants a key: set the environment variable {self.spec.key_variable}")
-        return {"Authorization": f"Bearer {key}"}
 
     def _failure(self, reason: str) -> ModelError:
         return ModelError(f"the chat endpoint {self.spec.endpoint} gave no text ({reason}): check it and its model")

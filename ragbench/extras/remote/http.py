@@ -16,6 +16,7 @@ import time
 import weakref
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragbench.base.errors import BoundaryError
@@ -84,14 +85,19 @@ class Client:
     def send(self, method: str, address: str, body: Any = None, *, timeout_s: float | None = None) -> Answer:
         """The answer to a request with `body` as JSON (None for no body; bytes are lines of JSON). Raises HttpError."""
         try:
-            if origin(address) != self._origin:
-                raise HttpError(f"'{address[:_SHOWN]}' is on another host: nothing was sent to it")
-        except HttpError:
-            raise
+            is_elsewhere = origin(address) != self._origin
         except BoundaryError as error:
             raise HttpError(str(error)) from None
+        if is_elsewhere:
+            raise HttpError(f"'{address[:_SHOWN]}' is on another host: nothing was sent to it")
         seconds = self._timeout_s if timeout_s is None else timeout_s
         return _on_loop(self._exchange(method, address, body, max(seconds, 0.001), self._client()))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _client(self) -> httpx.AsyncClient:
         import httpx
@@ -123,12 +129,9 @@ class Client:
                 return Answer(content)
         except (TimeoutError, httpx.TimeoutException):
             raise HttpError(f"no answer within {seconds:g} s", again=True) from None
-        except httpx.TransportError as error:
-            raise HttpError(_first_line(error), again=not isinstance(error, httpx.UnsupportedProtocol)) from None
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            raise HttpError(_first_line(error)) from None
-        except OSError as error:
-            raise HttpError(_first_line(error), again=True) from None
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
+            again = isinstance(error, (httpx.TransportError, OSError))
+            raise HttpError(_first_line(error), again and not isinstance(error, httpx.UnsupportedProtocol)) from None
 
 
 async def _content(response: httpx.Response, limit: int) -> bytes:
@@ -186,24 +189,20 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0][:160] or type(error).__name__
 
 
-class _Loop:
-    """One event loop in a thread of its own. There, `asyncio.timeout` bounds an exchange as a whole, names included."""
-
-    def __init__(self) -> None:
-        self.process = os.getpid()
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, daemon=True, name="ragbench-http").start()
+@cache
+def _loop_of(process: int) -> asyncio.AbstractEventLoop:
+    """The event loop of a process, in a thread: `asyncio.timeout` bounds a whole exchange there, names included."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="ragbench-http").start()
+    return loop
 
 
 _lock = threading.Lock()
-_loops: list[_Loop] = []
 
 
 def _on_loop(task: Coroutine[Any, Any, T]) -> T:
     with _lock:
-        if not _loops or _loops[0].process != os.getpid():
-            _loops[:] = [_Loop()]
-        loop = _loops[0].loop
+        loop = _loop_of(os.getpid())
     future = asyncio.run_coroutine_threadsafe(task, loop)
     try:
         return future.result()
@@ -215,5 +214,5 @@ def _on_loop(task: Coroutine[Any, Any, T]) -> T:
 def _close(clients: dict[int, httpx.AsyncClient]) -> None:
     """Close connections without waiting: the loop's thread may be the one that collects."""
     client = clients.pop(os.getpid(), None)
-    if client is not None and _loops and _loops[0].process == os.getpid() and not _loops[0].loop.is_closed():
-        asyncio.run_coroutine_threadsafe(client.aclose(), _loops[0].loop)
+    if client is not None and not (loop := _loop_of(os.getpid())).is_closed():
+        asyncio.run_coroutine_threadsafe(client.aclose(), loop)

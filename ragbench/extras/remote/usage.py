@@ -17,8 +17,10 @@ def tokens_of(counted: Any) -> int:
     return counted if isinstance(counted, int) and not isinstance(counted, bool) and counted > 0 else 0
 
 
-def _price(name: str) -> str:
-    return CHAT_PRICE if name.startswith(CHAT) else PRICE
+def total_tokens(answer: Any) -> int:
+    """The tokens that an answer says a server counted; 0 where it does not."""
+    counted = answer.get("usage") if isinstance(answer, dict) else None
+    return tokens_of(counted.get("total_tokens")) if isinstance(counted, dict) else 0
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ def add_usage(name: str, more: Usage) -> None:
 def take_usage() -> dict[str, dict[str, Any]]:
     """The usage of models behind endpoints since the last call, by name; answers from a cache do not count."""
     with _lock:
-        records = {name: used.record(_price(name)) for name, used in sorted(_used.items())}
+        records = {
+            name: used.record(CHAT_PRICE if name.startswith(CHAT) else PRICE) for name, used in sorted(_used.items())
+        }
         _used.clear()
     return records

@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import walk_tb
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from ragbench.base import locations, plugins
+from ragbench.base import extensions, locations, plugins
 from ragbench.base.bounds import shown
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
@@ -36,25 +36,23 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.load import load
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file, read_json_lines, read_text
+from ragbench.boundary.yaml import read_yaml
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.overrides import section_of
 from ragbench.evaluation.measures import PRIMARY, document_run
 from ragbench.export.file_format import Context, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
-from ragbench.extras.ship.licences import licence_of
 from ragbench.index.artefacts import MANIFEST
-from ragbench.models import bundled
+from ragbench.index.index import Index
+from ragbench.models import CrossEncoder, Encoder, bundled, resolve
+from ragbench.models.bundled import Kind
 from ragbench.models.functions import is_endpoint
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.results import environment
+from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.ranking import trees
 from ragbench.search.stages.recency import BoostRecent
-
-if TYPE_CHECKING:
-    from ragbench.index.index import Index
-    from ragbench.models import CrossEncoder, Encoder
-    from ragbench.search.engine.executor import Arm
-    from ragbench.search.engine.pipeline import Pipeline
 
 FORMAT = 2
 RECORD, INDEX = "bundle.json", "index"
@@ -131,6 +129,8 @@ def write(
     measurement. Raises BundleError when `folder` exists, ResultsError when the documents, judgments or rankings are no
     longer those of the run.
     """
+    import yaml
+
     if folder.exists():
         raise BundleError(f"{folder} exists already: name a new folder with --out, or delete it first")
     expected = measured.results.record["benchmark"]["digest"]
@@ -157,7 +157,7 @@ def write(
     try:
         draft.mkdir(parents=True)
         texts = {
-            CONFIG: _yaml(plain(_portable(measured.settings.config))),
+            CONFIG: yaml.safe_dump(plain(_portable(measured.settings.config)), sort_keys=True),
             GOLDEN: golden_lines(arm.pipeline, arm.index, states),
             MODIFIED: json.dumps(dict(zip(arm.index.chunks.docnos, arm.index.modified.tolist(), strict=True))),
         }
@@ -176,7 +176,13 @@ def write(
         record = {
             "format": FORMAT,
             "name": measured.name,
-            "from": {"run": measured.results.folder.name, "arm": measured.name, **_about(measured)},
+            "from": {
+                "run": measured.results.folder.name,
+                "arm": measured.name,
+                "split": measured.results.record["split"],
+                "topics": measured.results.record["topics"],
+                "overrides": [o for o in measured.settings.overrides if section_of(o) not in _PLACES],
+            },
             "benchmark": {"name": benchmark.name, "digest": expected, "documents": len(benchmark.documents)},
             "collection": benchmark.collection,
             "pipeline": repr(arm.pipeline),
@@ -337,12 +343,6 @@ def cross_encoders(pipeline: Pipeline) -> list[CrossEncoderSpec]:
     return [spec for spec in pipeline.models if isinstance(spec, CrossEncoderSpec)]
 
 
-def scored_ids(ranking: Ranking | None, index: Index, depth: int) -> tuple[list[str], list[float]]:
-    """The first `depth` chunk ids and scores of a ranking."""
-    head = (ranking or Ranking.empty()).head(depth)
-    return [index.chunks.chunk_ids[chunk] for chunk in head.chunks.tolist()], [float(score) for score in head.scores]
-
-
 def _replay(measured: MeasuredArm, arm: Arm, benchmark: Benchmark) -> list[QueryState]:
     """The queries of the run through the pipeline; ResultsError when a ranking differs from the measured one.
 
@@ -370,9 +370,10 @@ def replay(pipeline: Pipeline, index: Index, golden: Iterable[Golden]) -> Iterat
         outputs.clear()
         outputs.update(query.arrays())
         (state,) = pipeline([query.query], recording)
-        ids, scores = scored_ids(state.fused, index, GOLDEN_DEPTH)
+        head = (state.fused or Ranking.empty()).head(GOLDEN_DEPTH)
+        ids = tuple(index.chunks.chunk_ids[chunk] for chunk in head.chunks.tolist())
         recorded = {key.hex(): base64.b64encode(value).decode() for key, value in outputs.items()}
-        yield Golden(query.query, tuple(ids), tuple(scores), recorded)
+        yield Golden(query.query, ids, tuple(map(float, head.scores)), recorded)
 
 
 def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState]) -> str:
@@ -386,12 +387,6 @@ def golden_lines(pipeline: Pipeline, index: Index, states: Sequence[QueryState])
         row |= {"ids": golden.ids, "scores": golden.scores, "outputs": golden.outputs}
         lines.append(json.dumps(row, ensure_ascii=True) + "\n")
     return "".join(lines)
-
-
-def _about(measured: MeasuredArm) -> dict[str, Any]:
-    record = measured.results.record
-    overrides = [override for override in measured.settings.overrides if section_of(override) not in _PLACES]
-    return {"split": record["split"], "topics": record["topics"], "overrides": overrides}
 
 
 def _models(arm: Arm) -> list[dict[str, Any]]:
@@ -467,12 +462,6 @@ def _with_adapters(node: Any) -> Any:
     return inner
 
 
-def _yaml(value: Any) -> str:
-    import yaml
-
-    return str(yaml.safe_dump(value, sort_keys=True))
-
-
 class BundleFormat:
     """`--format ragbench`: the folder of a bundle."""
 
@@ -497,3 +486,27 @@ class BundleFormat:
 
 
 EXPORT = BundleFormat()
+
+
+def licence_of(name: str, kind: Kind) -> str | None:
+    """The licence of a model, None where it is not known: endpoints, functions, folders without a model card."""
+    if name == bundled.DRAFT:
+        name = bundled.DRAFT_SOURCE
+    model = bundled.find(name)
+    if model is not None:
+        return model.licence
+    function = extensions.find("encoder" if kind == "encoder" else "reranker", name)
+    if is_endpoint(name) or function is not None:
+        return None
+    return _card(resolve.folder_of(name, kind).root / "README.md")
+
+
+def _card(path: Path) -> str | None:
+    """The `license` in the frontmatter of a model's README, the model card of the hub."""
+    try:
+        _, head, _ = path.read_text(encoding="utf-8").split("---\n", 2)
+        front_matter = read_yaml(head)
+    except (OSError, ValueError):
+        return None
+    licence = front_matter.get("license") if isinstance(front_matter, dict) else None
+    return licence if isinstance(licence, str) else None

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ragbench.base.types import DocumentMetadata, Link, Section
-
-if TYPE_CHECKING:
-    from ragbench.base.types import Filters
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
+from ragbench.base.types import DocumentMetadata, Filters, Link, Section
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
 
 
 @dataclass(frozen=True, slots=True)

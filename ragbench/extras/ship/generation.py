@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ragbench.base import files
 from ragbench.base.errors import BundleError
-from ragbench.base.types import Query
-from ragbench.boundary.checksummed_json import SEAL, checksummed_json, read_checksummed
+from ragbench.boundary.checksummed_json import checksummed_json, read_checksummed
 from ragbench.boundary.json import read_json_file
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
@@ -111,16 +113,12 @@ def restorable(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
 
 
 def _read(path: Path) -> Generation:
-    row = read_checksummed(path)
-    row.pop(SEAL, None)
-    golden = tuple(
-        Golden(Query(**row["query"]), tuple(row["ids"]), tuple(row["scores"]), row.get("outputs", {}))
-        for row in row.pop("golden")
-    )
-    drift = row.pop("drift")
-    changes = tuple(Change(**change) for change in drift.pop("changes"))
-    kept = tuple(row.pop("kept"))
-    return Generation(**row, golden=golden, kept=kept, drift=Drift(**drift, changes=changes))
+    return _form().validate_python(read_checksummed(path))
+
+
+@cache
+def _form() -> TypeAdapter[Generation]:
+    return TypeAdapter(Generation)
 
 
 def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:

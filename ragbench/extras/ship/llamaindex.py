@@ -15,9 +15,7 @@ try:
 except ImportError:
     raise ImportError("llama-index-core is not installed: pip install ragbench[llamaindex]") from None
 
-from ragbench.extras.ship.hit_metadata import metadata
-from ragbench.extras.ship.loaded_bundle import LoadedBundle
-from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, load, metadata
 
 
 class BundleRetriever(BaseRetriever):

@@ -15,21 +15,17 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from ragbench.base import query_cache
 from ragbench.base.columns import Column, Columns
 from ragbench.base.progress import task_ticks, ticks
+from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
 from ragbench.evaluation.latency import LatencySpec, QueryMutator, Timing, without_caches
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ragbench.base.types import Query
-    from ragbench.search.engine.executor import Arm
+from ragbench.search.engine.executor import Arm
 
 _MS = {name: Column(name, form=".1f") for name in ("p50", "p95", "p99", "service", "waiting_p95", "expected_p95")}
 COLUMNS = Columns.of(

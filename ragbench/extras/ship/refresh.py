@@ -8,34 +8,41 @@ now (half-saved, emptied, broken) keeps its earlier version, and a sentence name
 from __future__ import annotations
 
 import datetime
+import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Event
+
+from filelock import FileLock
 
 from ragbench.base import files
-from ragbench.base.errors import BundleError, CorpusError
+from ragbench.base.errors import BundleError, CorpusError, IndexError_
+from ragbench.base.fingerprint import short_digest, text_digest
 from ragbench.base.formatting import counted
-from ragbench.base.progress import steps
+from ragbench.base.progress import steps, task_ticks
 from ragbench.base.types import Document
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
-from ragbench.extras.ship import bundle
+from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship import documents as reading
 from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.generation import Change, Drift, Generation
 from ragbench.extras.ship.loaded_bundle import BundleStore, settings_of
-from ragbench.extras.ship.pieces import build_words
+from ragbench.index import lexical
 from ragbench.index.artefacts import ArtefactStore, damage_of
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
+from ragbench.index.lexical import LexicalSpec
+from ragbench.index.shards import Building, Tick, fill_shard
+from ragbench.index.texts import lexical_rows
 from ragbench.models.access import Models
 
 _LOG = logging.getLogger(__name__)
@@ -57,6 +64,11 @@ UNUSABLE = frozenset(
 
 _TOP = 10  # hits of a golden query that are compared
 _FOLDERS = ("builtin", "native", "vault")  # loaders that read a folder of markdown
+_PIECE_DOCUMENTS = 256
+QUIET_MS = 100
+"""Changes that follow each other within this time are one change."""
+_MOST_MS = 2_000  # a folder that is never quiet is refreshed after this time
+_LOOK_MS = 500
 
 
 @dataclass(frozen=True)
@@ -96,19 +108,22 @@ class Refresher:
         self._threads = threads
         self._read: dict[tuple[str, str], ReadFile] = {}
         self._open()
-        self.corpus = _corpus(corpus, self._data)
+        named = corpus or self._data.get("corpus")
+        if not named:
+            raise BundleError("the bundle does not record where its documents are: specify the folder with --corpus")
+        self.corpus = Path(named).expanduser()
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
         """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left.
 
         `allow_shrink` accepts that. Of two processes at the same time, the second waits and then finds nothing new.
         """
-        from filelock import FileLock
-
-        cache = self.folder / CACHE
-        cache.mkdir(exist_ok=True)
-        with FileLock(cache / "refresh.lock"):
+        with self._alone():
             return self._refresh(allow_shrink)
+
+    def _alone(self) -> FileLock:
+        (self.folder / CACHE).mkdir(exist_ok=True)
+        return FileLock(self.folder / CACHE / "refresh.lock")
 
     def _refresh(self, allow_shrink: bool) -> Refreshed:
         if generations.file_version(self.folder / bundle.RECORD) != self._identity:
@@ -156,10 +171,7 @@ class Refresher:
         `to`: its number, and nothing changes if it is served already; None: the one before, so that a second call takes
         the first one back. Raises BundleError if it is not kept.
         """
-        from filelock import FileLock
-
-        (self.folder / CACHE).mkdir(exist_ok=True)
-        with FileLock(self.folder / CACHE / "refresh.lock"):
+        with self._alone():
             current = generations.current(self.folder, self._record)
             if to == current.number:
                 return Refreshed(current)
@@ -317,13 +329,6 @@ def differences(
     return tuple(sorted(new.keys() - old.keys())), tuple(sorted(changed)), tuple(sorted(old.keys() - new.keys()))
 
 
-def _corpus(corpus: Path | None, data: Mapping[str, Any]) -> Path:
-    corpus_path = corpus or (Path(data["corpus"]) if data.get("corpus") else None)
-    if corpus_path is None:
-        raise BundleError("the bundle does not record where its documents are: specify the folder with --corpus")
-    return corpus_path.expanduser()
-
-
 def digests_of(table: ChunkTable) -> dict[str, str]:
     """Return the digest of every document's file, by docno."""
     return dict(zip(table.docnos, table.document_column("digest"), strict=True))
@@ -384,3 +389,70 @@ def _change(docno: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
     if docno not in new:
         return "deleted"
     return "outranked" if old.get(docno) == new[docno] else "changed"
+
+
+def build_words(kept: Path, name: str, building: Building, index: Index) -> None:
+    """Build the part of an index with this name (`lexical`), with pieces in a folder of its own below `kept`."""
+    table, spec = index.chunks, index.spec.words(name.partition(":")[2])
+    tick = task_ticks("indexing terms", table.n_retrievable if spec.unit == "chunk" else table.n_documents)
+    source = index.artefact("chunks").folder
+    build_from_pieces(building.folder, spec, source, kept / short_digest([name, index.spec]), tick)
+
+
+def build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, kept: Path, tick: Tick) -> None:
+    """The Lucene index of the chunk table in `source`, with a segment for every 256 documents.
+
+    The folder `kept` holds the segments, named by their content: unchanged ones are those of earlier builds.
+    """
+
+    def pieces() -> list[Path]:
+        table, pieces_read = ChunkTable(source), []
+        _ = table.labels  # read once for all parts
+        for first in range(0, table.n_documents, _PIECE_DOCUMENTS):
+            last = min(first + _PIECE_DOCUMENTS, table.n_documents)
+            rows = list(lexical_rows(table.part(first, last), spec.fields, spec.unit))
+            number = first if spec.unit == "document" else table.chunks_of(first)[0]
+            piece = kept / text_digest(json.dumps([lexical.VERSION, spec.fields, spec.analyzer, number, rows]), 32)
+            if not piece.is_dir():
+                kept.mkdir(parents=True, exist_ok=True)
+                fill_shard(partial(_index_rows, spec, rows, number), piece)
+            pieces_read.append(piece)
+            tick(len(rows))
+        return pieces_read
+
+    places = pieces()
+    try:
+        lexical.merge_lexical(folder, spec, places)
+    except IndexError_:  # a piece is damaged
+        shutil.rmtree(kept)
+        lexical.merge_lexical(folder, spec, pieces())
+    for unused in set(kept.iterdir()) - set(places):
+        shutil.rmtree(unused, ignore_errors=True)
+
+
+def _index_rows(spec: LexicalSpec, rows: Sequence[Mapping[str, str]], number: int, folder: Path) -> None:
+    lexical.build_lexical(folder, spec, rows, number=number)
+
+
+def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[None]:
+    """Yield when it begins to watch, for every burst of changes below `folder`, and when the file `beside` is replaced.
+
+    Changes that come while an item is handled give the next item. Ends when `stop` is set or with Ctrl-C.
+    """
+    from watchfiles import watch
+
+    last_version, begun = None, False
+    for burst in watch(
+        folder,
+        watch_filter=None,
+        debounce=_MOST_MS,
+        step=QUIET_MS,
+        stop_event=stop,
+        rust_timeout=_LOOK_MS,
+        yield_on_timeout=True,
+        raise_interrupt=True,
+    ):
+        version = generation.file_version(beside)
+        if burst or not begun or (version is not None and version != last_version):
+            last_version, begun = version or last_version, True
+            yield

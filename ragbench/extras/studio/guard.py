@@ -16,9 +16,8 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Scope
 
-from ragbench.extras.ship import admission as guard
-from ragbench.extras.ship.access import Session
-from ragbench.extras.ship.admission import READS, Refusal
+from ragbench.extras.ship import access as guard
+from ragbench.extras.ship.access import READS, Refusal, Session
 
 _MAX_BODY = 65_536
 POLICY = (

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from ragbench.extras.engines import bm25f
-from ragbench.extras.engines.words import Terms
+from ragbench.extras.engines.words import Terms, impacts
+from ragbench.extras.engines.words import postings as postings_of
 from ragbench.index.lexical import Bm25F
 from tests.loopback import Loopback
 
@@ -238,10 +238,10 @@ class OpenSearchServer(Loopback):
         assert similarity["type"] == "BM25"
         scoring = Bm25F(weights, similarity["k1"], similarity["b"])
         held = {key: each[prefix] for key, each in index["documents"].items() if prefix in each}
-        words = [bm25f.postings(texts, scoring, self.terms) for texts in held.values()]
+        words = [postings_of(texts, scoring, self.terms) for texts in held.values()]
         factor = 1 + similarity["k1"] if self.system == "elasticsearch" else 1.0
         scores = {}
-        for key, postings, values in zip(held, words, bm25f.impacts(words, scoring), strict=True):
+        for key, postings, values in zip(held, words, impacts(words, scoring), strict=True):
             gives = {posting.term: value for posting, value in zip(postings, values, strict=True)}
             found = [gives[term] for term in body["query"].split() if term in gives]
             if found:

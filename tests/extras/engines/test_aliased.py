@@ -24,8 +24,8 @@ from ragbench.experiment.run import run
 from ragbench.export import measured_arm
 from ragbench.export.write import write
 from ragbench.extras.engines import aliased, opened
+from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.refreshing import EngineRefresher
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
 from tests.export.scores import by_chunk, scores_alike

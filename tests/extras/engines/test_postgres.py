@@ -26,7 +26,7 @@ from ragbench.experiment.run import run
 from ragbench.export import measured_arm
 from ragbench.export.write import write
 from ragbench.extras.engines import opened, postgres, postgres_schema, words
-from ragbench.extras.engines.refreshing import EngineRefresher
+from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.ship import address
 from ragbench.extras.ship.verify import verify
 from tests.export.scores import scores_alike
@@ -213,7 +213,7 @@ def test_a_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, t
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")
     program = textwrap.dedent(KILLED) + textwrap.dedent(f"""
-        from ragbench.extras.engines.refreshing import EngineRefresher
+        from ragbench.extras.engines.opened import EngineRefresher
         EngineRefresher({own!r}, Path({str(notes)!r})).refresh()
     """)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)

@@ -28,9 +28,9 @@ from ragbench.config import composition
 from ragbench.experiment.run import run
 from ragbench.export import measured_arm
 from ragbench.export.write import write
-from ragbench.extras.engines import bm25f, opened, sqlite, words
+from ragbench.extras.engines import opened, sqlite, words
+from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.engines.plan import Plan
-from ragbench.extras.engines.refreshing import EngineRefresher
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
 from ragbench.models.resolve import folder_of
@@ -157,13 +157,13 @@ def test_a_killed_refresh_leaves_the_old_data(file: Path, handbook_folder: Path,
     program = f"""
         import os, signal
         from pathlib import Path
-        from ragbench.extras.engines import refreshing, sqlite
+        from ragbench.extras.engines import opened, sqlite
         put = sqlite.SqliteEngine.finish
         def killed(*values):
             put(*values)
             os.kill(os.getpid(), signal.SIGKILL)
         sqlite.SqliteEngine.finish = killed
-        refreshing.EngineRefresher(Path({str(file)!r}), Path({str(notes)!r})).refresh()
+        opened.EngineRefresher(Path({str(file)!r}), Path({str(notes)!r})).refresh()
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
@@ -424,7 +424,7 @@ def test_a_length_in_a_byte_is_lucenes() -> None:
 
     small = java("org.apache.lucene.util.SmallFloat")
     for length in [*range(0, 300), 1000, 4096, 65535, 10**6]:
-        assert bm25f._in_a_byte(length) == small.byte4ToInt(small.intToByte4(length))
+        assert words._in_a_byte(length) == small.byte4ToInt(small.intToByte4(length))
 
 
 @pytest.mark.parametrize("analyzer", ["technical", "english", "standard", "code"])

@@ -10,7 +10,7 @@ import pytest
 from ragbench.base import console
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.extras.fit.fusion_weights import document_gain, learn
+from ragbench.extras.fit.fusions import document_gain, learn_weights
 from ragbench.search.stages.fuse import Fuse
 
 N = 12
@@ -40,7 +40,7 @@ def groups(n: int = N) -> list[str]:
 def test_the_better_source_gains_weight() -> None:
     # 2/61 against 1/61 + 1/70: with equal weights chunk 0 is first already; a weight of 0 for the right one loses it
     fuse = Fuse(k=0, weights={"good": 0.1, "bad": 1.9})
-    learned = learn(states("good", "bad"), groups(), fuse, INDEX, reciprocal_rank, draws=40)
+    learned = learn_weights(states("good", "bad"), groups(), fuse, INDEX, reciprocal_rank, draws=40)
     assert (learned.before < 1).all()
     assert (learned.after == 1).all()
     assert (learned.held_out == 1).all()
@@ -49,7 +49,7 @@ def test_the_better_source_gains_weight() -> None:
 
 
 def test_where_nothing_is_gained_the_configured_weights_stay() -> None:
-    learned = learn(states("good", "bad"), groups(), Fuse(), INDEX, reciprocal_rank, draws=40)
+    learned = learn_weights(states("good", "bad"), groups(), Fuse(), INDEX, reciprocal_rank, draws=40)
     assert learned.weights == {"good": 1.0, "bad": 1.0}
     assert (learned.after == learned.before).all()
 
@@ -69,7 +69,7 @@ def test_the_gain_of_documents_is_their_ndcg(index, benchmark_small) -> None:
 
 def test_values_beyond_a_measure_are_refused() -> None:
     with pytest.raises(BenchmarkError, match="must be between 0 and 1, got 10"):
-        learn(states("good", "bad"), groups(), Fuse(), INDEX, lambda rankings: np.full(N, 10.0))
+        learn_weights(states("good", "bad"), groups(), Fuse(), INDEX, lambda rankings: np.full(N, 10.0))
 
 
 def test_chance_does_not_pass_for_a_gain_on_queries_left_out() -> None:
@@ -80,7 +80,7 @@ def test_chance_does_not_pass_for_a_gain_on_queries_left_out() -> None:
         .with_ranking("b", Ranking.ordered(chance.permutation(20), np.linspace(1, 0, 20)))
         for n in range(30)
     ]
-    learned = learn(random, groups(30), Fuse(), INDEX, reciprocal_rank)
+    learned = learn_weights(random, groups(30), Fuse(), INDEX, reciprocal_rank)
     assert learned.after.mean() >= learned.before.mean()
     assert learned.held_out.mean() <= learned.after.mean()
 
@@ -89,7 +89,7 @@ def test_is_repeatable_and_tells_of_its_progress() -> None:
     told: list[tuple[str, int, int]] = []
     fuse = Fuse(weights={"good": 0.2, "bad": 1.8})
     with console.progress_to(lambda *step: told.append(step)):
-        runs = [learn(states("good", "bad"), groups(), fuse, INDEX, reciprocal_rank, draws=9) for _ in range(2)]
+        runs = [learn_weights(states("good", "bad"), groups(), fuse, INDEX, reciprocal_rank, draws=9) for _ in range(2)]
     assert runs[0].weights == runs[1].weights
     assert told[:10] == [("trying weights", n, 10) for n in range(1, 11)]
 
@@ -97,6 +97,6 @@ def test_is_repeatable_and_tells_of_its_progress() -> None:
 def test_too_few_sources_or_groups_are_refused() -> None:
     one = [QueryState(Query("q", "t")).with_ranking("dense", Ranking.ordered([0], [1.0]))]
     with pytest.raises(BenchmarkError, match="weights need at least two sources, and only dense found anything"):
-        learn(one, ["g"], Fuse(), INDEX, reciprocal_rank)
+        learn_weights(one, ["g"], Fuse(), INDEX, reciprocal_rank)
     with pytest.raises(BenchmarkError, match="at least two groups"):
-        learn(states("a", "b"), ["g"] * N, Fuse(), INDEX, reciprocal_rank)
+        learn_weights(states("a", "b"), ["g"] * N, Fuse(), INDEX, reciprocal_rank)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.extras.ship.licences import _card, licence_of
+from ragbench.extras.ship.bundle import _card, licence_of
 from ragbench.models import bundled
 
 

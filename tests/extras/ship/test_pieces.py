@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ragbench.extras.ship import pieces
+from ragbench.extras.ship import refresh
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalIndex
 
@@ -13,16 +13,16 @@ QUESTIONS = ("how do lamps know when the sun sets", "LNT-301", "wrong passwords"
 
 
 def test_pieces_of_words_are_made_once_and_answer_the_same(index: Index, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(pieces, "_PIECE_DOCUMENTS", 2)
+    monkeypatch.setattr(refresh, "_PIECE_DOCUMENTS", 2)
     kept, made = tmp_path / "kept", []
-    index_rows = pieces._index_rows
-    monkeypatch.setattr(pieces, "_index_rows", lambda *given: (made.append(given[2]), index_rows(*given)))
+    index_rows = refresh._index_rows
+    monkeypatch.setattr(refresh, "_index_rows", lambda *given: (made.append(given[2]), index_rows(*given)))
 
     def built(name: str) -> int:
         """How many pieces are made by another build."""
         before = len(made)
         folder, spec, source = tmp_path / name / "words", index.spec.lexical, index.artefact("chunks").folder
-        pieces.build_from_pieces(folder, spec, source, kept, lambda done: None)
+        refresh.build_from_pieces(folder, spec, source, kept, lambda done: None)
         words = LexicalIndex(folder, spec)
         for question in QUESTIONS:
             assert words.search(question, 20) == index.lexical.search(question, 20)

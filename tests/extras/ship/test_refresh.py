@@ -19,7 +19,7 @@ from ragbench.base.errors import BundleError, CorpusError
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
-from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.loaded_bundle import load
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.verify import verify
 from ragbench.search.engine.answer import as_mapping

@@ -22,7 +22,7 @@ from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
-from ragbench.extras.ship.opening import load
+from ragbench.extras.ship.loaded_bundle import load
 from ragbench.extras.ship.verify import p95_at_least, same_ranking, verify
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Event
 
-from ragbench.extras.ship.file_watcher import changes
+from ragbench.extras.ship.refresh import changes
 
 
 def test_what_changes_from_the_first_item_on_gives_another(tmp_path: Path) -> None:

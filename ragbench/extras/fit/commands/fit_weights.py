@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.evidence.statistics import compare
-    from ragbench.extras.fit import fusion_weights, training
+    from ragbench.extras.fit import fusions, training
     from ragbench.search.stages.fuse import Fuse
 
     if arguments.draws < 1:
@@ -46,10 +46,10 @@ def main(arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json):
         arm = training.cut(settings, benchmark, stages[: position + 1])
         states = training.answers(arm, topics)
-        gain = fusion_weights.document_gain(states, arm.index.chunks, benchmark)
+        gain = fusions.document_gain(states, arm.index.chunks, benchmark)
         groups = [topic.cluster for topic in topics]
         seed = int(settings.config["seed"])
-        learned = fusion_weights.learn(states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed)
+        learned = fusions.learn_weights(states, groups, fuse, arm.index, gain, draws=arguments.draws, seed=seed)
     held_out = compare(learned.held_out, learned.before, seed=seed)
     overrides = " ".join(f"fuse.weights.{source}={weight:g}" for source, weight in learned.weights.items())
     if arguments.json:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,9 +152,7 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
     }
     if plain is not None and (plain.pipeline, plain.index) != (base.pipeline, base.index):
         named[PLAIN] = (plain, [*plain.overrides, *written])
-    return tuple(_renamed(settings, name, changes, overrides) for name, (settings, overrides) in named.items())
-
-
-def _renamed(settings: Settings, name: str, changes: Mapping[str, Any], overrides: Sequence[str]) -> Settings:
-    config = settings.with_values({**changes, "name": name}).config
-    return Settings(name, config, (*overrides, f"name={name}")).check()
+    return tuple(
+        Settings(name, settings.with_values({**changes, "name": name}).config, (*words, f"name={name}")).check()
+        for name, (settings, words) in named.items()
+    )

@@ -65,6 +65,12 @@ _LOG = logging.getLogger(__name__)
 
 PRESET, TUNED = "preset", "tuned"
 """The names of the two arms that are compared in the end."""
+_JOURNAL = "journal.log"
+ALL = "all"
+_REPEATS = 3
+"""How many times all folds are drawn where they give the verdict."""
+UNTRIED = -1
+"""The trial number of the configured values if they lie outside the space, so that no trial has them."""
 
 
 @dataclass(frozen=True)
@@ -161,14 +167,6 @@ class Tuned:
         }
 
 
-_JOURNAL = "journal.log"
-ALL = "all"
-_REPEATS = 3
-"""How many times all folds are drawn where they give the verdict."""
-UNTRIED = -1
-"""The trial number of the configured values if they lie outside the space, so that no trial has them."""
-
-
 def tune(
     base: Settings,
     rules: Rules,
@@ -194,7 +192,9 @@ def tune(
         if not values(preset).get(name):
             raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
     if len(names) < len(rules.objectives) or spec.p95_ms is not None:
-        rules = replace(rules, cost=_cost(folder, values, preset))
+        file = folder / "cost.json"  # timed once for a search
+        cost = _read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))
+        rules = replace(rules, cost=Cost(**cost))
     test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, test_folds)
     journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
@@ -307,12 +307,6 @@ def _topics_of_folds(train: Benchmark, folds: int, seed: int) -> list[frozenset[
     splitter = GroupKFold(folds, shuffle=True, random_state=seed)
     qids = [topic.qid for topic in train.topics]
     return [frozenset(qids[i] for i in test) for _, test in splitter.split(qids, groups=groups)]
-
-
-def _cost(folder: Path, values: TrainingValues, preset: Values) -> Cost:
-    """The estimate of latency, timed once for a search."""
-    file = folder / "cost.json"
-    return Cost(**(_read_saved(file) or write_checksummed(file, asdict(time_cost(values, preset)))))
 
 
 def _with_preset(

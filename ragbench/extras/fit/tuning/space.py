@@ -1,4 +1,4 @@
-"""Search spaces: which parameters of a configuration are varied, and over which values.
+"""The section `tune` and search spaces: which parameters of a configuration are varied, and over which values.
 
 A space mirrors the configuration: `tune.space.p6.depth` has the values that `p6.depth` may take. A leaf has `low` and
 `high` (whole numbers make a whole-number parameter), optionally `step` or `log`; or `choices`. `when` names a stage
@@ -33,9 +33,19 @@ from ragbench.boundary.permissions import Capability, Needs
 from ragbench.config import catalogue
 from ragbench.config.settings import Settings
 
+_LOG = logging.getLogger(__name__)
+
 SAMPLERS = ("tpe", "nsga2", "random")
 
 _HALVING = "halving"
+_INDEX = "index."
+DRAWS = 200
+"""The most draws of index variants."""
+START = "start"
+"""The key of the parameter that chooses which of `tune.starts` a trial changes; `""` is the preset."""
+Value = bool | int | float | str
+Values = Mapping[str, Value]
+"""The values of all parameters whose condition holds, by key."""
 
 
 @dataclass(frozen=True)
@@ -73,19 +83,6 @@ class TuneSpec(Validated):
 def spec_of(settings: Settings) -> TuneSpec:
     """The section of a configuration."""
     return build(TuneSpec, settings.config["tune"], "tune")
-
-
-_LOG = logging.getLogger(__name__)
-
-_INDEX = "index."
-DRAWS = 200
-"""The most draws of index variants."""
-START = "start"
-"""The key of the parameter that chooses which of `tune.starts` a trial changes; `""` is the preset."""
-
-Value = bool | int | float | str
-Values = Mapping[str, Value]
-"""The values of all parameters whose condition holds, by key."""
 
 
 @dataclass(frozen=True)
@@ -208,13 +205,9 @@ class Structures:
         self._known: dict[tuple[str, ...], Settings | None] = {(): base}
         self._varied: dict[tuple[str, ...], frozenset[str]] = {}
 
-    def compose(self, overrides: Sequence[str]) -> Settings:
-        """The preset with further overrides. Raises ConfigError."""
-        return self.compose_onto(self.base, overrides)
-
-    def compose_onto(self, settings: Settings, overrides: Sequence[str]) -> Settings:
-        """Settings with further overrides. Raises ConfigError."""
-        return self._compose([*settings.overrides, *overrides])
+    def compose(self, overrides: Sequence[str], onto: Settings | None = None) -> Settings:
+        """The preset, or the settings `onto`, with further overrides. Raises ConfigError."""
+        return self._compose([*(onto or self.base).overrides, *overrides])
 
     def add(self, overrides: str) -> bool:
         """Add a start, unless it is one already. Raises ConfigError."""
@@ -492,7 +485,7 @@ def _is_on(base: Settings, condition: str, stages: Sequence[str]) -> bool:
 def _followers(parameters: Sequence[Parameter], base: Settings, structures: Structures) -> dict[str, tuple[str, ...]]:
     """The other keys that interpolate a parameter, by its key: found by changing all at once, else one by one."""
     other_ends = {p.key: next(end for end in p.ends if end != value_of(base, p.key)) for p in parameters}
-    composed = structures.compose_onto(base, overrides(other_ends))
+    composed = structures.compose(overrides(other_ends), base)
     follows: dict[str, list[str]] = {key: [] for key in other_ends}
     for key in _changed_keys(base.config, composed.config, ""):
         if key in other_ends:

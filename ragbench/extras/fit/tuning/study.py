@@ -111,25 +111,21 @@ class Rules:
 
 def open_storage(path: Path) -> JournalStorage:
     """The journal, with a lock file, so that several processes may write; a last line that is incomplete is removed."""
-    with quiet():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = _Lock(path)
-            lock.acquire()
-        except OSError as error:
-            raise ResultsError(f"the journal {path} cannot be written ({error.strerror}): see tune.storage") from None
-        try:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):
             content = path.read_bytes() if path.is_file() else b""
             complete_bytes = content.rfind(b"\n") + 1
             if complete_bytes < len(content):
                 with path.open("r+b") as file:
                     file.truncate(complete_bytes)
-        finally:
-            lock.release()
-        try:
-            return JournalStorage(ChecksummedJournal(str(path), lock_obj=lock))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
+    except OSError as error:
+        raise ResultsError(f"the journal {path} cannot be written ({error.strerror}): see tune.storage") from None
+    try:
+        with quiet():
+            return JournalStorage(ChecksummedJournal(str(path), lock_obj=_Lock(path)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(f"the journal {path} is damaged ({error}): move it away to begin again") from None
 
 
 class _Lock(JournalFileOpenLock):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ragbench.base.bounds import Count, Name, Natural, Validated
 from ragbench.base.errors import LiveError
@@ -21,12 +21,10 @@ from ragbench.benchmark.documents import identifier
 from ragbench.boundary.permissions import Capability, Needs
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
+from ragbench.index.chunks import ChunkTable
+from ragbench.index.index import Index
 from ragbench.search.engine.hits import REPEATED
 from ragbench.search.stages.stage import NOTHING, StateProperty
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
-    from ragbench.index.index import Index
 
 _SOURCE = "live"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ragbench.base.errors import BenchmarkError, LiveError
@@ -18,9 +18,7 @@ from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.runs import read_run, trec_eval_order
 from ragbench.corpus.phrases import words
 from ragbench.corpus.sections import slug
-
-if TYPE_CHECKING:
-    from ragbench.index.chunks import ChunkTable
+from ragbench.index.chunks import ChunkTable
 
 _SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$")
 
@@ -58,7 +56,7 @@ class HitMatcher:
 
     def knows(self, name: str) -> bool:
         """Whether a name is, letter by letter, the id of a document."""
-        return identifier(name) in self._by_docno
+        return identifier(name) in self._table.document_number
 
     def chunk(self, hit: LiveHit) -> int | None:
         """The number of the chunk, None when no document of the collection fits the hit.
@@ -81,7 +79,7 @@ class HitMatcher:
 
     def _document(self, name: str) -> int | None:
         """The row of a document by docno, path, address, title, or an end of its path that no other document has."""
-        if (row := self._by_docno.get(identifier(name))) is not None:
+        if (row := self._table.document_number.get(identifier(name))) is not None:
             return row
         keys = [_key(name), self._without_prefix(_key(urlsplit(name).path))]
         for table, wanted_keys in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
@@ -100,7 +98,7 @@ class HitMatcher:
         """The first chunk of the section with this anchor or heading."""
         sought = slug(heading.rpartition("/")[2])
         first, stop = self._table.chunks_of(document)
-        anchors, headings = self._anchors[document], self._headings[document]
+        anchors, headings = (self._table.document_value(column, document) for column in ("anchors", "headings"))
         for number, (anchor, text) in enumerate(zip(anchors, headings, strict=True)):
             if anchor == heading or slug(text) == sought:
                 return next((c for c in range(first, stop) if number in self._table.sections[c]), None)
@@ -117,10 +115,6 @@ class HitMatcher:
             return None
         votes = Counter({chunk: len(shingles & _shingles(self._table.text(chunk))) for chunk in chunks})
         return _winner(votes, len(shingles))
-
-    @cached_property
-    def _by_docno(self) -> Mapping[str, int]:
-        return {docno: row for row, docno in enumerate(self._table.docnos)}
 
     @cached_property
     def _by_key(self) -> Mapping[str, int]:
@@ -144,14 +138,6 @@ class HitMatcher:
     @cached_property
     def _by_title(self) -> Mapping[str, int]:
         return _unique((title.casefold(), row) for row, title in enumerate(self._table.titles))
-
-    @cached_property
-    def _anchors(self) -> Sequence[Sequence[str]]:
-        return self._table.document_column("anchors")
-
-    @cached_property
-    def _headings(self) -> Sequence[Sequence[str]]:
-        return self._table.document_column("headings")
 
     @cached_property
     def _chunks_by_shingle(self) -> Mapping[tuple[str, ...], Sequence[int]]:

@@ -11,8 +11,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from ragbench.boundary.json import read_json
-from ragbench.extras.remote.live.answers import fill_in
-from ragbench.extras.remote.live.client import RequestFailed
+from ragbench.extras.remote.live.client import RequestFailed, fill_in
 
 if TYPE_CHECKING:
     from mcp import Client

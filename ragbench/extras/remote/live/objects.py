@@ -81,9 +81,8 @@ class PythonRetriever:
         """The parameters. Raises ConfigError for one that the function does not have."""
         for name in parameters:
             if self.parameter_names is not None and name not in self.parameter_names:
-                raise ConfigError(
-                    f"retriever '{self.name}' has no parameter '{name}'{_known(name, self.parameter_names)}"
-                )
+                known = did_you_mean(name, sorted(self.parameter_names), "parameters") or ": it has none"
+                raise ConfigError(f"retriever '{self.name}' has no parameter '{name}'{known}")
         return parameters
 
     def ask(self, queries: Sequence[Query], depth: int, parameters: Mapping[str, Any]) -> Sequence[Any]:
@@ -169,9 +168,9 @@ def hold(name: str, target: Any) -> PythonRetriever:
 
 def of_object(name: str, value: Any) -> PythonRetriever | None:
     """A retriever as it is, an object that can be asked as one under this name; None for anything else."""
-    if not _is_retriever(value):
-        return None
-    return value if isinstance(value, PythonRetriever) else hold(name, value)
+    if isinstance(value, PythonRetriever):
+        return value
+    return None if _method(value) is None else hold(name, value)
 
 
 def find(name: str, number: int) -> PythonRetriever:
@@ -183,11 +182,6 @@ def find(name: str, number: int) -> PythonRetriever:
             "decorate it with @ragbench.retriever in a module that RAGBENCH_PLUGINS names"
         )
     return registered
-
-
-def _is_retriever(value: Any) -> bool:
-    """Whether a value can be asked for hits."""
-    return isinstance(value, PythonRetriever) or _method(value) is not None
 
 
 def _method(value: Any) -> str | None:
@@ -235,7 +229,12 @@ def _asking(target: Any, parameters: Mapping[str, Any]) -> _Call:
 
 
 def _each(ask: Callable[[str, int], Any]) -> _Answers:
-    return lambda queries, depth: [_listed(ask(query.text, depth)) for query in queries]
+    def listed(query: str, depth: int) -> Any:
+        """An answer, with a generator run to its end, so that its work counts as the time of the query."""
+        answer = ask(query, depth)
+        return list(answer) if inspect.isgenerator(answer) else answer
+
+    return lambda queries, depth: [listed(query.text, depth) for query in queries]
 
 
 def _call(function: Callable[..., Any], depth_name: str | bool, query: Any, depth: int) -> Any:
@@ -269,11 +268,6 @@ def _depth_of(places: Sequence[inspect.Parameter]) -> str | bool:
 def _is_list(annotation: Any) -> bool:
     text = annotation if isinstance(annotation, str) else str(annotation)
     return text.rpartition(".")[2].lower().startswith(("list[str", "sequence[str", "iterable[str"))
-
-
-def _listed(answer: Any) -> Any:
-    """An answer, with a generator run to its end, so that its work counts as the time of the query."""
-    return list(answer) if inspect.isgenerator(answer) else answer
 
 
 def _of_pyterrier(transformer: Any) -> _Answers:
@@ -433,10 +427,6 @@ def _of(queries: Sequence[Query]) -> str:
     return first if len(queries) == 1 else f"{len(queries)} queries, the first of them {first}"
 
 
-def _known(name: str, names: Iterable[str]) -> str:
-    return did_you_mean(name, sorted(names), "parameters") or ": it has none"
-
-
 def _content(target: Any, depth: int = 3) -> str:
     """A digest of what is known of an object: the code of a function, its defaults and what it encloses."""
     if isinstance(target, functools.partial):
@@ -447,7 +437,7 @@ def _content(target: Any, depth: int = 3) -> str:
         cells = inspect.getclosurevars(target).nonlocals.values() if target.__closure__ else ()
         enclosed = [_value(cell, depth) for cell in (*(target.__defaults__ or ()), *cells)]
         return text_digest(f"{extensions.code_digest(target)} {enclosed}")
-    plain = {name: value for name, value in sorted(_vars(target).items()) if _is_plain(value)}
+    plain = {name: value for name, value in sorted(getattr(target, "__dict__", {}).items()) if _is_plain(value)}
     return text_digest(f"{type(target).__module__}.{type(target).__qualname__} {plain!r}")
 
 
@@ -455,10 +445,6 @@ def _value(value: Any, depth: int) -> str:
     if _is_plain(value):
         return repr(value)
     return _content(value, depth - 1) if depth and callable(value) else type(value).__qualname__
-
-
-def _vars(target: Any) -> Mapping[str, Any]:
-    return getattr(target, "__dict__", {})
 
 
 def _is_plain(value: Any) -> bool:

@@ -41,7 +41,8 @@ def infer_mapping(answer: Any, is_known: Callable[[str], bool]) -> ResponseMappi
             "or write the arm as docs/measure-existing-search.md shows"
         )
     path, hits = lists[0]
-    fields = {name: [value for hit in hits for key, value in _fields(hit, "") if key == name] for name in _keys(hits)}
+    names = dict.fromkeys(name for hit in hits for name, _ in _fields(hit, ""))
+    fields = {name: [value for hit in hits for key, value in _fields(hit, "") if key == name] for name in names}
     in_every_hit = {name: values for name, values in fields.items() if len(values) == len(hits)}
     numbers = [name for name, values in in_every_hit.items() if all(map(_is_number, values))]
     texts = {
@@ -110,10 +111,6 @@ def _fields(hit: Mapping[str, Any], path: str, depth: int = 0) -> Iterator[tuple
             yield from _fields(value, _below(path, key), depth + 1)
         elif isinstance(value, (str, int, float)):
             yield _below(path, key), value
-
-
-def _keys(hits: list[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for hit in hits for name, _ in _fields(hit, "")))
 
 
 def _below(path: str, key: object) -> str:

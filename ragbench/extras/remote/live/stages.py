@@ -17,9 +17,8 @@ from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query
 from ragbench.boundary.permissions import Capability, Needs
-from ragbench.extras.remote.live import anserini
-from ragbench.extras.remote.live.answers import Reading
-from ragbench.extras.remote.live.client import RateLimitedClient, secret
+from ragbench.extras.remote.live import anserini, client
+from ragbench.extras.remote.live.client import RateLimitedClient, Reading, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 from ragbench.models.chat import Endpoint, Secret
@@ -118,15 +117,13 @@ class LiveHttp(Live):
 
     def asking(self) -> Callable[[str, int], Any]:
         """A client that keeps its connections."""
-        from ragbench.extras.remote.live import http
-
         token = secret(self.token_variable, self.name)
         headers = {
             key: secret(value.removeprefix("env:"), self.name) or "" if value.startswith("env:") else value
             for key, value in self.headers.items()
         }
         sent = {} if token is None else {self.token_header: f"{self.token_prefix}{token}"}
-        return http.asking(self.method, self.url, self.body, {**headers, **sent}, self.timeout_s)
+        return client.asking_http(self.method, self.url, self.body, {**headers, **sent}, self.timeout_s)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +143,7 @@ class LiveCommand(Live):
 
     def asking(self) -> Callable[[str, int], Any]:
         """A new process for every query."""
-        from ragbench.extras.remote.live import command
-
-        return command.asking(self.program, self.timeout_s)
+        return client.asking_program(self.program, self.timeout_s)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     with console.progress(arguments.quiet or arguments.json):
         opened = engines(arguments.bundle)
-        kind: type[Refresher] = Refresher if opened is None else opened.refresher()
+        kind: type[Refresher] = Refresher if opened is None else opened.EngineRefresher
         refresher = kind(arguments.bundle, arguments.corpus, threads=arguments.threads)
         refreshed = refresher.refresh(arguments.allow_shrink)
         tell(refreshed, arguments.json)
@@ -64,7 +64,7 @@ def _follow(refresher: Refresher, refreshed: Refreshed, arguments: argparse.Name
     import gc
 
     from ragbench.extras.ship.bundle import RECORD
-    from ragbench.extras.ship.file_watcher import changes
+    from ragbench.extras.ship.refresh import changes
 
     gc.disable()  # it takes a fifth of the time of a refresh: garbage is collected after it
     try:
@@ -88,18 +88,9 @@ def tell(refreshed: Refreshed, as_json: bool) -> None:
     for sentence in served.kept:
         _LOG.info(f"kept as it was: {sentence}")
     if as_json:
-        files = {
-            "added": refreshed.added,
-            "changed": refreshed.changed,
-            "deleted": refreshed.deleted,
-            "kept": served.kept,
-        }
-        lost = [
-            {"query": change.query, "agreement": change.agreement, "lost": dict(change.lost)}
-            for change in drift.changes
-        ]
-        moved = {"chunks_changed": drift.chunks_changed, "agreement": drift.agreement, "changes": lost}
-        console.print_json({"generation": served.number, "documents": len(served.modified), **files, "drift": moved})
+        documents = {"generation": served.number, "documents": len(served.modified)}
+        files = {name: getattr(refreshed, name) for name in ("added", "changed", "deleted")}
+        console.print_json({**documents, **files, "kept": served.kept, "drift": drift})
         return
     if not refreshed.anything:
         print(f"nothing has changed; generation {served.number} stays in service", flush=True)

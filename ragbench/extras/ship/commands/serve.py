@@ -7,8 +7,9 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
@@ -17,7 +18,7 @@ from ragbench.base.formatting import counted
 if TYPE_CHECKING:
     from socket import socket
 
-    from ragbench.extras.ship.serving.limits import Limits
+    from ragbench.extras.ship.serving.messages import Limits
     from ragbench.extras.ship.serving.service import SearchService
 
 _LOG = logging.getLogger(__name__)
@@ -138,8 +139,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.extras.ship.serving import server
     from ragbench.extras.ship.serving.http import create_app
 
-    names = ("max_body", "per_client", "drain")
-    limits = limits_of(arguments, **{name: getattr(arguments, name) for name in names})
+    limits = limits_of(arguments)
     tokens = Tokens(arguments.token_file.expanduser()) if arguments.token_file else None
     rate = Rate(arguments.rate) if arguments.rate else None
     with server.bind(arguments.host, arguments.port) as bound:
@@ -168,20 +168,15 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def limits_of(arguments: argparse.Namespace, **more: Any) -> Limits:
+def limits_of(arguments: argparse.Namespace) -> Limits:
     """The limits that the options set. Raises ConfigError for impossible ones."""
-    from ragbench.extras.ship.serving.limits import Limits
+    from ragbench.extras.ship.serving.messages import Limits
 
     if arguments.threads is not None and arguments.threads < 1:
         raise ConfigError(f"--threads must be at least 1, got {arguments.threads}")
     with as_options():
-        return Limits(
-            max_top=arguments.max_top,
-            time_limit=arguments.time_limit,
-            workers=arguments.workers,
-            queue=arguments.queue,
-            **more,
-        )
+        given = vars(arguments)
+        return Limits(**{field.name: given[field.name] for field in fields(Limits) if field.name in given})
 
 
 def _place(arguments: argparse.Namespace) -> Path | str:
@@ -197,8 +192,7 @@ def _place(arguments: argparse.Namespace) -> Path | str:
 
 def start(arguments: argparse.Namespace, limits: Limits) -> tuple[SearchService, Callable[[], None]]:
     """The service over the bundle, reloaded on SIGHUP or, with --watch, on changes; and what stops the reloading."""
-    from ragbench.extras.ship.serving.refresh_process import RefreshProcess
-    from ragbench.extras.ship.serving.reload import Reloader, signature
+    from ragbench.extras.ship.serving.reload import RefreshProcess, Reloader, signature
     from ragbench.extras.ship.serving.search_log import SearchLog
     from ragbench.extras.ship.serving.service import SearchService
 

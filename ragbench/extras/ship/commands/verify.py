@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.export.gate import show
 from ragbench.extras.ship.address import parse_location
-
-if TYPE_CHECKING:
-    pass
 
 DESCRIPTION = """Check that a bundle returns the measured results on this machine; exit code 1 if it does not.
 

@@ -60,24 +60,25 @@ def _tools(service: SearchService) -> list[_Tool]:
         async def search(arguments: dict[str, Any], session: str) -> types.CallToolResult:
             request = tools.search_request(service, arguments, model)
             answer = await service.search(request, session)
-            text = types.TextContent(type="text", text=tools.search_text(request, answer))
-            structured = None if request.format == "markdown" else answer.model_dump(mode="json")
-            return types.CallToolResult(content=[text], structured_content=structured)
+            return _result(tools.search_text(request, answer), None if request.format == "markdown" else answer)
 
         return _Tool(name, description, model, search)
 
     def text(name: str, description: str, model: type[BaseModel], call: Callable[[Any, str], Awaitable[str]]) -> _Tool:
         async def answer(arguments: dict[str, Any], session: str) -> types.CallToolResult:
-            result = await call(model.model_validate(arguments), session)
-            return types.CallToolResult(content=[types.TextContent(type="text", text=result)])
+            return _result(await call(model.model_validate(arguments), session))
 
         return _Tool(name, description, model, answer)
 
     def earlier(name: str, model: type[BaseModel], call: Callable[[Any, str], Awaitable[BaseModel]]) -> _Tool:
         async def answer(arguments: dict[str, Any], session: str) -> types.CallToolResult:
-            return _answer_result(await call(model.model_validate(arguments), session))
+            result = await call(model.model_validate(arguments), session)
+            return _result(result.model_dump_json(), result)
 
         return _Tool(name, "", model, answer, hidden=True)
+
+    async def health(_: Any, __: str) -> BaseModel:
+        return service.health()
 
     documents = service.health().documents
     return [
@@ -102,7 +103,7 @@ def _tools(service: SearchService) -> list[_Tool]:
         ),
         earlier("get_document", DocumentRequest, service.get_document),
         earlier("list_documents", ListRequest, lambda request, _: service.list_documents(request)),
-        earlier("health", Nothing, lambda _, __: _at_once(service.health())),
+        earlier("health", Nothing, health),
     ]
 
 
@@ -203,14 +204,10 @@ async def _stop_on_signal(service: SearchService) -> None:
             os._exit(0)  # the thread that reads standard input cannot be interrupted otherwise
 
 
-async def _at_once(answer: BaseModel) -> BaseModel:
-    return answer
-
-
-def _answer_result(answer: BaseModel) -> types.CallToolResult:
-    """The answer as structured content, and as JSON text."""
-    text = types.TextContent(type="text", text=answer.model_dump_json())
-    return types.CallToolResult(content=[text], structured_content=answer.model_dump(mode="json"))
+def _result(text: str, answer: BaseModel | None = None) -> types.CallToolResult:
+    """A text, and the answer as structured content."""
+    structured = None if answer is None else answer.model_dump(mode="json")
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=structured)
 
 
 def _error_result(sentence: str) -> types.CallToolResult:

@@ -1,20 +1,21 @@
-"""Requests and answers: the same over HTTP and MCP, with the same JSON schemas."""
+"""Requests and answers, and their limits: the same over HTTP and MCP, with the same JSON schemas."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.config import JsonValue
 
+from ragbench.base.bounds import Count, Positive, Validated, Weight
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Hit, QueryClass
 from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.extras.ship.documents import ListedDocument, StoredDocument
-from ragbench.extras.ship.serving.limits import Limits
 from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
 from ragbench.search.engine.request import SearchOptions
@@ -23,11 +24,32 @@ from ragbench.search.stages.filters import FilterDocuments
 _INT64 = 2**63 - 1
 DEFAULT_BUDGET = 2_000
 """Tokens of a search result in markdown."""
-
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Date = Annotated[str, Field(min_length=1, max_length=40, examples=["2026-01-31"])]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Bytes = Annotated[int, Field(ge=0, le=_INT64)]
+
+
+@dataclass(frozen=True)
+class Limits(Validated):
+    """Limits of a service, all except `drain` above 0.
+
+    `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
+    answer. `time_limit`: seconds from the arrival of a request to its answer, including the queue. `workers`: threads
+    that search; Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the
+    next one is refused. `per_client`: searches of one caller (a token, or an address without tokens) at the same time,
+    so that one caller cannot fill the queue. `drain`: seconds for
+    which a service that is shutting down still takes requests while it reports that it is not ready, so that proxies
+    stop sending them."""
+
+    max_body: Count = 65_536
+    max_query: Count = 2_000
+    max_top: Count = 100
+    time_limit: Positive = 10.0
+    workers: Count = 1
+    queue: Count = 64
+    per_client: Count = 32
+    drain: Weight = 0.0
 
 
 class Message(BaseModel):

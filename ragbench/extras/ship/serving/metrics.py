@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -22,52 +23,28 @@ class Metrics:
     def __init__(self, waiting: Callable[[], int]) -> None:
         """`waiting` returns how many requests wait for a worker."""
         self._registry = CollectorRegistry()
-        self.searches = Counter(
-            "ragbench_searches", "Searches by how they ended.", ["outcome"], registry=self._registry
-        )
-        self.used = Counter(
-            "ragbench_answers",
-            "Answered searches that had hits, and that had filters.",
-            ["with"],
-            registry=self._registry,
-        )
-        self.responses = Counter(
-            "ragbench_http_responses", "HTTP responses by status.", ["status"], registry=self._registry
-        )
-        self.reloads = Counter(
-            "ragbench_reloads", "Attempts to load the bundle again.", ["outcome"], registry=self._registry
-        )
+        counter, gauge = partial(Counter, registry=self._registry), partial(Gauge, registry=self._registry)
+        histogram = partial(Histogram, buckets=_SECONDS, registry=self._registry)
+        self.searches = counter("ragbench_searches", "Searches by how they ended.", ["outcome"])
+        self.used = counter("ragbench_answers", "Answered searches that had hits, and that had filters.", ["with"])
+        self.responses = counter("ragbench_http_responses", "HTTP responses by status.", ["status"])
+        self.reloads = counter("ragbench_reloads", "Attempts to load the bundle again.", ["outcome"])
         label_values = ((self.searches, OUTCOMES), (self.used, ("hits", "filters")), (self.reloads, ("done", "failed")))
-        for counter, outcomes in label_values:
+        for labelled, outcomes in label_values:
             for outcome in outcomes:
-                counter.labels(outcome)  # shown as 0 before it happens
-        self.search_seconds = Histogram(
-            "ragbench_search_seconds", "Time in the pipeline.", buckets=_SECONDS, registry=self._registry
-        )
-        self.request_seconds = Histogram(
+                labelled.labels(outcome)  # shown as 0 before it happens
+        self.search_seconds = histogram("ragbench_search_seconds", "Time in the pipeline.")
+        self.request_seconds = histogram(
             "ragbench_request_seconds",
             "Time of a search from its arrival to its end, in the queue and in the pipeline.",
-            buckets=_SECONDS,
-            registry=self._registry,
         )
-        self.documents = Gauge("ragbench_documents", "Documents that can be found.", registry=self._registry)
-        self.generation = Gauge(
-            "ragbench_generation", "Refreshes of the documents since the export.", registry=self._registry
-        )
-        self.chunks_changed = Gauge(
-            "ragbench_chunks_changed", "Share of chunks that are not those measured.", registry=self._registry
-        )
-        self.golden_agreement = Gauge(
-            "ragbench_golden_agreement", "Share of first hits of golden queries as measured.", registry=self._registry
-        )
-        self.kept_files = Gauge(
-            "ragbench_kept_files", "Files that cannot be used, served as they were.", registry=self._registry
-        )
-        self.bundle = Gauge(
-            "ragbench_bundle", "1 for the bundle that answers.", ["name", "version"], registry=self._registry
-        )
-        queue = Gauge("ragbench_queue_length", "Requests that wait for a worker.", registry=self._registry)
-        queue.set_function(waiting)
+        self.documents = gauge("ragbench_documents", "Documents that can be found.")
+        self.generation = gauge("ragbench_generation", "Refreshes of the documents since the export.")
+        self.chunks_changed = gauge("ragbench_chunks_changed", "Share of chunks that are not those measured.")
+        self.golden_agreement = gauge("ragbench_golden_agreement", "Share of first hits of golden queries as measured.")
+        self.kept_files = gauge("ragbench_kept_files", "Files that cannot be used, served as they were.")
+        self.bundle = gauge("ragbench_bundle", "1 for the bundle that answers.", ["name", "version"])
+        gauge("ragbench_queue_length", "Requests that wait for a worker.").set_function(waiting)
 
     def serves(self, generation: Generation) -> None:
         """Record how far the documents have moved from those that were measured."""

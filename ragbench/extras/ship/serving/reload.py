@@ -1,8 +1,13 @@
-"""Reload a bundle in the background: when asked (SIGHUP), or when its folder changes."""
+"""Reload a bundle in the background, when asked (SIGHUP) or when its folder changes, and keep it up to date.
+
+`ragbench refresh --watch` runs in another process: it takes CPU time and may fail, and neither affects searches.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,6 +17,15 @@ from ragbench.extras.ship.serving.service import LOG, SearchService
 from ragbench.index import jvm
 
 Signature = tuple[tuple[str, int, int, int], ...]
+_AGAIN_SECONDS = 5.0
+_PROGRAM = """
+import sys
+from ragbench.base import processes
+from ragbench.commands import cli
+processes.exit_with_parent(int(sys.argv[1]))
+processes.install_signal_handlers()
+sys.exit(cli.main(sys.argv[2:]))
+"""
 
 
 class Reloader:
@@ -55,16 +69,19 @@ class Reloader:
                 self._reload()
             elif self._poll_seconds is not None:
                 current = self._signature()
-                if not current or (
-                    _record(current) == _record(self._seen) and _published(current) == _published(self._seen)
-                ):
+                if not current or not any(self._differs(current, name) for name in (bundle.RECORD, generation.NAME)):
                     changed = None  # the same, or missing while one folder replaces another, or a refresh is at work
-                elif current != changed and _record(current) != _record(self._seen):
+                elif current != changed and self._differs(current, bundle.RECORD):
                     changed = current
                 else:
                     self._seen, changed = current, None
                     self._reload()
         jvm.detach()
+
+    def _differs(self, current: Signature, name: str) -> bool:
+        """Whether the file of this name is another one than before."""
+        before, now = ([entry for entry in files if entry[0] == name] for files in (self._seen, current))
+        return before != now
 
     def _signature(self) -> Signature:
         return signature(self._service.folder) or self._service.engine_signature()
@@ -78,14 +95,6 @@ class Reloader:
             LOG.exception("the bundle was not reloaded, the earlier one still answers")
         else:
             LOG.info(f"the bundle was reloaded, version {version} answers now")
-
-
-def _record(files: Signature) -> Signature:
-    return tuple(entry for entry in files if entry[0] == bundle.RECORD)
-
-
-def _published(files: Signature) -> Signature:
-    return tuple(entry for entry in files if entry[0] == generation.NAME)
 
 
 def signature(folder: Path | str) -> Signature:
@@ -106,3 +115,50 @@ def signature(folder: Path | str) -> Signature:
             if name != "write.lock":
                 entries.append((path.relative_to(folder).as_posix(), facts.st_ino, facts.st_mtime_ns, facts.st_size))
     return tuple(sorted(entries))
+
+
+class RefreshProcess:
+    """A thread that runs the refreshing process, and starts it again when it ends unexpectedly."""
+
+    def __init__(self, bundle: Path | str, corpus: Path) -> None:
+        self._command = [
+            *(sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()), "refresh", str(bundle)),
+            *("--corpus", str(corpus), "--watch", "--quiet"),
+        ]
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the process; a refresh under way leaves the bundle as it was."""
+        self._stopped.set()
+        with self._lock:
+            if self._process is not None:
+                self._process.terminate()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with self._lock:
+                if self._stopped.is_set():
+                    return
+                # Its output is for people who run the command; its warnings also belong to the service.
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="backslashreplace",
+                    start_new_session=True,
+                )
+            with self._process as process:
+                for line in process.stderr or ():
+                    if not self._stopped.is_set():  # then it says "interrupted", which is expected
+                        LOG.info(line.rstrip())
+            status = process.returncode
+            if not self._stopped.is_set():
+                LOG.warning(f"the process that refreshes ended (status {status}) and is started again")
+                self._stopped.wait(_AGAIN_SECONDS)

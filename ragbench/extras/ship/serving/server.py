@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.serving.limits import Limits
+from ragbench.extras.ship.serving.messages import Limits
 from ragbench.extras.ship.serving.search_log import SESSION, new_session
 
 

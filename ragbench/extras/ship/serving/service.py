@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import queue
+import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
 from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.fingerprint import short_digest
 from ragbench.boundary.permissions import Capability
 from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
 from ragbench.extras.ship.documents import ListedDocument
-from ragbench.extras.ship.serving.active_bundle import CurrentBundle, OpenBundle, open_bundle
-from ragbench.extras.ship.serving.limits import Limits
-from ragbench.extras.ship.serving.messages import (
-    DocumentAnswer,
-    DocumentList,
-    DocumentRequest,
-    Health,
-    ListRequest,
-    SearchAnswer,
-    SearchRequest,
-)
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, load
+from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.metrics import Metrics
 from ragbench.extras.ship.serving.search_log import SearchLog
-from ragbench.extras.ship.serving.workers import Busy, Workers
+from ragbench.index import jvm
+from ragbench.models.access import Models
 from ragbench.search.engine.context import DEPTH, context
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 
@@ -39,6 +37,8 @@ LOG = logging.getLogger("ragbench.extras.ship.serving")
 T = TypeVar("T")
 _CHECK_S = 10.0
 """Seconds between golden queries for `health`."""
+_SMOOTHING = 0.1
+"""The weight of the latest task in the mean time of a task."""
 
 
 class Refused(Exception):
@@ -51,6 +51,144 @@ class Refused(Exception):
         self.retry_after = retry_after
 
 
+class Busy(Refused):
+    """The queue is full; `retry_after` is the number of seconds (at least 1) until it should have room."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(503, f"too many requests wait already: try again in {retry_after} s", retry_after)
+
+
+class Workers:
+    """`count` threads that do tasks in the order of their arrival; at most `waiting` tasks wait for one of them.
+
+    The threads are daemons: a search that never ends cannot keep the process from ending.
+    """
+
+    def __init__(self, count: int, waiting: int) -> None:
+        self._tasks: queue.Queue[tuple[Callable[[], Any], Future[Any]] | None] = queue.Queue(waiting)
+        self._mean_seconds = 0.0
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"search-{number}", daemon=True) for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __len__(self) -> int:
+        """The tasks that wait."""
+        return self._tasks.qsize()
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """Queue a task; it is skipped if its future is cancelled before its turn. Raises Busy if the queue is full."""
+        future: Future[T] = Future()
+        if self._closed:
+            raise Busy(1)
+        try:
+            self._tasks.put_nowait((task, future))
+        except queue.Full:
+            ahead = self._tasks.maxsize / len(self._threads)
+            raise Busy(max(1, math.ceil(ahead * self._mean_seconds))) from None
+        return future
+
+    def close(self, seconds: float) -> None:
+        """Take no more tasks, end those that wait with Busy, and give those that run `seconds` to end."""
+        self._closed = True
+        try:
+            while True:
+                waiting = self._tasks.get_nowait()
+                if waiting is not None and waiting[1].set_running_or_notify_cancel():
+                    waiting[1].set_exception(Busy(1))
+        except queue.Empty:
+            pass
+        deadline = time.monotonic() + seconds
+        try:
+            for _ in self._threads:
+                self._tasks.put(None, timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Full:  # some threads still search: they are abandoned
+            pass
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _work(self) -> None:
+        while (entry := self._tasks.get()) is not None:
+            task, future = entry
+            if not future.set_running_or_notify_cancel():
+                continue
+            started = time.perf_counter()
+            try:
+                future.set_result(task())
+            except BaseException as error:  # the caller that waits for the future handles it
+                future.set_exception(error)
+            del task, future, entry  # so that objects of a task are freed before the next one arrives
+            self._mean_seconds += _SMOOTHING * (time.perf_counter() - started - self._mean_seconds)
+        jvm.detach()
+
+
+@dataclass
+class OpenBundle:
+    """An open bundle, a name for its content, and how many use it: the service while it answers, and searches."""
+
+    bundle: LoadedBundle
+    version: str
+    users: int = 1
+
+
+def open_bundle(
+    folder: Path | str,
+    threads: int | None = None,
+    models: Models | None = None,
+) -> OpenBundle:
+    """Open a bundle and search it once, so that no request has to wait for late loading.
+
+    `threads` limits the threads of one call of a model; `models` shares the models of another bundle. Raises
+    BundleError, IndexError_ and ModelError as `load` does.
+    """
+    bundle = load(folder, threads=threads, models=models)
+    bundle.search("warm up", 1)
+    return OpenBundle(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
+
+
+class CurrentBundle:
+    """Lends the current bundle; a replaced bundle is closed when its last search has ended."""
+
+    def __init__(self, opened: OpenBundle) -> None:
+        self._lock = threading.Lock()
+        self._opened = opened
+
+    @property
+    def active(self) -> OpenBundle:
+        """The bundle that answers now, to inspect it; to search in it, take a lease."""
+        return self._opened
+
+    @contextmanager
+    def lease(self) -> Iterator[OpenBundle]:
+        """The current bundle, which stays open until the block ends."""
+        with self._lock:
+            opened = self._opened
+            opened.users += 1
+        try:
+            yield opened
+        finally:
+            self._release(opened)
+
+    def replace(self, successor: OpenBundle) -> None:
+        """Make `successor` answer from now on; searches under way end in the earlier bundle."""
+        with self._lock:
+            previous, self._opened = self._opened, successor
+        self._release(previous)
+
+    def close(self) -> None:
+        """Close the bundle as soon as nothing uses it."""
+        self._release(self._opened)
+
+    def _release(self, opened: OpenBundle) -> None:
+        with self._lock:
+            opened.users -= 1
+            unused = opened.users == 0
+        if unused:
+            opened.bundle.close()
+
+
 class SearchService:
     """Answers searches from the bundle in `folder`. `threads` limits the threads of one call of a model.
 
@@ -61,7 +199,7 @@ class SearchService:
     def __init__(
         self,
         folder: Path | str,
-        limits: Limits | None = None,
+        limits: messages.Limits | None = None,
         threads: int | None = None,
         mode: str | None = None,
         log: SearchLog | None = None,
@@ -74,16 +212,16 @@ class SearchService:
         self._checked = -_CHECK_S
         self._log = log
         self._mode = mode
-        self.limits = limits or Limits()
+        self.limits = limits or messages.Limits()
         self._threads = threads
         opened = open_bundle(folder, threads)
         self._current = CurrentBundle(opened)
-        self._workers: Workers[Any] = Workers(self.limits.workers, self.limits.queue)
+        self._workers = Workers(self.limits.workers, self.limits.queue)
         self.metrics = Metrics(lambda: len(self._workers))
         adapted_pipeline(opened.bundle.pipeline, SearchOptions().in_mode(mode), 1)
         self._announce(opened)
 
-    async def search(self, request: SearchRequest, session: str = "") -> SearchAnswer:
+    async def search(self, request: messages.SearchRequest, session: str = "") -> messages.SearchAnswer:
         """Hits for a request. Raises Refused: 422 bad values, 503 no room, 504 no time, 500 an error (logged).
 
         `session` is the name of the connection in the log of searches.
@@ -105,7 +243,7 @@ class SearchService:
             self._log.log_search(session, request.query, (hit.docno for hit in answer.hits))
         return answer
 
-    async def list_documents(self, request: ListRequest) -> DocumentList:
+    async def list_documents(self, request: messages.ListRequest) -> messages.DocumentList:
         """The documents that meet the conditions. Raises Refused as `search` does."""
         return await self._in_queue(lambda _: self._list(request))
 
@@ -118,7 +256,7 @@ class SearchService:
 
         return await self._in_queue(listed)
 
-    async def get_document(self, request: DocumentRequest, session: str = "") -> DocumentAnswer:
+    async def get_document(self, request: messages.DocumentRequest, session: str = "") -> messages.DocumentAnswer:
         """A document or lines of it. Raises Refused as `search` does, and 404 where no such document."""
         answer = await self._in_queue(lambda _: self._read(request))
         if self._log is not None:
@@ -141,10 +279,6 @@ class SearchService:
                 return answer
         except Refused:
             raise
-        except Busy as busy:
-            raise Refused(
-                503, f"too many requests wait already: try again in {busy.retry_after} s", busy.retry_after
-            ) from None
         except TimeoutError:
             raise Refused(
                 504, f"the request took longer than {self.limits.time_limit:g} s: ask for less, or later"
@@ -155,7 +289,7 @@ class SearchService:
             LOG.exception("a request failed")
             raise Refused(500, "the request failed; see the log of the service") from None
 
-    def _answer(self, request: SearchRequest, deadline: float) -> SearchAnswer:
+    def _answer(self, request: messages.SearchRequest, deadline: float) -> messages.SearchAnswer:
         """In a worker: search."""
         filters, options = request.filters.stage() if request.filters else None, request.options().in_mode(self._mode)
         if options.return_all and self.limits.max_top < RETURN_ALL:
@@ -171,7 +305,7 @@ class SearchService:
             markdown = context(answer.query, hits, budget).text if budget else None
             took = time.perf_counter() - started
             self.metrics.search_seconds.observe(took)
-            return SearchAnswer.model_construct(
+            return messages.SearchAnswer.model_construct(
                 hits=hits if options.return_all else hits[: answer.filter_results + request.top_n],
                 filter_results=answer.filter_results,
                 total=answer.total,
@@ -184,7 +318,7 @@ class SearchService:
                 took_ms=round(1e3 * took, 3),
             )
 
-    def _list(self, request: ListRequest) -> DocumentList:
+    def _list(self, request: messages.ListRequest) -> messages.DocumentList:
         """In a worker: list documents."""
         filters = request.stage()
         with self._current.lease() as opened:
@@ -193,14 +327,14 @@ class SearchService:
             docnos = [index.chunks.docnos[row] for row in rows]
             first = bisect_right(docnos, request.after)
             stop = first + request.limit
-            return DocumentList.model_construct(
+            return messages.DocumentList.model_construct(
                 documents=[documents.listed_document(index, row) for row in rows[first:stop]],
                 total=len(rows),
                 next=docnos[stop - 1] if stop < len(rows) else None,
                 version=opened.version,
             )
 
-    def _read(self, request: DocumentRequest) -> DocumentAnswer:
+    def _read(self, request: messages.DocumentRequest) -> messages.DocumentAnswer:
         """In a worker: read a document."""
         if request.end_line < request.start_line:
             raise ConfigError(f"end_line must be at least start_line, got {request.start_line} and {request.end_line}")
@@ -208,7 +342,7 @@ class SearchService:
             document = opened.bundle.document(request.docno, (request.start_line, request.end_line))
             if document is None:
                 raise Refused(404, "no such document: the list of documents has the ids there are")
-            return DocumentAnswer.model_construct(document=document, version=opened.version)
+            return messages.DocumentAnswer.model_construct(document=document, version=opened.version)
 
     def _replay(self) -> None:
         """In a worker: run a golden query, unless the search sends queries to a server."""
@@ -224,15 +358,15 @@ class SearchService:
         else:
             self.failing = False
 
-    def health(self) -> Health:
+    def health(self) -> messages.Health:
         """Return what is being searched now; a golden query is queued for the next call if the last is 10 s old."""
         if time.monotonic() - self._checked >= _CHECK_S:
             self._checked = time.monotonic()
             with suppress(Busy):
                 self._workers.submit(self._replay)
         opened = self._current.active
-        chunks = opened.bundle.index.chunks
-        return Health(
+        chunks, serves = opened.bundle.index.chunks, opened.bundle.serves
+        return messages.Health(
             status="failing" if self.failing else "ok",
             bundle=opened.bundle.name,
             version=opened.version,
@@ -240,11 +374,11 @@ class SearchService:
             chunks=len(chunks),
             pipeline=repr(opened.bundle.pipeline),
             waiting=len(self._workers),
-            generation=opened.bundle.serves.number,
-            refreshed=opened.bundle.serves.made or None,
-            chunks_changed=opened.bundle.serves.drift.chunks_changed,
-            golden_agreement=opened.bundle.serves.drift.agreement,
-            kept_files=len(opened.bundle.serves.kept),
+            generation=serves.number,
+            refreshed=serves.made or None,
+            chunks_changed=serves.drift.chunks_changed,
+            golden_agreement=serves.drift.agreement,
+            kept_files=len(serves.kept),
         )
 
     def engine_signature(self) -> tuple[tuple[str, int, int, int], ...]:

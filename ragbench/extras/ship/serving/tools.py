@@ -10,15 +10,7 @@ from pydantic import Field
 
 from ragbench.corpus.reader import docno_of
 from ragbench.extras.ship.documents import StoredDocument
-from ragbench.extras.ship.serving.messages import (
-    DEFAULT_BUDGET,
-    DocumentRequest,
-    Message,
-    SearchAnswer,
-    SearchFilters,
-    SearchRequest,
-    request_type,
-)
+from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.service import Refused, SearchService
 from ragbench.search.engine.context import MAX_BUDGET, count_tokens, pieces
 
@@ -34,55 +26,55 @@ _CITATION = re.compile(
 _SIMILAR = 5
 _OPTIONS = (
     "rarely needed: top_n; mode (keyword, semantic, hybrid, rerank); "
-    f"filters {{{', '.join(SearchFilters.model_fields)}}}; after, before (date range of notes); phrasings, "
+    f"filters {{{', '.join(messages.SearchFilters.model_fields)}}}; after, before (date range of notes); phrasings, "
     "salient_terms (lists); return_all; query_class; explain; format (markdown; json adds structured results; xml)"
 )
 Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET, description="size of the result")]
 
 
-class SearchTool(Message):
+class SearchTool(messages.Message):
     """A search: the common parameters; all others of `SearchRequest` are in `options`, or next to `query` as in 0.1."""
 
     query: str = Field(description="what to search for: a question, an error code or a name")
-    max_tokens: Budget = DEFAULT_BUDGET
+    max_tokens: Budget = messages.DEFAULT_BUDGET
     options: dict[str, Any] = Field({}, description=_OPTIONS)
 
 
-class HypothesisTool(Message):
+class HypothesisTool(messages.Message):
     """A search by a hypothetical answer, which is also the query if there is none (seed 001: 5 hits)."""
 
     hypothesis: str = Field(description="a passage that might answer the query")
     query: str | None = None
-    max_tokens: Budget = DEFAULT_BUDGET
+    max_tokens: Budget = messages.DEFAULT_BUDGET
     options: dict[str, Any] = Field({}, description="as in `search`")
 
 
-class ReadTool(Message):
+class ReadTool(messages.Message):
     """What to read."""
 
     path: str = Field(min_length=1, max_length=2000, description="a path, or a citation as in results")
     heading: str = Field("", max_length=1000, description="only the section under this heading")
     lines: str = Field("", pattern=r"^(\d{1,9}-\d{1,9})?$", description="only these lines, as 10-40")
-    max_tokens: Budget = DEFAULT_BUDGET
+    max_tokens: Budget = messages.DEFAULT_BUDGET
 
 
-class OutlineTool(Message):
+class OutlineTool(messages.Message):
     """Of what to return an outline."""
 
     path: str = Field("", max_length=2000, description="a document or a folder; default: everything")
-    max_tokens: Budget = DEFAULT_BUDGET
+    max_tokens: Budget = messages.DEFAULT_BUDGET
 
 
-class RelatedTool(Message):
+class RelatedTool(messages.Message):
     """Of what to return related documents."""
 
     path: str = Field(min_length=1, max_length=2000, description="a document")
-    max_tokens: Budget = DEFAULT_BUDGET
+    max_tokens: Budget = messages.DEFAULT_BUDGET
 
 
 def search_request(
     service: SearchService, arguments: dict[str, Any], tool: type[SearchTool] | type[HypothesisTool] = SearchTool
-) -> SearchRequest:
+) -> messages.SearchRequest:
     """The request of a call of `search`: its arguments and its options, checked. Raises ValidationError.
 
     A call with the parameters of 0.1 next to `query` gets JSON, as in 0.1.
@@ -96,10 +88,10 @@ def search_request(
         values = {"query": values["hypothesis"], "top_n": min(5, service.limits.max_top)} | values
     if values["format"] == "xml":
         values.pop("max_tokens", None)
-    return request_type(service.limits).model_validate(values)
+    return messages.request_type(service.limits).model_validate(values)
 
 
-def search_text(request: SearchRequest, answer: SearchAnswer) -> str:
+def search_text(request: messages.SearchRequest, answer: messages.SearchAnswer) -> str:
     """The text of a search result: cited passages, XML, or the whole answer as JSON."""
     if request.format == "json":
         return answer.model_dump_json()
@@ -176,7 +168,7 @@ class AgentTools:
         }
         query = " ".join([document.title, *(section.path[-1] for section in document.sections[1:6] if section.path)])
         limits = self._service.limits
-        search_values = request_type(limits).model_validate(
+        search_values = messages.request_type(limits).model_validate(
             {"query": query[: limits.max_query], "top_n": min(30, limits.max_top)}
         )
         excluded = {document.docno, *groups["links to"], *groups["linked from"]}
@@ -192,7 +184,7 @@ class AgentTools:
         for name in filter(None, names):
             try:
                 return (
-                    await self._service.get_document(DocumentRequest.model_validate({"docno": name}), session)
+                    await self._service.get_document(messages.DocumentRequest.model_validate({"docno": name}), session)
                 ).document
             except Refused as refusal:
                 if refusal.status != 404:

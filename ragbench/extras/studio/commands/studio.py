@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.config import composition
     from ragbench.extras.ship.access import LOOPBACK, Session
     from ragbench.extras.ship.serving import server
-    from ragbench.extras.ship.serving.limits import Limits
+    from ragbench.extras.ship.serving.messages import Limits
     from ragbench.extras.studio import link as studio_link
     from ragbench.extras.studio.app import Studio, create_app
 

@@ -6,9 +6,8 @@ import time
 import pytest
 
 from ragbench.base.errors import LiveError
-from ragbench.extras.remote.live import command, http
-from ragbench.extras.remote.live.answers import LiveHit, Reading, fill_in
-from ragbench.extras.remote.live.client import RateLimitedClient, RequestFailed, secret
+from ragbench.extras.remote.live import client
+from ragbench.extras.remote.live.client import LiveHit, RateLimitedClient, Reading, RequestFailed, fill_in, secret
 
 
 def test_templates_are_filled_everywhere_and_a_lone_depth_is_a_number() -> None:
@@ -28,14 +27,14 @@ def test_hits_are_read_where_the_expressions_say() -> None:
 
 def test_a_get_request_carries_the_query_in_its_address(server) -> None:
     server.answer = lambda path, parameters, body: {"path": path, **parameters}
-    ask = http.asking("GET", f"{server.url}/s?q={{query}}&n={{depth}}", None, {"X-Key": "k"}, 5)
+    ask = client.asking_http("GET", f"{server.url}/s?q={{query}}&n={{depth}}", None, {"X-Key": "k"}, 5)
     assert ask("a&b c/ü", 3) == {"path": "/s", "q": "a&b c/ü", "n": "3"}
     assert server.requests[0][2]["X-Key"] == "k"
 
 
 def test_a_post_request_carries_it_in_its_body(server) -> None:
     server.answer = lambda path, parameters, body: body
-    ask = http.asking("POST", f"{server.url}/s", {"q": "{query}"}, {}, 5)
+    ask = client.asking_http("POST", f"{server.url}/s", {"q": "{query}"}, {}, 5)
     assert ask('say "x"', 3) == {"q": 'say "x"'}
 
 
@@ -43,21 +42,21 @@ def test_a_post_request_carries_it_in_its_body(server) -> None:
 def test_only_what_may_pass_is_tried_again(server, status: int, again: bool) -> None:
     server.failures = [(status, {"Retry-After": "2", "Location": "/elsewhere"})]
     with pytest.raises(RequestFailed, match=f"status {status}") as raised:
-        http.asking("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)
+        client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)
     assert raised.value.again is again and raised.value.after_s == 2
     assert len(server.requests) == 1
 
 
 def test_what_is_slow_unreachable_or_no_json_is_said(server) -> None:
     server.answer = lambda path, parameters, body: b"<html>"
-    ask = http.asking("GET", f"{server.url}/{{query}}", None, {}, 5)
+    ask = client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)
     with pytest.raises(RequestFailed, match="is not JSON"):
         ask("x", 1)
     server.answer = lambda path, parameters, body: time.sleep(1)
     with pytest.raises(RequestFailed, match=r"no answer within 0\.1 s"):
-        http.asking("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
+        client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
     with pytest.raises(RequestFailed, match="refused"):
-        http.asking("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
+        client.asking_http("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
 
 
 PROGRAM = """
@@ -67,12 +66,12 @@ print(json.dumps({"words": sys.argv[1:], "read": sys.stdin.read()}))
 
 
 def test_a_program_gets_the_query_as_a_word_and_on_its_input() -> None:
-    ask = command.asking([sys.executable, "-c", PROGRAM, "{depth}", "{query}; rm x"], 20)
+    ask = client.asking_program([sys.executable, "-c", PROGRAM, "{depth}", "{query}; rm x"], 20)
     assert ask("$HOME", 4) == {"words": ["4", "$HOME; rm x"], "read": "$HOME\n"}
 
 
 def test_json_lines_are_a_list() -> None:
-    assert command.asking([sys.executable, "-c", 'print(\'{"a": 1}\\n\\n{"a": 2}\')'], 20)("", 1) == [
+    assert client.asking_program([sys.executable, "-c", 'print(\'{"a": 1}\\n\\n{"a": 2}\')'], 20)("", 1) == [
         {"a": 1},
         {"a": 2},
     ]
@@ -88,10 +87,10 @@ def test_json_lines_are_a_list() -> None:
 )
 def test_a_program_that_fails_is_said(program: list[str], said: str, again: bool) -> None:
     with pytest.raises(RequestFailed, match=said) as raised:
-        command.asking([sys.executable, *program], 0.5 if "sleep" in program[1] else 20)("x", 1)
+        client.asking_program([sys.executable, *program], 0.5 if "sleep" in program[1] else 20)("x", 1)
     assert raised.value.again is again
     with pytest.raises(RequestFailed, match="No such file"):
-        command.asking(["/no/such/program"], 1)("x", 1)
+        client.asking_program(["/no/such/program"], 1)("x", 1)
 
 
 class Clock:

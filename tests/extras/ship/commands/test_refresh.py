@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.commands import cli
-from ragbench.extras.ship import file_watcher
+from ragbench.extras.ship import refresh
 from ragbench.extras.ship.refresh import Refresher
 
 PHASES = Path(__file__).parents[3] / "data" / "phases"
@@ -68,7 +68,7 @@ def test_following_goes_on_after_a_failure(bundle: Path, notes: Path, monkeypatc
         raise FileNotFoundError("a part of the index")
 
     build = Refresher._build
-    monkeypatch.setattr(file_watcher, "changes", changed)
+    monkeypatch.setattr(refresh, "changes", changed)
     assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--watch", "--quiet"]) == 0
     said = capsys.readouterr()
     assert "generation 1 is in service: 1 added" in said.out

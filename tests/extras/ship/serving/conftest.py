@@ -12,7 +12,7 @@ import pytest
 
 from ragbench.extras.ship.access import Access
 from ragbench.extras.ship.serving.http import create_app
-from ragbench.extras.ship.serving.limits import Limits
+from ragbench.extras.ship.serving.messages import Limits
 from ragbench.extras.ship.serving.service import SearchService
 
 

@@ -13,7 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from ragbench.extras.ship.commands import serve
-from ragbench.extras.ship.serving.guard import OPEN
+from ragbench.extras.ship.serving.http import OPEN
 
 FOLDER = Path(__file__).parents[4] / "docs" / "container"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragbench.extras.ship.serving.active_bundle import CurrentBundle, OpenBundle, open_bundle
+from ragbench.extras.ship.serving.service import CurrentBundle, OpenBundle, open_bundle
 
 
 class Recorder:

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from ragbench.extras.ship.access import Access
-from ragbench.extras.ship.serving.guard import Guard
-from ragbench.extras.ship.serving.limits import Limits
+from ragbench.extras.ship.serving.http import Guard
+from ragbench.extras.ship.serving.messages import Limits
 from ragbench.extras.ship.serving.metrics import Metrics
 
 

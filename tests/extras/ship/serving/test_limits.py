@@ -1,7 +1,7 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.serving.limits import Limits
+from ragbench.extras.ship.serving.messages import Limits
 
 
 @pytest.mark.parametrize(

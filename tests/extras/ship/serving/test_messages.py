@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.serving.limits import Limits
-from ragbench.extras.ship.serving.messages import REQUESTS, ListRequest, SearchFilters, request_type
+from ragbench.extras.ship.serving.messages import REQUESTS, Limits, ListRequest, SearchFilters, request_type
 from ragbench.search.stages.filters import FilterDocuments
 
 REQUEST = request_type(Limits(max_top=5, max_query=20))

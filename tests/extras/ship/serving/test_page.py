@@ -14,10 +14,8 @@ import pytest
 import uvicorn
 
 from ragbench.extras.ship.access import Access, Tokens
-from ragbench.extras.ship.serving.guard import OPEN
-from ragbench.extras.ship.serving.http import create_app
-from ragbench.extras.ship.serving.limits import Limits
-from ragbench.extras.ship.serving.page import FILES, POLICY, _read
+from ragbench.extras.ship.serving.http import FILES, OPEN, POLICY, _read, create_app
+from ragbench.extras.ship.serving.messages import Limits
 from ragbench.extras.ship.serving.server import _Announcing
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

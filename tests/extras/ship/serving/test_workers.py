@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from ragbench.extras.ship.serving.workers import Busy, Workers
+from ragbench.extras.ship.serving.service import Busy, Workers
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import ragbench
 from ragbench.base.errors import ModelError
 from ragbench.boundary.permissions import Capability
 from ragbench.config import composition
-from ragbench.extras.remote import chat, rerank_endpoint, usage
+from ragbench.extras.remote import chat, endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, check_name, load_cross_encoder
 from tests.loopback import Loopback
@@ -56,7 +56,7 @@ class Server(Loopback):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(chat, "_WAIT_S", 0.001)
-    monkeypatch.delenv(rerank_endpoint.KEY, raising=False)
+    monkeypatch.delenv(endpoint.KEY, raising=False)
     usage.take_usage()
     with Server() as running:
         yield running
@@ -77,7 +77,7 @@ def test_the_form_without_a_model_sends_texts_and_reads_logits(server: Server) -
 def test_the_form_with_a_model_reads_relevance_as_logits_and_counts_tokens(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv(rerank_endpoint.KEY, "secret")
+    monkeypatch.setenv(endpoint.KEY, "secret")
     monkeypatch.setenv(usage.PRICE, "2.0")
     name = f"rerank:small@{address(server, '/v2/rerank')}"
     scores = Models(cache=tmp_path).cross_encoder(CrossEncoderSpec(name)).score(QUERY, PASSAGES)
