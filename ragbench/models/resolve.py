@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from annotated_types import Ge
 
@@ -276,18 +276,12 @@ def prefixes(name: str, instruction: bool) -> tuple[str, str]:
     return (family.query, family.passage) if family.needed or instruction else ("", "")
 
 
-class _Wanted(NamedTuple):
-    """Patterns of the files to take from a repository, and of those to exclude."""
-
-    take: list[str]
-    leave: list[str]
-
-
-_TORCH = _Wanted(["*.json", "*.txt", "*.model", "*.safetensors"], ["onnx/*", "openvino/*"])
-
-_PICKLED = _Wanted(["*.json", "*.txt", "*.model", "*pytorch_model*.bin"], ["onnx/*", "openvino/*"])
-
-_ONNX = _Wanted(["*.json", "model.onnx*", "onnx/model.onnx*"], ["openvino/*"])
+_WANTED = {
+    "torch": (["*.json", "*.txt", "*.model", "*.safetensors"], ["onnx/*", "openvino/*"]),
+    "pickled": (["*.json", "*.txt", "*.model", "*pytorch_model*.bin"], ["onnx/*", "openvino/*"]),
+    "onnx": (["*.json", "model.onnx*", "onnx/model.onnx*"], ["openvino/*"]),
+}
+"""By the form of a model's weights, patterns of the files to take from a repository, and of those to exclude."""
 
 
 def _is_hub_name(name: str) -> bool:
@@ -300,11 +294,9 @@ def _hub_cached(name: str) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    for rule in (_TORCH, _PICKLED, _ONNX):
+    for take, leave in _WANTED.values():
         try:
-            return Path(
-                snapshot_download(name, allow_patterns=rule.take, ignore_patterns=rule.leave, local_files_only=True)
-            )
+            return Path(snapshot_download(name, allow_patterns=take, ignore_patterns=leave, local_files_only=True))
         except LocalEntryNotFoundError:
             continue
     return None
@@ -321,11 +313,12 @@ def _hub_download(name: str) -> Path:
     # Ask first, with a short time limit: without a network the download itself would try again and again.
     files = [file.rfilename for file in HfApi().model_info(name, timeout=_SECONDS).siblings or []]
     if any(file.endswith(".safetensors") for file in files):
-        rule = _TORCH
+        form = "torch"
     elif any(Path(file).match("pytorch_model*.bin") for file in files):
-        rule = _PICKLED
+        form = "pickled"
     elif "model.onnx" in files or "onnx/model.onnx" in files:
-        rule = _ONNX
+        form = "onnx"
     else:
         raise LookupError("the repository holds neither safetensors, pytorch_model.bin nor model.onnx")
-    return Path(snapshot_download(name, allow_patterns=rule.take, ignore_patterns=rule.leave, etag_timeout=_SECONDS))
+    take, leave = _WANTED[form]
+    return Path(snapshot_download(name, allow_patterns=take, ignore_patterns=leave, etag_timeout=_SECONDS))
