@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -140,37 +141,33 @@ def measure(
     tick = task_ticks("timing queries", spec.rounds * len(sample) * len(arms))
     with threadpool_limits(limits=spec.threads):
         fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
-        first, new, repeat, second = (_by_arm(fresh) for _ in range(4))
+        times: dict[str, dict[str, list[list[float]]]] = {arm.name: defaultdict(list) for arm in fresh}
         waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
-        searches = [(number, query) for number in range(spec.rounds) for query in sample]
+        searches = sample * spec.rounds
         repeated = range(len(searches) - len(sample), len(searches) - len(sample) + _MOST_AGAIN) if again else range(0)
         mutator = QueryMutator(sample, (query.text for query in queries))
-        for completed, (_, query) in enumerate(searches, start=1):
+        for number, query in enumerate(searches):
             for arm in chance.sample(fresh, len(fresh)):
-                variant = mutator.of(query)
+                variant, of_arm = mutator.of(query), times[arm.name]
                 waited_before = waited_ms()
-                first[arm.name].append(time_new(arm, variant))
-                waited[arm.name].append(min(waited_ms() - waited_before, first[arm.name][-1][-1]))
-                if completed - 1 in repeated:
-                    new[arm.name].append(first[arm.name][-1])
-                    repeat[arm.name].append(time_new(arm, variant))
-                    second[arm.name].append(time_query(arm, variant))
+                new = time_new(arm, variant)
+                waited[arm.name].append(min(waited_ms() - waited_before, new[-1]))
+                of_arm["samples_ms"].append(new)
+                if number in repeated:
+                    of_arm["new_ms"].append(new)
+                    of_arm["known_ms"].append(time_new(arm, variant))
+                    of_arm["again_ms"].append(time_query(arm, variant))
                 tick(1)
-    qids = tuple(query.qid for _, query in searches)
+    qids = tuple(query.qid for query in searches)
     timings = {}
     for arm in fresh:
         columns = (*(_column(name, stage) for name, stage in arm.pipeline), _TOTAL)
-        lists = (times_by_arm[arm.name] for times_by_arm in (first, second, repeat, new))
-        samples, again_ms, known_ms, new_ms = (
-            np.array(times, dtype=np.float64).reshape(-1, len(columns)) for times in lists
-        )
-        delays = np.array(waited[arm.name])
-        timings[arm.name] = Timing(arm.name, columns, qids, samples, again_ms, known_ms, new_ms, delays)
+        arrays = {
+            name: np.array(times[arm.name][name], dtype=np.float64).reshape(-1, len(columns))
+            for name in ("samples_ms", "again_ms", "known_ms", "new_ms")
+        }
+        timings[arm.name] = Timing(arm.name, columns, qids, waited_ms=np.array(waited[arm.name]), **arrays)
     return timings
-
-
-def _by_arm(arms: Sequence[Arm]) -> dict[str, list[list[float]]]:
-    return {arm.name: [] for arm in arms}
 
 
 def _column(name: str, stage: Stage) -> str:

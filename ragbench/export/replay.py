@@ -96,11 +96,9 @@ class Bench:
     def score(self, run: Run, where: str) -> Replay:
         """A run over documents next to that of the measured arm. Raises ResultsError when no topic can be compared."""
         measured_run = self.measured.results.run(self.measured.name)
-        old_run, new_run = ({**dict.fromkeys(run, ()), **hits_by_query} for hits_by_query in (measured_run, run))
         values = []
-        for one_run in (old_run, new_run):
-            by_query = {qid: one_run[qid] for qid in run}
-            frame = evaluate(by_query, self.benchmark.document_qrels, [PRIMARY], self.benchmark.unanswerable)
+        for answered in ({qid: measured_run.get(qid, ()) for qid in run}, run):
+            frame = evaluate(answered, self.benchmark.document_qrels, [PRIMARY], self.benchmark.unanswerable)
             values.append(frame[frame["measure"] == PRIMARY].set_index("qid")["value"].sort_index())
         old, new = values
         if not len(old):
