@@ -24,17 +24,9 @@ from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
 from ragbench.extras.engines import content, opened, postgres, sqlite
+from ragbench.extras.engines import plan as plans
 from ragbench.extras.engines.content import temporary_folder
-from ragbench.extras.engines.plan import (
-    NEAREST,
-    Plan,
-    fusion_of,
-    has_fusion,
-    left_out,
-    ranker_of,
-    with_ranker,
-    without_ranker,
-)
+from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Engine
 from ragbench.extras.engines.words import Terms
 from ragbench.extras.ship import bundle
@@ -95,10 +87,10 @@ def load_job(
     self_contained: bool,
 ) -> Iterator[LoadJob]:
     """Make the bundle of an arm in a temporary folder, and open it."""
-    settings, missing = without_ranker(measured.settings), left_out(measured.settings, format)
-    if not has_fusion(settings):
-        settings, note = bench.nearest(settings, NEAREST)
-        missing.append(f"fuse: {format} lacks {fusion_of(measured.settings)}; nearest that it has: {note}")
+    settings, missing = plans.without_ranker(measured.settings), plans.left_out(measured.settings, format)
+    if not plans.has_fusion(settings):
+        settings, note = bench.nearest(settings, plans.NEAREST)
+        missing.append(f"fuse: {format} lacks {plans.fusion_of(measured.settings)}; nearest that it has: {note}")
     plan = Plan.of(settings, format)
     temporary = temporary_folder("ragbench-export")
     try:
@@ -133,10 +125,10 @@ def measure_loss(with_order: Run, alone: Run, bench: Bench) -> tuple[Replay, Rep
     Where sources of topics were masked, which the engine has whole, an arm of ragbench answers.
     """
     measured = bench.measured.settings
-    ordered = ranker_of(measured) is not None
+    ordered = plans.ranker_of(measured) is not None
     if any(topic.masked for topic in bench.benchmark.topics):
-        plain = without_ranker(measured)
-        return bench.replay(with_ranker(plain, measured)), bench.replay(plain) if ordered else None
+        plain = plans.without_ranker(measured)
+        return bench.replay(plans.with_ranker(plain, measured)), bench.replay(plain) if ordered else None
     on_top = "in the backend, with the ranker" if ordered else "in the backend"
     return bench.score(with_order, on_top), bench.score(alone, "in the backend") if ordered else None
 
