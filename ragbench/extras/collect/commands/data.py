@@ -127,16 +127,17 @@ def _check(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
         _LOG.warning(warning)
     findings = check(benchmark)
     counts = Counter(finding.severity for finding in findings)
+    code = FAILED if counts["error"] else 0
     if arguments.json:
         console.print_json(findings)
-    elif findings:
+        return code
+    if findings:
         console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
-    if not arguments.json:
-        numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
-        print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
-        if not counts["error"]:
-            console.next_command(f"run{project.data_overrides(settings.overrides, ('data', 'links', 'topics'))}")
-    return FAILED if counts["error"] else 0
+    numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
+    print(", ".join(f"{number} {severity}{'s' * (number != 1)}" for number, severity in numbers))
+    if not counts["error"]:
+        console.next_command(f"run{project.data_overrides(settings.overrides, ('data', 'links', 'topics'))}")
+    return code
 
 
 def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespace) -> int:
@@ -146,20 +147,20 @@ def _split(benchmark: Benchmark, settings: Settings, arguments: argparse.Namespa
     from ragbench.extras.collect.topics.topics_file import write_splits
 
     topics = resplit(benchmark, arguments.seed).topics
-    if arguments.write:
-        data = settings.config["data"]
-        if data["loader"] == "vault":
-            path = Path(data["queries"])
-            write_splits(path, {" ".join(topic.text.split()): topic.split for topic in topics})
-        elif data["loader"] in ("builtin", "native"):
-            path = Path(data["qrels"] or builtin_judgments(data["version"])) / TOPICS
-            write_topics(path, topics)
-        else:
-            raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
-        print(f"wrote the splits of {counted(len(topics), 'topic')} into {console.short_path(path)}")
-        console.next_command(f"run split=train{project.data_overrides(settings.overrides)}")
+    if not arguments.write:
+        console.print_json(Counter(topic.split for topic in topics))
+        return 0
+    data = settings.config["data"]
+    if data["loader"] == "vault":
+        path = Path(data["queries"])
+        write_splits(path, {" ".join(topic.text.split()): topic.split for topic in topics})
+    elif data["loader"] in ("builtin", "native"):
+        path = Path(data["qrels"] or builtin_judgments(data["version"])) / TOPICS
+        write_topics(path, topics)
     else:
-        console.print_json(dict(Counter(topic.split for topic in topics)))
+        raise ConfigError(f"splits cannot be written into data={data['loader']}: use data.resplit={arguments.seed}")
+    print(f"wrote the splits of {counted(len(topics), 'topic')} into {console.short_path(path)}")
+    console.next_command(f"run split=train{project.data_overrides(settings.overrides)}")
     return 0
 
 
@@ -187,9 +188,7 @@ def _agreement(benchmark: Benchmark, _: Settings, arguments: argparse.Namespace)
 def _describe(benchmark: Benchmark, _: Settings, arguments: argparse.Namespace) -> int:
     import pandas as pd
 
-    rows = pd.DataFrame(
-        [(t.type, t.split, t.qid.rsplit("-", 1)[0]) for t in benchmark.topics], columns=["type", "split", "area"]
-    )
+    rows = pd.DataFrame([(topic.type, topic.split) for topic in benchmark.topics], columns=["type", "split"])
     table = pd.crosstab(rows["type"], rows["split"], margins=True, margins_name="all").reset_index()
     judged = sum(len(grades) for grades in (benchmark.section_qrels or benchmark.document_qrels).values())
     if arguments.json:

@@ -122,24 +122,25 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.limit = 100 if arguments.limit is None else arguments.limit
     arguments.seed = 13 if arguments.seed is None else arguments.seed
     if task in RUNNING:
-        return RUNNING[task](overrides, arguments)
+        RUNNING[task](overrides, arguments)
+        return 0
     default = {"find-evidence": "pool.csv", "threads": "questions"}.get(task, "topics.jsonl")
     arguments.out = Path(arguments.out or default)
-    return _TASKS[task](composition.compose(overrides), arguments)
+    _TASKS[task](composition.compose(overrides), arguments)
+    return 0
 
 
-def _show(settings: Settings, arguments: argparse.Namespace) -> int:
+def _show(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.config.benchmark import load
 
     benchmark = load(settings.config)
     table = _overview(benchmark.topics)
     if arguments.json:
         console.print_json(table)
-        return 0
+        return
     _print_overview(benchmark.topics, f"{benchmark.name}: {counted(len(benchmark.topics), 'query')}")
     if table["short by"].any():
         print(f"A mean over fewer than {minimums.PER_TYPE} queries is unstable (Buckley and Voorhees 2000).")
-    return 0
 
 
 def _overview(topics: Sequence[Topic]) -> pd.DataFrame:
@@ -161,7 +162,7 @@ def _print_overview(topics: Sequence[Topic], title: str) -> None:
     console.print_table(_overview(topics).rename(columns={"short by": f"needed for {minimums.PER_TYPE}"}), title)
 
 
-def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
+def _derive(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.base.build import build
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect.topics.derive import choose
@@ -172,15 +173,15 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> int:
     topics = choose(benchmark.documents, build(DeriveSpec, options, "topics"), benchmark.name)
     _write_derived(topics, "synthetic query", len(benchmark.documents), arguments)
     if arguments.json:
-        return 0
+        return
     if settings.config["data"]["loader"] in ("vault", "git"):
-        return _print_next(settings, arguments, " topics=given")
+        _print_next(settings, arguments, " topics=given")
+        return
     print(f"wrote {arguments.out}")
     console.next_command(f"run -m exp=baseline,recommended topics=derived{project.data_overrides(settings.overrides)}")
-    return 0
 
 
-def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
+def _from_log(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.benchmark import load as data
     from ragbench.extras.collect import search_log as log
     from ragbench.extras.collect.topics import from_log
@@ -220,7 +221,7 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
             "opened_by_rank": [round(float(rate), 4) for rate in topics.rates],
         }
         console.print_json(summary)
-        return 0
+        return
     n_topics, n_queries = counted(len(topics.topics), "topic"), counted(topics.queries, "query")
     _print_overview(topics.topics, f"{n_topics} of {n_queries} in {topics.searches} searches")
     _print_counts("left out", logged.skipped)
@@ -230,10 +231,10 @@ def _from_log(settings: Settings, arguments: argparse.Namespace) -> int:
             f"opened by rank: {percentages}" if percentages else "the log lacks the results shown: expect position bias"
         )
         print(f"weak judgments from clicks: {counted(len(topics.document_qrels), 'topic')} ({bias})")
-    return _print_next(settings, arguments)
+    _print_next(settings, arguments)
 
 
-def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
+def _threads(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.benchmark import load as data
     from ragbench.benchmark.lines import write_atomically
     from ragbench.extras.collect.topics import threads
@@ -263,16 +264,16 @@ def _threads(settings: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         summary = {"file": str(path), "review": str(sheet), "threads": len(issue_threads), "topics": len(topics.topics)}
         console.print_json({**summary, "evidence": kinds, "dropped": topics.dropped})
-        return 0
+        return
     _print_overview(topics.topics, f"{counted(len(topics.topics), 'topic')} of {counted(len(issue_threads), 'thread')}")
     _print_counts("evidence", kinds)
     _print_counts("not used", topics.dropped)
     print(f"wrote {sheet}; put `no` into keep, or shorten text, then: ragbench topics threads-reviewed {sheet}")
     arguments.out = path
-    return _print_next(settings, arguments)
+    _print_next(settings, arguments)
 
 
-def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
+def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.extras.collect.topics import threads
     from ragbench.extras.collect.topics.topics_file import write
 
@@ -286,12 +287,12 @@ def _threads_reviewed(settings: Settings, arguments: argparse.Namespace) -> int:
     write(arguments.out, topics, qrels, replace=True)
     if arguments.json:
         console.print_json({"file": arguments.out, "topics": len(topics), "dropped": dropped})
-        return 0
+        return
     print(f"{counted(len(topics), 'topic')} kept, {dropped} dropped")
-    return _print_next(settings, arguments)
+    _print_next(settings, arguments)
 
 
-def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
+def _draft(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.config.benchmark import documents
     from ragbench.extras.collect.topics.draft import DraftSpec, draft
     from ragbench.extras.collect.topics.topics_file import require_new
@@ -304,7 +305,8 @@ def _draft(settings: Settings, arguments: argparse.Namespace) -> int:
     with console.progress(arguments.quiet or arguments.json):
         topics = draft(benchmark.documents, model.complete, spec)
     _write_derived(topics, "drafted topic", len(benchmark.documents), arguments)
-    return 0 if arguments.json else _print_next(settings, arguments)
+    if not arguments.json:
+        _print_next(settings, arguments)
 
 
 def _write_derived(topics: DerivedTopics, kind: str, n_documents: int, arguments: argparse.Namespace) -> None:
@@ -324,15 +326,14 @@ def _print_counts(title: str, counts: Mapping[str, int]) -> None:
         print(f"{title}: {', '.join(f'{count} {reason}' for reason, count in sorted(counts.items()))}")
 
 
-def _print_next(settings: Settings, arguments: argparse.Namespace, more: str = "") -> int:
+def _print_next(settings: Settings, arguments: argparse.Namespace, more: str = "") -> None:
     """Print which file was written and what to do with it."""
     overrides = f"{project.data_overrides(settings.overrides)}{more} {shlex.quote(f'data.queries={arguments.out}')}"
     print(f"wrote {arguments.out}; read and correct it, then use it with{overrides}")
     console.next_command(f"run -m exp=baseline,recommended{overrides}")
-    return 0
 
 
-def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
+def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> None:
     from ragbench.config.benchmark import load
     from ragbench.extras.collect import pool
     from ragbench.extras.collect.topics.answer_candidates import unjudged_sections
@@ -345,10 +346,9 @@ def _find_evidence(settings: Settings, arguments: argparse.Namespace) -> int:
     topics = counted(len({row.qid for row in rows}), "topic")
     print(f"{counted(written, 'unjudged pair')} of {topics} in {path}, found by lexical search and links")
     console.next_command(f"judge {path}")
-    return 0
 
 
-def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> None:
     from ragbench.config import composition
     from ragbench.evidence.arms import Arms
     from ragbench.extras.collect.query_set_agreement import validate
@@ -372,17 +372,16 @@ def _validate(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     if arguments.json:
         folders = [human.folder, second.folder]
         console.print_json({"runs": folders, **plain(validity), "effects": validity.effects})
-        return 0
+        return
     name = second.topics_origin or "topics"
     of_people, of_others = validity.topics
     title = f"{validity.measure} against {validity.base}: {of_people} human-written queries, {of_others} {name}"
     console.print_table(validity.effects, title, dict.fromkeys(validity.effects.columns, "+.3f"))
     for sentence in validity.sentences:
         print(sentence)
-    return 0
 
 
-def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
+def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> None:
     from dataclasses import replace
 
     from ragbench.evidence.arms import Arms
@@ -407,10 +406,9 @@ def _perturb(overrides: Sequence[str], arguments: argparse.Namespace) -> int:
     table = losses(arms, variants)
     if arguments.json:
         console.print_json({"folder": results.folder, "losses": table})
-        return 0
+        return
     console.print_table(table, f"{arms.policy.measure} of the topics and of variants of their queries", COLUMNS.forms)
     print(f"every topic and every variant: {console.short_path(results.folder)}")
-    return 0
 
 
 def _measure(overrides: Sequence[str], topics: str, quiet: bool) -> Measurements:
@@ -434,7 +432,7 @@ def _sweep(overrides: Sequence[str], arms: Sequence[str]) -> Experiment:
     return Experiment.sweep(*swept)
 
 
-_TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
+_TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], None]] = {
     "show": _show,
     "derive": _derive,
     "from-log": _from_log,
@@ -443,7 +441,7 @@ _TASKS: Mapping[str, Callable[[Settings, argparse.Namespace], int]] = {
     "draft": _draft,
     "find-evidence": _find_evidence,
 }
-RUNNING: Mapping[str, Callable[[Sequence[str], argparse.Namespace], int]] = {
+RUNNING: Mapping[str, Callable[[Sequence[str], argparse.Namespace], None]] = {
     "validate": _validate,
     "perturb": _perturb,
 }
