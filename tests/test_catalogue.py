@@ -285,7 +285,8 @@ community.BoostCommunity confidence.FilterByConfidence context.AddNeighbours ded
 dedup_ngram.DropNearCopies dedup_semantic.DropParaphrases dense.RetrieveDense diverse.KeepDiverse
 dynamic_weights.WeighByDecisiveness expand_parents.ExpandToParents expand_synonyms.ExpandSynonyms
 expand_terms.ExpandTerms graph.FollowLinks hyde.SupposeAnswer keywords.RerankByKeywords lexical.RetrieveLexical
-limit.LimitPerDocument live.LivePython live.LiveRun live.LiveHttp mmr.Diversify normalise.NormaliseScores"""
+limit.LimitPerDocument live.LivePython live.LiveRun live.LiveHttp mmr.Diversify normalise.NormaliseScores
+folder_boost.BoostFolder graph_boost.BoostConnected merge.MergeScores rank_v3.RankCandidates recall.RecallBySubstring"""
 
 
 @pytest.mark.parametrize("name", MOVED.split())

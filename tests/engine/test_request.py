@@ -9,11 +9,9 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import composition
-from ragbench.extras.systems.stages.diverse import KeepDiverse
-from ragbench.extras.systems.stages.folder_boost import BoostFolder
+from ragbench.extras.systems.stages.adjust import BoostFolder, KeepDiverse
 from ragbench.extras.systems.stages.guarantee import GuaranteeNotes
-from ragbench.extras.systems.stages.rank_v3 import RankCandidates
-from ragbench.extras.systems.stages.recall import RecallBySubstring
+from ragbench.extras.systems.stages.lexical_v3 import RankCandidates, RecallBySubstring
 from ragbench.index.index import Index
 from ragbench.search.engine.answer import Answer, _in_xml, answer
 from ragbench.search.engine.pipeline import Pipeline

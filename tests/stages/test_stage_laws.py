@@ -34,7 +34,7 @@ from ragbench.config import catalogue, composition
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
-from ragbench.extras.systems.stages.recall import RecallBySubstring
+from ragbench.extras.systems.stages.lexical_v3 import RecallBySubstring
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm, execute
 from ragbench.search.engine.pipeline import start

@@ -35,6 +35,15 @@ _MOVED = {
         f"ragbench.search.stages.live.{name}": f"ragbench.extras.remote.live.stages.{name}"
         for name in ("LiveHttp", "LiveCommand", "LiveMcp", "LivePyserini")
     },
+    **{
+        f"ragbench.extras.systems.stages.{name}.": f"ragbench.extras.systems.stages.{new}."
+        for new, names in {
+            "adjust": ("diverse", "folder_boost", "graph_boost", "normalise"),
+            "lexical_v3": ("merge", "rank_v3", "recall"),
+            "librarian": ("average", "context", "keywords"),
+        }.items()
+        for name in names
+    },
     "ragbench.search.stages.live.": "ragbench.extras.remote.live.external.",
     **{
         f"ragbench.search.stages.{name}.": f"ragbench.search.stages.{new}."

@@ -18,9 +18,7 @@ from ragbench.config.settings import Settings
 from ragbench.export.file_format import FileFormat
 from ragbench.export.translation import Reading
 from ragbench.extras.systems.librarian_chunking import CHARS_PER_TOKEN, LibrarianFixedChunker, LibrarianSemanticChunker
-from ragbench.extras.systems.stages.average import AverageScores
-from ragbench.extras.systems.stages.context import AddNeighbours
-from ragbench.extras.systems.stages.keywords import RerankByKeywords
+from ragbench.extras.systems.stages.librarian import AddNeighbours, AverageScores, RerankByKeywords
 from ragbench.index.lexical import LexicalSpec
 from ragbench.models import bundled
 from ragbench.search.stages.cut import Cut

@@ -4,7 +4,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
-from ragbench.extras.systems.stages.average import AverageScores
+from ragbench.extras.systems.stages.librarian import AverageScores
 
 
 @pytest.fixture

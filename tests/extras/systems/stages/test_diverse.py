@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.systems.stages.diverse import KeepDiverse
+from ragbench.extras.systems.stages.adjust import KeepDiverse
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.systems.stages.folder_boost import BoostFolder
+from ragbench.extras.systems.stages.adjust import BoostFolder
 
 
 @pytest.mark.parametrize(

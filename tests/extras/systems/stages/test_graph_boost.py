@@ -3,7 +3,7 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.systems.stages.graph_boost import BoostConnected
+from ragbench.extras.systems.stages.adjust import BoostConnected
 
 
 @pytest.mark.parametrize(

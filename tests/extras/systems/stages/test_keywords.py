@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.systems.stages.keywords import RerankByKeywords
+from ragbench.extras.systems.stages.librarian import RerankByKeywords
 
 
 @pytest.mark.parametrize(

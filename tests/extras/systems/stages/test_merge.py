@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import ExpandedQuery, Ranking
-from ragbench.extras.systems.stages.merge import MergeScores
+from ragbench.extras.systems.stages.lexical_v3 import MergeScores
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Ranking
-from ragbench.extras.systems.stages.normalise import NormaliseScores
+from ragbench.extras.systems.stages.adjust import NormaliseScores
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import ExpandedQuery, Filters
-from ragbench.extras.systems.stages.rank_v3 import RankCandidates
+from ragbench.extras.systems.stages.lexical_v3 import RankCandidates
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import ExpandedQuery, Filters
-from ragbench.extras.systems.stages.recall import RecallBySubstring
+from ragbench.extras.systems.stages.lexical_v3 import RecallBySubstring
 
 
 @pytest.fixture
