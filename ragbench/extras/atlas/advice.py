@@ -84,18 +84,17 @@ class Run:
         """The configuration of the arm."""
         return self.results.config(self.arm)
 
+    @property
+    def fates(self) -> pd.DataFrame:
+        """What became of the relevant sections, or documents, of the arm's topics."""
+        fates = evidence.fates(self.results)
+        return fates[fates["arm"] == self.arm]
+
     def command(self, name: str, *more: str) -> str:
         """A command with the words that the arm was run with, and more."""
         keys = {_key(override) for override in more}
-        kept_overrides = [override for override in self.overrides_of(self.arm) if _key(override) not in keys]
-        return shlex.join(
-            [
-                "ragbench",
-                *name.split(),
-                *(override for override in kept_overrides if override not in self.project_overrides),
-                *more,
-            ]
-        )
+        own = [override for override in self.overrides_of(self.arm) if override not in self.project_overrides]
+        return shlex.join(["ragbench", *name.split(), *(o for o in own if _key(o) not in keys), *more])
 
     def overrides_of(self, arm: str) -> list[str]:
         """The words that an arm was run with, without its name and topics."""
@@ -141,7 +140,7 @@ def _measuring(run: Run) -> Iterator[Lever]:
     # Topics with one relevant document each, such as known items, have no other judgments: nothing is missing.
     if len(judged) and judged.mean() < _JUDGED and run.room["oracle_10"] > 0.9:
         return
-    if len(judged) and judged.mean() < _JUDGED and _per_topic(run) > 2:
+    if len(judged) and judged.mean() < _JUDGED and len(run.fates) > 2 * max(1, run.fates["qid"].nunique()):
         yield Lever(
             "judge what it returns",
             f"{judged.mean():.0%} of its first ten documents were judged; unjudged ones count as not relevant",
@@ -150,16 +149,9 @@ def _measuring(run: Run) -> Iterator[Lever]:
         )
 
 
-def _per_topic(run: Run) -> float:
-    fates = evidence.fates(run.results)
-    fates = fates[fates["arm"] == run.arm]
-    return len(fates) / max(1, fates["qid"].nunique())
-
-
 def _losses(run: Run) -> Iterator[Lever]:
     """Stages that drop or rank down what was found."""
-    fates = evidence.fates(run.results)
-    fates = fates[fates["arm"] == run.arm]
+    fates = run.fates
     if not len(fates):
         return
     unit = diagnosis.unit(fates)
@@ -223,11 +215,8 @@ def _ordering(run: Run) -> Iterator[Lever]:
 
 def _depth(run: Run) -> Iterator[Lever]:
     if run.room["depth"] >= _WORTH:
-        depths = [
-            f"{name}.depth={2 * int(run.config[name]['depth'])}"
-            for name in ("dense", "lexical")
-            if isinstance(run.config.get(name), Mapping)
-        ]
+        retrievers = [name for name in ("dense", "lexical") if isinstance(run.config.get(name), Mapping)]
+        depths = [f"{name}.depth={2 * int(run.config[name]['depth'])}" for name in retrievers]
         yield Lever(
             "keep more results",
             f"for documents that a retriever returned below the first {headroom.DEPTHS[-1]}",
@@ -260,11 +249,8 @@ def _beside_baseline(run: Run, preset: str) -> str:
     """A command that compares a preset with the baseline on the data of the arm."""
     overrides = run.results.record["overrides"].get(run.arm, ())
     both = f"{preset.partition('=')[0]}=baseline,{preset.partition('=')[2]}"
-    of_data = (
-        override
-        for override in overrides
-        if override.startswith(("data", "topics")) and override not in run.project_overrides
-    )
+    own = [override for override in overrides if override not in run.project_overrides]
+    of_data = [override for override in own if override.startswith(("data", "topics"))]
     return shlex.join(["ragbench", "run", "-m", both, *of_data])
 
 
@@ -283,8 +269,5 @@ def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]
         bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
         output += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", SCREEN, subsequent_indent="   ")
         output += [f"     {command}" for command in lever.commands]
-    return [
-        *output,
-        "",
-        "'at most' is the gain if the change worked perfectly. Run the command to measure the real gain.",
-    ]
+    closing = "'at most' is the gain if the change worked perfectly. Run the command to measure the real gain."
+    return [*output, "", closing]
