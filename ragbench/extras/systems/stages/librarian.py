@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Natural, Share, Weight
 from ragbench.base.types import QueryState, Ranking
-from ragbench.search.engine.modes import Stages
-from ragbench.search.stages.cut import Cut, ExpandToParents
-from ragbench.search.stages.stage import Stage, StateProperty, StateStage, fused, keep_hits
+from ragbench.search.stages.stage import StateProperty, StateStage, fused, keep_hits
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
@@ -152,19 +150,3 @@ class RerankByKeywords(StateStage):
 
     def describe(self) -> str:
         return f"re-rank {self.depth} by keywords (at least {self.threshold:g})"
-
-
-def rerank_by_keywords(stages: Stages, keywords: tuple[str, Stage] | None, as_typed: bool) -> Stages:
-    """The stages with re-ranking by keywords before parents replace the hits; `keywords` is the pipeline's own stage.
-
-    `as_typed` is used where it has none. A fusion of ranks becomes an average of scores.
-    """
-    reranker = keywords or ("keywords", RerankByKeywords(as_typed=as_typed))
-    ends = (i for i, (_, stage) in enumerate(stages) if isinstance(stage, (ExpandToParents, Cut)))
-    position = next(ends, len(stages))
-    return (*((name, _of_own_scores(stage)) for name, stage in stages[:position]), reranker, *stages[position:])
-
-
-def _of_own_scores(stage: Stage) -> Stage:
-    """For a stage that fuses rankings, one that averages their scores; any other as it is."""
-    return stage if StateProperty.FUSED not in stage.provides or isinstance(stage, AverageScores) else AverageScores()
