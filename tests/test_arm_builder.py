@@ -34,7 +34,7 @@ def test_indexes_share_what_reads_the_artefacts_they_have_in_common(workplace: P
 def test_what_is_built_lies_where_the_settings_say(workplace: Path, benchmark_small, tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
     settings = composition.compose([f"paths.results={workplace}", f"paths.index={tmp_path}", "dense=null"])
-    builder = ArmBuilder.of(settings, benchmark_small, lambda sentence: None)
+    builder = ArmBuilder.of(settings, benchmark_small)
     (arm,) = builder.arms([settings])
     assert list(tmp_path.iterdir()) == []
     with console.progress_to(lambda *step: said.append(step)):
