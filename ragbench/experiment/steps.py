@@ -22,7 +22,7 @@ from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
 from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures, passages
 from ragbench.evaluation.machine import Watch
-from ragbench.experiment import coldstart, execution, forecast
+from ragbench.experiment import coldstart, execution
 from ragbench.experiment.plan import Plan, PlannedArm, Run
 from ragbench.results import comparisons, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
@@ -87,9 +87,10 @@ def measure_quality(run: Run) -> None:
 
 
 def _look_ahead(remaining: Plan) -> None:
-    """Announce the steps to come and their time."""
-    if not any(arm.pipeline.live for arm in remaining.arms.values()):
-        coming = forecast.forecast(remaining, keep=True)
+    """Announce the steps to come and their time, where an extra forecasts them."""
+    forecast = plugins.hook("forecast")
+    if forecast and not any(arm.pipeline.live for arm in remaining.arms.values()):
+        coming = forecast(remaining, keep=True)
         shown.expect(coming.steps)
         if coming.seconds > _LONG:
             _LOG.info(f"this run takes {coming.sentence}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ragbench.base import console, minimums, plugins
 from ragbench.base.build import build
@@ -41,9 +41,6 @@ from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
 from ragbench.workbench.composed import Composed, CustomStage, compose
 from ragbench.workbench.results import Results
-
-if TYPE_CHECKING:
-    from ragbench.experiment.forecast import Forecast
 
 _LOG = logging.getLogger(__name__)
 
@@ -267,15 +264,16 @@ class Experiment:
 
     def plan(self) -> str:
         """The tree of shared work, artefacts to build and to reuse, and what is timed, as text; computes nothing."""
-        from ragbench.experiment import forecast, plan
+        from ragbench.experiment import explain, plan
 
-        return forecast.explain(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
+        return explain.explain(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
 
-    def expected(self) -> Forecast:
+    def expected(self) -> Any:
         """How long `run` will take; tries the models for some seconds: `.sentence`, `.seconds`."""
-        from ragbench.experiment import forecast, plan
+        from ragbench.experiment import plan
 
-        return forecast.forecast(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
+        forecast = plugins.required("forecast", "expected()")
+        return forecast(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
 
     def run(self, progress: Report | None = None) -> Results:
         """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.

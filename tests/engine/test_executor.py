@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from ragbench.base import console
-from ragbench.experiment.forecast import _tree
+from ragbench.experiment.explain import _tree
 from ragbench.search.engine.executor import Arm, Session, execute, prefix_keys
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.stages.calibrate import Calibrate

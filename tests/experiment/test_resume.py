@@ -13,7 +13,7 @@ import pytest
 from ragbench.benchmark.load import load
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.experiment import forecast
+from ragbench.experiment import explain as explanation
 from ragbench.experiment.ablate import plan as planned
 from ragbench.experiment.plan import surveyed
 
@@ -73,7 +73,7 @@ def explain(words) -> Callable[[Path], str]:
     def said(results: Path) -> str:
         base = composition.compose([*words, f"paths.results={results}"])
         settings = planned(base, composition.compose).settings
-        return forecast.explain(surveyed(settings, load(base.config["data"]), "ablate"))
+        return explanation.explain(surveyed(settings, load(base.config["data"]), "ablate"))
 
     return said
 

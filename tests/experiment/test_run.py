@@ -15,7 +15,7 @@ from ragbench.benchmark.load import load
 from ragbench.benchmark.runs import read_run
 from ragbench.config.settings import Settings
 from ragbench.evaluation import measures
-from ragbench.experiment import forecast
+from ragbench.experiment import explain
 from ragbench.experiment.plan import surveyed
 from ragbench.experiment.run import run
 from ragbench.extras.collect.commands import data_pool as pool_command
@@ -192,7 +192,7 @@ def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of
         settings_of(tmp_path, f"paths.index={tmp_path / 'index'}", f"name={name}", *more)
         for name, more in {"plain": (), "p12": ("p12=on",), "p4": ("p4=on",)}.items()
     ]
-    said = forecast.explain(surveyed(arms, benchmark_small, "run"))
+    said = explain.explain(surveyed(arms, benchmark_small, "run"))
     # dense; lexical, fuse, calibration, cut twice, once for p4's weights; p12 and a cut of its own
     assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in said
     assert "dense: retrieve 100 by vector similarity  (once for 3 arms)" in said
@@ -204,4 +204,4 @@ def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of
     assert not (tmp_path / "runs").exists()
     here = [settings_of(tmp_path, "name=plain")]
     run(here, benchmark_small)
-    assert "4 artefacts, 0 to build" in forecast.explain(surveyed(here, benchmark_small, "run"))
+    assert "4 artefacts, 0 to build" in explain.explain(surveyed(here, benchmark_small, "run"))

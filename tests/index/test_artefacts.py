@@ -48,9 +48,8 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["flip", "shorten", "remove", "foreign", "manifest"])
-def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str) -> None:
-    said: list[str] = []
-    store = ArtefactStore(tmp_path, said.append)
+def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str, caplog) -> None:
+    store = ArtefactStore(tmp_path)
     folder = store.get("words", 1, filling("hello")).folder
     data = folder / "data.txt"
     if damage == "flip":
@@ -66,8 +65,8 @@ def test_damage_is_noticed_said_and_mended(tmp_path: Path, damage: str) -> None:
     again = store.get("words", 1, filling("hello"))
     assert again.built
     assert data.read_text() == "hello"
-    assert len(said) == 1
-    assert "built again" in said[0]
+    assert len(caplog.messages) == 1
+    assert "built again" in caplog.messages[0]
 
 
 SLOW = """
@@ -126,16 +125,15 @@ def test_another_build_clears_what_a_killed_one_left_and_nothing_of_a_running_on
             each.communicate()
 
 
-def test_a_draft_is_not_listed(tmp_path: Path) -> None:
-    said: list[str] = []
-    store = ArtefactStore(tmp_path, said.append)
+def test_a_draft_is_not_listed(tmp_path: Path, caplog) -> None:
+    store = ArtefactStore(tmp_path)
 
     def build(folder: Path) -> None:
         (folder / "manifest.json").write_text("{}")
         assert list(store.list()) == []
 
     store.get("words", 1, build)
-    assert said == []
+    assert caplog.messages == []
 
 
 def test_two_processes_build_once(tmp_path: Path) -> None:
@@ -155,8 +153,7 @@ def test_large_files_are_sampled_when_opened_and_read_in_full_when_checked(tmp_p
         (folder / "large.bin").write_bytes(bytes(range(200)) * 5)  # 100 blocks
         (folder / "small.txt").write_text("small")
 
-    said: list[str] = []
-    store = ArtefactStore(tmp_path, said.append)
+    store = ArtefactStore(tmp_path)
     found = store.get("words", 1, build)
     assert len(found.manifest["files"]["large.bin"]["blocks"]) == 100
     assert list(store.check()) == [("words", found.fingerprint, None)]

@@ -10,12 +10,12 @@ import pytest
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.corpus.reader import read_vault
-from ragbench.experiment import forecast
 from ragbench.experiment.plan import plan
+from ragbench.extras.collect import forecast
 from ragbench.extras.remote.endpoint import EndpointCrossEncoder
 from ragbench.models.resolve import EncoderSpec
 
-HANDBOOK = Path(__file__).parent.parent / "data" / "phases"
+HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 
 
 @pytest.fixture(scope="module")
