@@ -12,8 +12,7 @@ from ragbench.base import pinned_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
-from ragbench.extras.fit import ranker, training
-from ragbench.search.ranking import features
+from ragbench.extras.fit import ltr_multi, ranker, training
 from ragbench.search.stages.rank import Rank
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +30,7 @@ def test_recommended_has_it_and_its_sheet_names_it(shipped) -> None:
     assert shipped.name == "questions"
     assert pinned_text.file_of("ranker", "questions").stat().st_size < 200_000
     assert f"`{shipped.model}`" in SHEET.read_text()
-    assert set(shipped.features) == set(features.comparable(["dense", "documents", "lexical"]))
+    assert set(shipped.features) == set(ltr_multi.comparable(["dense", "documents", "lexical"]))
 
 
 def test_the_pages_show_the_rows_of_the_sheet() -> None:

@@ -185,18 +185,3 @@ def test_an_order_has_a_name_and_a_digest(pages, state, tmp_path: Path, monkeypa
     with pytest.raises(ConfigError, match=r"ranker\.model is other@0123456789ab, and .*other.txt cannot be read"):
         Rank("other@0123456789ab")
     pinned_text.text_of.cache_clear()
-
-
-def test_joined_models_give_the_weighted_sum() -> None:
-    import lightgbm
-
-    other = MODEL.replace("cover.title links.in", "links.in body.share").replace("leaf_value=-1 1", "leaf_value=-3 5")
-    infos = "feature_infos=[0:1] [0:9]"
-    first, second = (text.replace("\n\nTree=0", f"\n{infos}\n\nTree=0") for text in (MODEL, other))
-    both = trees.joined([(first, 1.0), (second, 0.5)])
-    grown = trees.parse(both)
-    assert grown.features == ("cover.title", "links.in", "body.share")
-    rows = np.array([[0.9, 2.0, 0.0], [0.1, 0.0, 2.0]])
-    # First: 1 + .5 and -1 + 0. Second, of links.in and body.share: 5 + 0 and -3 + .5, each halved.
-    assert grown(rows) == pytest.approx([1.5 + 2.5, -1 - 1.25])
-    assert lightgbm.Booster(model_str=both).predict(rows) == pytest.approx(grown(rows))

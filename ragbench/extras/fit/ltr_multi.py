@@ -29,7 +29,7 @@ from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample, Spec
-from ragbench.search.ranking import features, trees
+from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
 
 Values = NDArray[np.float64]
@@ -123,9 +123,26 @@ def part(collection: Collection, settings: Settings, spec: Spec = SPEC) -> Part:
     benchmark = load(settings.config)
     arm = ranker.arm(settings, benchmark)
     states = training.answers(arm, benchmark.select(collection.split))
-    judged = ranker.sample(states, arm.index, benchmark, spec.depth, features.comparable)
+    judged = ranker.sample(states, arm.index, benchmark, spec.depth, comparable)
     arm.index.close()
     return Part(collection, judged, len(benchmark.documents), benchmark.digest)
+
+
+def comparable(sources: Sequence[str]) -> tuple[str, ...]:
+    """The features of these sources whose values mean the same in every collection, in order.
+
+    Scores, sizes and numbers of links are relative to those of the query's other candidates.
+    """
+    every = ("fused", *sorted(sources))
+    scores = [f"{source}.score" for source in every]
+    return (
+        *(f"{source}.{name}" for source in every for name in features.BY_SOURCE if name != "score"),
+        *features.WORDS,
+        *(f"{name}.{features.GAP}" for name in scores),
+        *(f"{name}.{features.PERCENTILE}" for name in (*scores, *features.DOCUMENT, *features.AMONG[1:])),
+        features.AMONG[0],
+        *(name for name in features.QUERY if name != "query.idf"),
+    )
 
 
 @dataclass(frozen=True)
@@ -178,7 +195,7 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC) -> Order:
     def fit(chosen: NDArray[np.int64]) -> tuple[str, Values]:
         grown = [ranker.grow(everything, chosen, replace(spec, seed=spec.seed + n), weights) for n in range(MODELS)]
         tick(1)
-        model = trees.joined([(text, 1 / MODELS) for text, _ in grown])
+        model = ranker.weighted_sum([(text, 1 / MODELS) for text, _ in grown])
         return model, np.sum([gains for _, gains in grown], axis=0)
 
     without = {}

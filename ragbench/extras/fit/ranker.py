@@ -39,6 +39,11 @@ Numbers = NDArray[np.int64]
 
 _INNER = 3  # folds to choose the number of trees
 _SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
+# The lines of a model's text that prediction needs: those of its head, and those of a tree.
+_HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
+_HEAD += ("objective", "feature_names", "feature_infos")
+_TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child")
+_TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
 
 
 _STAGE = "ranker"
@@ -285,8 +290,46 @@ def grow(judged: Sample, places: Numbers, spec: Spec, weights: Values | None = N
     import lightgbm
 
     booster = lightgbm.train(_parameters(judged, spec), _data(judged, places, spec, weights=weights), spec.rounds)
-    text = trees.without_unused_lines(booster.model_to_string(num_iteration=spec.rounds))
+    text = _without_unused_lines(booster.model_to_string(num_iteration=spec.rounds))
     return text, np.asarray(booster.feature_importance("gain"), dtype=np.float64)
+
+
+def _without_unused_lines(text: str) -> str:
+    """The parts of a model's text that prediction needs; LightGBM can still read it."""
+    head, *blocks = text.partition("end of trees")[0].split("Tree=")
+    parts = ["\n".join(["tree", *_lines(head, _HEAD)])]
+    parts += ["\n".join([f"Tree={number}", *_lines(block, _TREE)]) for number, block in enumerate(blocks)]
+    return "\n\n".join(parts) + "\n\nend of trees\n"
+
+
+def _lines(block: str, names: tuple[str, ...]) -> list[str]:
+    return [line.rstrip() for line in block.splitlines() if line.partition("=")[0] in names]
+
+
+def weighted_sum(parts: Sequence[tuple[str, float]]) -> str:
+    """The text of one model whose value is the weighted sum of several, given as texts and weights."""
+    heads = [trees.values_by_name(text.partition("Tree=")[0]) for text, _ in parts]
+    ranges: dict[str, str] = {}  # of every feature, the values it had
+    for head in heads:
+        for name, values in zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True):
+            ranges.setdefault(name, values)
+    number = {name: str(number) for number, name in enumerate(ranges)}
+    head = heads[0] | {
+        "max_feature_idx": str(len(ranges) - 1),
+        "feature_names": " ".join(ranges),
+        "feature_infos": " ".join(ranges.values()),
+    }
+    blocks = ["\n".join(["tree", *(f"{name}={head[name]}" for name in _HEAD if name in head)])]
+    for (text, weight), names in zip(parts, (head["feature_names"].split() for head in heads), strict=True):
+        for block in text.partition("end of trees")[0].split("Tree=")[1:]:
+            tree = trees.values_by_name(block)
+            tree["split_feature"] = " ".join(
+                number[names[int(feature)]] for feature in tree.get("split_feature", "").split()
+            )
+            tree["leaf_value"] = " ".join(repr(weight * float(leaf)) for leaf in tree["leaf_value"].split())
+            lines = (f"{name}={tree[name]}" for name in _TREE if name in tree)
+            blocks.append("\n".join([f"Tree={len(blocks) - 1}", *lines]))
+    return "\n\n".join(blocks) + "\n\nend of trees\n"
 
 
 def shares_of_gain(names: Sequence[str], gains: Values) -> dict[str, float]:
@@ -397,6 +440,6 @@ def finetune(judged: Sample, start: Rank | None, spec: Spec) -> FinetunedRanker:
         return FinetunedRanker(stage, "the fused order", learned)
     spec = replace(spec, prior=start.prior, depth=start.depth)
     learned = learn(judged.from_order(start), spec)
-    stage = replace(start, model=trees.joined([(start.trees, 1.0), (learned.model, 1.0)]))
+    stage = replace(start, model=weighted_sum([(start.trees, 1.0), (learned.model, 1.0)]))
     described = f"the order '{start.name}'" if start.name else "the configured order"
     return FinetunedRanker(stage, described, learned)

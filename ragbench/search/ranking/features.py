@@ -29,18 +29,18 @@ _WINDOW = 16  # terms within which matches count as near each other
 _ABSENT_RANK = 1000.0  # of a document that a source did not return
 _SHORT = ("title", "path", "headings")  # fields of which a query may hold most
 
-_BY_SOURCE = ("score", "norm", "rank")
-_WORDS = (
+BY_SOURCE = ("score", "norm", "rank")
+WORDS = (
     *(f"cover.{field}" for field in (*FIELDS, "body")),
     *(f"share.{field}" for field in _SHORT),
     *("title.exact", "phrase.body", "phrase.run", "near.body", "near.idf"),
 )
-_QUERY = ("query.terms", "query.known", "query.idf", "query.exact", "query.place")
-_DOCUMENT = (
+QUERY = ("query.terms", "query.known", "query.idf", "query.exact", "query.place")
+DOCUMENT = (
     *("document.terms", "document.chunks", "document.hits", "document.depth", "chunk.terms", "chunk.place"),
     *("links.in", "links.out", "links.rank"),
 )
-_AMONG = ("document.share", "links.near", "links.votes")
+AMONG = ("document.share", "links.near", "links.votes")
 """Of a document among the candidates: its hits' share of the fused score of all hits, from 0 to 1; how many of the
 candidates link to it; the sum of their fused scores, from 0 to 1. Read by orders for several collections."""
 RECENCY = "document.age"
@@ -52,31 +52,14 @@ share of the others that are lower (equal ones count half); how far it is from t
 
 def names(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     """The features of these sources, in order."""
-    of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in _BY_SOURCE)
-    return (*of_sources, *_WORDS, *_QUERY, *_DOCUMENT, *([RECENCY] if recency else []))
-
-
-def comparable(sources: Sequence[str]) -> tuple[str, ...]:
-    """The features of these sources whose values mean the same in every collection, in order.
-
-    Scores, sizes and numbers of links are relative to those of the query's other candidates.
-    """
-    every = ("fused", *sorted(sources))
-    scores = [f"{source}.score" for source in every]
-    return (
-        *(f"{source}.{name}" for source in every for name in _BY_SOURCE if name != "score"),
-        *_WORDS,
-        *(f"{name}.{GAP}" for name in scores),
-        *(f"{name}.{PERCENTILE}" for name in (*scores, *_DOCUMENT, *_AMONG[1:])),
-        _AMONG[0],
-        *(name for name in _QUERY if name != "query.idf"),
-    )
+    of_sources = (f"{source}.{name}" for source in ("fused", *sorted(sources)) for name in BY_SOURCE)
+    return (*of_sources, *WORDS, *QUERY, *DOCUMENT, *([RECENCY] if recency else []))
 
 
 def everything(sources: Sequence[str], recency: bool = False) -> tuple[str, ...]:
     """Every absolute feature of these sources, in order."""
     feature_names = names(sources)
-    return (*feature_names, *_AMONG, *([RECENCY] if recency else []))
+    return (*feature_names, *AMONG, *([RECENCY] if recency else []))
 
 
 def absolute(name: str) -> str:
@@ -88,9 +71,9 @@ def absolute(name: str) -> str:
 @lru_cache(8)
 def sources_of(features: tuple[str, ...]) -> tuple[str, ...]:
     """The sources that the features use, sorted, without the fused ranking."""
-    of_sources = set(map(absolute, features)).difference(_WORDS, _QUERY, _DOCUMENT, _AMONG, [RECENCY])
+    of_sources = set(map(absolute, features)).difference(WORDS, QUERY, DOCUMENT, AMONG, [RECENCY])
     pairs = (name.rpartition(".")[::2] for name in of_sources)
-    return tuple(sorted({source for source, name in pairs if name in _BY_SOURCE} - {"fused"}))
+    return tuple(sorted({source for source, name in pairs if name in BY_SOURCE} - {"fused"}))
 
 
 @lru_cache(8)

@@ -17,10 +17,6 @@ from numpy.typing import NDArray
 from ragbench.base import pinned_text
 from ragbench.base.errors import ConfigError
 
-_HEAD: tuple[str, ...] = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx")
-_HEAD += ("objective", "feature_names", "feature_infos")
-_TREE: tuple[str, ...] = ("num_leaves", "num_cat", "split_feature", "threshold", "decision_type", "left_child")
-_TREE += ("right_child", "leaf_value", "is_linear", "shrinkage")
 _NUMERIC = frozenset({"0", "2"})  # kinds of decision: a number is at most the threshold
 _MOST_LEAVES = 63  # a leaf is a bit of a number
 GROUP = "ranker"
@@ -57,44 +53,6 @@ class Trees:
         return np.asarray(np.add.accumulate(self.leaves.take(first + leaf), axis=0)[-1])
 
 
-def without_unused_lines(text: str) -> str:
-    """The parts of a model's text that prediction needs; LightGBM can still read it."""
-    head, *blocks = text.partition("end of trees")[0].split("Tree=")
-    parts = ["\n".join(["tree", *_lines(head, _HEAD)])]
-    parts += ["\n".join([f"Tree={number}", *_lines(block, _TREE)]) for number, block in enumerate(blocks)]
-    return "\n\n".join(parts) + "\n\nend of trees\n"
-
-
-def _lines(block: str, names: tuple[str, ...]) -> list[str]:
-    return [line.rstrip() for line in block.splitlines() if line.partition("=")[0] in names]
-
-
-def joined(parts: Sequence[tuple[str, float]]) -> str:
-    """The text of one model whose value is the weighted sum of several, given as texts and weights."""
-    heads = [_values(text.partition("Tree=")[0]) for text, _ in parts]
-    ranges: dict[str, str] = {}  # of every feature, the values it had
-    for head in heads:
-        for name, values in zip(head["feature_names"].split(), head["feature_infos"].split(), strict=True):
-            ranges.setdefault(name, values)
-    number = {name: str(number) for number, name in enumerate(ranges)}
-    head = heads[0] | {
-        "max_feature_idx": str(len(ranges) - 1),
-        "feature_names": " ".join(ranges),
-        "feature_infos": " ".join(ranges.values()),
-    }
-    blocks = ["\n".join(["tree", *(f"{name}={head[name]}" for name in _HEAD if name in head)])]
-    for (text, weight), names in zip(parts, (head["feature_names"].split() for head in heads), strict=True):
-        for block in text.partition("end of trees")[0].split("Tree=")[1:]:
-            tree = _values(block)
-            tree["split_feature"] = " ".join(
-                number[names[int(feature)]] for feature in tree.get("split_feature", "").split()
-            )
-            tree["leaf_value"] = " ".join(repr(weight * float(leaf)) for leaf in tree["leaf_value"].split())
-            lines = (f"{name}={tree[name]}" for name in _TREE if name in tree)
-            blocks.append("\n".join([f"Tree={len(blocks) - 1}", *lines]))
-    return "\n\n".join(blocks) + "\n\nend of trees\n"
-
-
 def text_of(model: str) -> str:
     """The text of a model: itself, or of the file that `NAME@DIGEST` names. ConfigError for a file with other trees."""
     return pinned_text.text_of(GROUP, "ranker.model", model, "trees")
@@ -105,8 +63,8 @@ def parse(text: str) -> Trees:
     """The trees of a model's text. ConfigError for other texts, and for splits that are not numeric."""
     head, *blocks = text.partition("end of trees")[0].split("Tree=")
     try:
-        features = tuple(_values(head)["feature_names"].split())
-        trees = [_nodes(_values(block)) for block in blocks]
+        features = tuple(values_by_name(head)["feature_names"].split())
+        trees = [_nodes(values_by_name(block)) for block in blocks]
         questions = {split for splits, _, _ in trees for split in splits}
         if not trees or any(feature >= len(features) or isnan(threshold) for feature, threshold in questions):
             raise ValueError
@@ -164,5 +122,6 @@ def _table(rows: Sequence[Sequence[float]], fill: float) -> NDArray[Any]:
     return np.array([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def _values(block: str) -> dict[str, str]:
+def values_by_name(block: str) -> dict[str, str]:
+    """The values of a head or of a tree in a model's text, by name."""
     return {name: value for name, equals, value in (line.partition("=") for line in block.splitlines()) if equals}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.extras.fit.ranker import Sample, Spec, learn, values_with
+from ragbench.extras.fit.ranker import Sample, Spec, learn, values_with, weighted_sum
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
 
@@ -109,3 +109,29 @@ def test_other_texts_are_refused(learned, change: str, to: str) -> None:
     assert text != learned.model
     with pytest.raises(ConfigError, match=r"is not a LightGBM model.*let `ragbench fit ranker --from-fusion` write it"):
         trees.parse(text)
+
+
+def model_of(names: str, *trees: tuple[str, float]) -> str:
+    """The text of a model whose trees have two leaves each: tree i asks whether feature i is above a threshold."""
+    head = "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\n"
+    head += f"objective=lambdarank\nfeature_names={names}\nfeature_infos=[0:1] [0:9]\n\n"
+    blocks = [
+        f"Tree={i}\nnum_leaves=2\nnum_cat=0\nsplit_feature={i}\nthreshold={threshold}\ndecision_type=2\n"
+        f"left_child=-1\nright_child=-2\nleaf_value={leaves}\nis_linear=0\nshrinkage=1\n\n"
+        for i, (leaves, threshold) in enumerate(trees)
+    ]
+    return head + "".join(blocks) + "end of trees\n"
+
+
+def test_joined_models_give_the_weighted_sum() -> None:
+    import lightgbm
+
+    first = model_of("cover.title links.in", ("-1 1", 0.5), ("0 0.5", 1.5))
+    second = model_of("links.in body.share", ("-3 5", 0.5), ("0 0.5", 1.5))
+    both = weighted_sum([(first, 1.0), (second, 0.5)])
+    grown = trees.parse(both)
+    assert grown.features == ("cover.title", "links.in", "body.share")
+    rows = np.array([[0.9, 2.0, 0.0], [0.1, 0.0, 2.0]])
+    # First: 1 + .5 and -1 + 0. Second, of links.in and body.share: 5 + 0 and -3 + .5, each halved.
+    assert grown(rows) == pytest.approx([1.5 + 2.5, -1 - 1.25])
+    assert lightgbm.Booster(model_str=both).predict(rows) == pytest.approx(grown(rows))
