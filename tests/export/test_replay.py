@@ -14,7 +14,6 @@ from ragbench.export.replay import Bench, Replay
 from ragbench.export.write import write
 from ragbench.extras.engines import plan
 from ragbench.extras.systems import librarian_export as librarian
-from ragbench.search.stages.fuse import Fuse
 
 
 @pytest.fixture
@@ -79,12 +78,3 @@ def test_what_runs_elsewhere(composed) -> None:
     names = [name for name, _ in librarian.replayed(settings).pipeline]
     assert names == ["dense", "lexical", "average", "context", "cut"]
     assert type(librarian.replayed(settings).index.chunker).__name__ == "LibrarianSemanticChunker"
-
-
-def test_the_nearest_fusion(bench: Bench) -> None:
-    """Without train topics the weights stay; the method is one of those that the engine has."""
-    settings = bench.measured.settings.with_values({"fuse.method": "dbsf", "fuse.weights": {"dense": 2.0}})
-    nearest, said = bench.nearest(plan.without_ranker(settings), [Fuse("convex"), Fuse("rrf")])
-    assert plan.fusion_of(nearest) == "convex/min_max"
-    assert next(stage for _, stage in nearest.pipeline if isinstance(stage, Fuse)).weights == {"dense": 2.0}
-    assert "no train topics" in said

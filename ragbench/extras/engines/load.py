@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import BundleError
+from ragbench.base.errors import BenchmarkError, BundleError
 from ragbench.base.files import sha256
 from ragbench.base.formatting import interval
 from ragbench.base.progress import counted
+from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
-from ragbench.evaluation.measures import Run, document_run
+from ragbench.evaluation.measures import DEPTH, Run, document_run, ndcg
 from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
@@ -35,7 +37,12 @@ from ragbench.extras.ship.verify import rankings
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.models.resolve import load_encoder
+from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
+from ragbench.search.stages.fuse import Fuse
+
+_DRAWS = 60  # mixtures of weights that are tried
+_SEED = 13
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def load_job(
     """Make the bundle of an arm in a temporary folder, and open it."""
     settings, missing = plans.without_ranker(measured.settings), plans.left_out(measured.settings, format)
     if not plans.has_fusion(settings):
-        settings, note = bench.nearest(settings, plans.NEAREST)
+        settings, note = _nearest_fusion(bench, settings, plans.NEAREST)
         missing.append(f"fuse: {format} lacks {plans.fusion_of(measured.settings)}; nearest that it has: {note}")
     plan = Plan.of(settings, format)
     temporary = temporary_folder("ragbench-export")
@@ -107,6 +114,58 @@ def load_job(
             yield LoadJob(loaded, settings, plan, tuple(sentences), tuple(missing))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _nearest_fusion(bench: Bench, settings: Settings, fusions: Sequence[Fuse]) -> tuple[Settings, str]:
+    """The settings with one of `fusions`, each with the weights that give the best nDCG@10 on the train topics.
+
+    Without train topics the first fusion is taken, with the weights that `settings` have.
+    """
+    try:
+        queries = bench.queries("train")
+    except BenchmarkError:
+        queries = []
+    entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
+    if not queries:
+        best = replace(fusions[0], weights=configured.weights)
+        note = "no train topics to refit its weights"
+    else:
+        arm = bench.arm(settings)
+        states = [state for state in _before_fusion(arm, queries) if state.rankings]
+        sources = sorted({source for state in states for source in state.rankings})
+        drawn = np.random.default_rng(_SEED).dirichlet(np.ones(len(sources)), size=_DRAWS).round(2)
+        mixtures = [{name: configured.weights.get(name, 1.0) for name in sources}, dict.fromkeys(sources, 1.0)]
+        mixtures += [dict(zip(sources, row.tolist(), strict=True)) for row in drawn]
+        tried = [replace(fusion, weights=mixture) for fusion in fusions for mixture in mixtures]
+        values = [_gain([fusion.fuse(state, arm.index) for state in states], states, arm, bench) for fusion in tried]
+        best = tried[int(np.argmax(np.round(values, 6)))]
+        note = f"weights refitted on {len(states)} train topics"
+    changes = {f"{entry}.{name}": getattr(best, name) for name in ("method", "k", "norm", "missing")}
+    changes |= {f"{entry}.weights": dict(best.weights), f"{entry}.norms": {}}
+    return settings.with_values(changes), f"{best.describe()}, {note}"
+
+
+def _before_fusion(arm: Arm, queries: Sequence[Query]) -> Sequence[QueryState]:
+    arm.index.prepare(arm.pipeline.needs)
+    states_before: Sequence[QueryState] = ()
+    for name, states in arm.pipeline.steps([QueryState(query) for query in queries], arm.index):
+        if isinstance(dict(arm.pipeline.stages)[name], Fuse):
+            break
+        states_before = states
+    return states_before
+
+
+def _gain(rankings: Sequence[Ranking], states: Sequence[QueryState], arm: Arm, bench: Bench) -> float:
+    changes = []
+    table, qrels = arm.index.chunks, bench.benchmark.document_qrels
+    for ranking, state in zip(rankings, states, strict=True):
+        grades = qrels.get(state.query.qid, {})
+        if not any(grade > 0 for grade in grades.values()):
+            continue
+        rows = list(dict.fromkeys(table.document[ranking.chunks].tolist()))[:DEPTH]
+        gains = [float(max(0, grades.get(table.docnos[row], 0))) for row in rows]
+        changes.append(ndcg(gains, [float(grade) for grade in grades.values() if grade > 0]))
+    return float(np.mean(changes)) if changes else 0.0
 
 
 def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
