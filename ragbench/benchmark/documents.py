@@ -93,7 +93,7 @@ def collect(
 ) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     """The documents sorted by docno, links resolved if they are `markdown`, and the warnings.
 
-    `located` gives each with its place in the source. BenchmarkError for a repeated id, and where there is no document.
+    `located` gives each with its place in the source. BenchmarkError for a repeated id or an empty collection.
     """
     documents: dict[str, Document] = {}
     places: dict[str, str] = {}

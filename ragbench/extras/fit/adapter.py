@@ -23,12 +23,10 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import training
 from ragbench.extras.fit.adapted_encoder import KEY, Adapter
+from ragbench.extras.fit.training import Numbers, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm
 from ragbench.search.stages.stage import fused
-
-Values = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 _SHARES = (0.25, 0.5, 1.0)  # of the training topics, for the learning curve
 _ASKS = re.compile(

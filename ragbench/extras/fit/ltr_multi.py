@@ -29,10 +29,9 @@ from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample, Spec
+from ragbench.extras.fit.training import Values
 from ragbench.search.ranking import features
 from ragbench.search.stages.rank import Rank
-
-Values = NDArray[np.float64]
 
 SPEC = Spec(prior=3.0, rounds=80, rate=0.05, smallest=20)
 """How the trees of such an order grow."""

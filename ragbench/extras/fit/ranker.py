@@ -16,7 +16,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragbench.base import minimums
 from ragbench.base.bounds import Count, Factor, Natural, Positive, Share, Validated, Weight
@@ -28,14 +27,12 @@ from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
 from ragbench.extras.fit import adapter, training
+from ragbench.extras.fit.training import Numbers, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm
 from ragbench.search.ranking import features, trees
 from ragbench.search.stages.rank import Rank, rows_of
 from ragbench.search.stages.stage import StateProperty, fused
-
-Values = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 _INNER = 3  # folds to choose the number of trees
 _SHARES = (0.25, 0.5, 0.75, 1.0)  # of the topics, for the learning curve
