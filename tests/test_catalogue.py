@@ -49,30 +49,6 @@ def test_every_option_and_experiment_is_in_it() -> None:
     assert len(list(CONF.rglob("*.yaml"))) <= 75, "small options go together: switches.yaml, live.yaml, tune.yaml"
 
 
-def test_every_default_of_config_yaml_is_an_option() -> None:
-    for entry in yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))["defaults"]:
-        for group, chosen in entry.items() if isinstance(entry, dict) else ():
-            assert isinstance(chosen, (str, list)), f"{group}: {chosen} needs quotes"
-            assert isinstance(chosen, list) or chosen in FOUND.choices[group], group
-
-
-def test_every_section_of_config_yaml_has_a_class() -> None:
-    """A section without one would have no effect."""
-    packages = {FOUND.option(group, name).package for group, name in FOUND.defaults.items()}
-    sections = {*catalogue.SPECS, *catalogue.CLASSES, *packages} - {""}
-
-    def check(node: Any, path: str) -> None:
-        if path in sections or "_target_" in node:
-            return
-        assert not path or any(section.startswith(f"{path}.") for section in sections), path
-        for key, value in node.items():
-            assert isinstance(value, dict) or not path, f"{path}.{key}"
-            check(value if isinstance(value, dict) else {"_target_": ""}, f"{path}.{key}".lstrip("."))
-
-    content = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))
-    check({key: value for key, value in content.items() if key != "defaults"}, "")
-
-
 def test_everything_is_described() -> None:
     for experiment in FOUND.experiments:
         assert experiment.description, experiment.name

@@ -196,8 +196,11 @@ class Catalogue:
     @cached_property
     def defaults(self) -> Mapping[str, str]:
         """By group, the option that is taken when none is named: `off` for a switch that config.yaml does not name."""
-        listed = {group: str(node.value) for group, node in self._listed.items() if isinstance(node, yaml.ScalarNode)}
-        return {**listed, **{group: _OFF for group in self._of_switches if group not in listed}}
+        defaults = {}
+        for group, chosen in self._listed.items():
+            if not isinstance(chosen, yaml.SequenceNode):
+                defaults[group] = self._checked_default(group, chosen)
+        return {**defaults, **{group: _OFF for group in self._of_switches if group not in defaults}}
 
     @cached_property
     def search_space_choice(self) -> tuple[str, ...]:
@@ -224,12 +227,31 @@ class Catalogue:
         for section in SPECS:
             if section.split(".")[0] not in self.defaults:
                 sections = overlaid(sections, below(section, {}))
+        self._check_sections(values, "")
         node = filled(overlaid(sections, values), "", CLASSES)
         order = node.get("order")
         if not (isinstance(order, Leaf) and isinstance(order.value, list)):
             return node
         names = _with_stages(list(order.value))
         return {**node, "order": Leaf(names, f"[{', '.join(names)}]", order.comment)}
+
+    def _check_sections(self, node: Node, path: str) -> None:
+        """Raise ConfigError for a section of config.yaml without a class, which would have no effect."""
+        packages = {self.option(group, name).package for group, name in self.defaults.items()}
+        known = {*_CLASS_OF, *packages}
+        for key, value in node.items():
+            full_key = f"{path}.{key}".lstrip(".")
+            if (
+                full_key in known
+                or (isinstance(value, Mapping) and TARGET in value)
+                or (isinstance(value, Leaf) and not path)
+            ):
+                continue
+            if isinstance(value, Leaf) or not any(section.startswith(f"{full_key}.") for section in known):
+                raise ConfigError(
+                    f"{self.folder / _CONFIG}: {full_key} is unknown{did_you_mean(full_key, known, 'sections')}"
+                )
+            self._check_sections(value, full_key)
 
     def option(self, group: str, name: str) -> Option:
         """An option with every key of its classes; those of the options that its `defaults` name count, too."""
@@ -281,14 +303,31 @@ class Catalogue:
     def _listed(self) -> Mapping[str, yaml.Node]:
         """By group, what the defaults list of config.yaml says."""
         source = read_source(self.folder / _CONFIG)
-        entries = (item for item in source.defaults if isinstance(item, yaml.MappingNode))  # all but `_self_`
-        return {str(group.value): chosen for entry in entries for group, chosen in entry.value}
+        by_group = {}
+        for item in source.defaults:
+            if isinstance(item, yaml.MappingNode) and len(item.value) == 1:
+                ((name, chosen),) = item.value
+                by_group[str(name.value)] = chosen
+            elif not (isinstance(item, yaml.ScalarNode) and item.value == "_self_"):
+                raise ConfigError(f'{source.location(item)} must be an entry such as `- p6: "off"`')
+        return by_group
 
     def _listed_comment(self, group: str) -> str:
         """The comment after a group in the defaults list, as a sentence."""
         listed = self._listed.get(group)
         comment = read_source(self.folder / _CONFIG).comment(listed) if listed is not None else ""
         return f"{comment[:1].upper()}{comment[1:]}." if comment else ""
+
+    def _checked_default(self, group: str, chosen: yaml.Node) -> str:
+        location = f"{self.folder / _CONFIG}:{chosen.start_mark.line + 1}:"
+        options = self.choices.get(group)
+        if options is None:
+            hint = did_you_mean(group, self.choices)
+            raise ConfigError(f"{location} names '{group}', which is not a folder{hint}")
+        if chosen.tag != _TEXT or chosen.value not in options:
+            hint = ", in quotes" if chosen.value in options else did_you_mean(str(chosen.value), options)
+            raise ConfigError(f"{location} {group} cannot be {chosen.value or 'empty'}{hint}")
+        return str(chosen.value)
 
     @cached_property
     def _of_switches(self) -> Mapping[str, Source]:

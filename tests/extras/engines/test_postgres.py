@@ -272,7 +272,7 @@ def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
         assert answer.hits[0].docno == "archive-nightly"
         assert list(answer.stage_ms) == ["engine", "ranker", "cut"]
         seen = service.engine_signature()
-        assert seen == Reloader(service, print, ())._seen
+        assert seen == Reloader(service, ())._seen
         sql(own, "UPDATE own.about SET value = 'other' WHERE key = 'digest'")
         assert service.engine_signature() not in ((), seen)
         write(recommended.folder, format="postgres", load=own)

@@ -19,10 +19,9 @@ import random
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from annotated_types import MinLen
-from optuna.trial import BaseTrial
 
 from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
 from ragbench.base.build import build, value_at
@@ -32,6 +31,9 @@ from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.permissions import Capability, Needs
 from ragbench.config import catalogue
 from ragbench.config.settings import Settings
+
+if TYPE_CHECKING:
+    from optuna.trial import BaseTrial
 
 _LOG = logging.getLogger(__name__)
 

@@ -231,7 +231,7 @@ def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: 
     """`kill -9` on one of two processes: the other ends by itself, what was tried is kept, two finish the rest."""
     base = settings_of(tmp_path, *ONE_PARAMETER, "tune.folds=0", "tune.trials=100000", "tune.processes=2")
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=tune, args=(base, train_only(opposed), composition.compose))
+    process = context.Process(target=tune, args=(base, rules_of(base, composition.compose), train_only(opposed)))
     process.start()
     until(lambda: len(set(_told(tmp_path))) == 2 and len(_told(tmp_path)) >= 8, 180)
     process.kill()
@@ -270,7 +270,7 @@ def test_why_another_process_failed_is_printed(
     monkeypatch.setattr(search_module, "_beside", ends)
     found = search(settings_of, opposed, tmp_path, "tune.folds=0", "tune.trials=3", "tune.processes=2")
     assert len(found.trials["all"]) >= 3
-    ours = r"\nwarning: a process of the search failed \(see above\); the others did its trials"
+    ours = r"\s+warning: a process of the search failed \(see above\); the others did its trials"
     assert re.fullmatch(said + ours, capfd.readouterr().err.strip(), re.DOTALL)
 
 
