@@ -6,10 +6,9 @@ import argparse
 import logging
 from typing import TYPE_CHECKING
 
-from ragbench.base import console, plugins
+from ragbench.base import console, locations, plugins
 
 if TYPE_CHECKING:
-    from ragbench.config.settings import Settings
     from ragbench.results.compare import GatheredArms
 
 _LOG = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
         benchmark=load(settings.config) if configured else None,
         policy=Policy.of(settings.config),
     )
-    gathered, exploratory = _recorded(gathered, settings)
+    gathered, exploratory = _recorded(gathered)
     frame = table(gathered.arms.against(arguments.baseline))
     for note in gathered.notes:
         _LOG.info(f"note: {note}")
@@ -96,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _recorded(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms, str]:
+def _recorded(gathered: GatheredArms) -> tuple[GatheredArms, str]:
     """Record that arms of several runs are compared: the arms as that comparison judges them, and its label.
 
     Arms of one run have the verdicts of that run: reading them again is not a comparison.
@@ -111,6 +110,6 @@ def _recorded(gathered: GatheredArms, settings: Settings) -> tuple[GatheredArms,
     arms = gathered.arms
     queries = {qid for arm in arms.arms.values() for values in arm.levels.values() for qid in values}
     compared = [arms.policy.measure, sorted(digest(arm.levels) for arm in arms.arms.values())]
-    number = comparisons.record(settings.ledger, gathered.benchmark, queries, compared, "compare", list(arms.arms))
+    number = comparisons.record(locations.ledger(), gathered.benchmark, queries, compared, "compare", list(arms.arms))
     policy = replace(arms.policy, exploratory=number > 1)
     return replace(gathered, arms=replace(arms, policy=policy)), comparisons.describe(number)

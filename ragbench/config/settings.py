@@ -111,11 +111,6 @@ class Settings:
         return Path(configured) if configured else locations.results()
 
     @property
-    def ledger(self) -> Path:
-        """The folder of the record of comparisons, which does not depend on the results folder."""
-        return locations.ledger()
-
-    @property
     def index_folder(self) -> Path:
         """The folder of index artefacts."""
         configured = self.config["paths"]["index"]

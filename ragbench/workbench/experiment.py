@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from ragbench.base import console, minimums, plugins
+from ragbench.base import console, locations, minimums, plugins
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.files import write_text
@@ -123,7 +123,7 @@ class Experiment:
             settings = [Settings(arm.name, {**arm.config, "data": data}) for arm in settings]
         experiment = cls(tuple(settings))
         benchmark = experiment.benchmark
-        used = comparisons.used(settings[0].ledger, benchmark.name)
+        used = comparisons.used(locations.ledger(), benchmark.name)
         unused = frozenset(topic.qid for topic in benchmark.with_answer(benchmark.topics) if topic.qid not in used)
         if len(unused) < minimums.FOR_MDE:
             raise BenchmarkError(

@@ -41,7 +41,7 @@ def test_every_command_of_the_first_pages_keeps_its_results_in_an_empty_folder(e
             continue
         several = vars(parsed(words)).get("multirun")
         for settings in composition.sweep(given) if several else [composition.compose(given)]:
-            assert (settings.results, settings.ledger.name) == (empty / "results", "ragbench"), words
+            assert (settings.results, locations.ledger().name) == (empty / "results", "ragbench"), words
             assert settings.cache_folder.parent == settings.index_folder.parent == empty / "results", words
 
 

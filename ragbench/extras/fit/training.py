@@ -79,13 +79,13 @@ def table(measured: Mapping[str, Comparison | None]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record_confirmation(settings: Settings, benchmark: Benchmark, compared: object, command: str, arm: str) -> None:
+def record_confirmation(benchmark: Benchmark, compared: object, command: str, arm: str) -> None:
     """Record that a fit is compared with its start on the test queries, and print which comparison it is.
 
     `compared` identifies the measured data, as `compared` in `comparisons.record`.
     """
     queries = {topic.qid for topic in benchmark.with_answer(benchmark.select(TEST))}
-    number = comparisons.record(settings.ledger, benchmark.name, queries, [command, compared], command, [arm])
+    number = comparisons.record(locations.ledger(), benchmark.name, queries, [command, compared], command, [arm])
     if label := comparisons.describe(number):
         _LOG.info(f"the test on held-out queries is {label}")
 

@@ -25,7 +25,7 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.files import why_unreadable
 from ragbench.boundary.permissions import EVERYTHING, Capability
 
-LOG = logging.getLogger("ragbench.extras.ship.serving")
+_LOG = logging.getLogger(__name__)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Host names of a service on this machine; with any other, a web page pretends to be this machine."""
 _SHORTEST, _LONGEST = 16, 512
@@ -63,7 +63,7 @@ class Tokens:
         try:
             self._digests = _read(self._path)
         except ConfigError as error:
-            LOG.error("the earlier tokens stay valid: %s", error)
+            _LOG.error("the earlier tokens stay valid: %s", error)
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:

@@ -292,9 +292,9 @@ def test_many_small_refreshes_answer_as_one_build(
             path.write_bytes(text if isinstance(text, bytes) else f"# {name}\n\n{text}\n".encode())
             os.utime(path, (1_700_000_000, 1_700_000_000))
         refresher.refresh()
-    anew = Refresher(whole, notes)
-    anew._keep_vectors = lambda last: None  # so that every chunk is embedded
-    anew.refresh()
+    rebuilt = Refresher(whole, notes)
+    rebuilt._keep_vectors = lambda last: None  # so that every chunk is embedded
+    rebuilt.refresh()
     assert answers(small) == answers(whole)
     if all((each / generations.NAME).exists() for each in (small, whole)):  # edits may undo each other
         one, other = (json.loads((each / generations.NAME).read_text()) for each in (small, whole))

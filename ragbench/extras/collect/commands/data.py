@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragbench.base import console
+from ragbench.base import console, locations
 from ragbench.base.errors import FAILED, ConfigError
 from ragbench.base.fingerprint import plain
 from ragbench.base.formatting import counted
@@ -102,7 +102,7 @@ def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.N
             len(comparison["queries"]),
             ", ".join(comparison["arms"]),
         )
-        for number, comparison in enumerate(comparisons.recorded(settings.ledger, benchmark.name), start=1)
+        for number, comparison in enumerate(comparisons.recorded(locations.ledger(), benchmark.name), start=1)
     ]
     table = pd.DataFrame(rows, columns=["comparison", "when (UTC)", "command", "queries", "arms"])
     if arguments.json:
@@ -112,7 +112,7 @@ def _comparisons(benchmark: Benchmark, settings: Settings, arguments: argparse.N
         console.print_table(table, f"Comparisons on queries of '{benchmark.name}'")
     else:
         print(f"no arms were compared on queries of '{benchmark.name}' yet")
-    used = comparisons.used(settings.ledger, benchmark.name)
+    used = comparisons.used(locations.ledger(), benchmark.name)
     unused = sum(topic.qid not in used for topic in benchmark.with_answer(benchmark.topics))
     print(f"judged queries not used yet: {unused} (for ragbench run --confirm RUN/ARM)")
     return 0

@@ -111,7 +111,7 @@ def _confirmation(
     if TEST not in benchmark.splits or not (topics := adapter.judged(benchmark, TEST)):
         return None
     key = [settings.pipeline, settings.index, benchmark.collection, learned_adapter.adapter.text, spec]
-    training.record_confirmation(settings, benchmark, key, COMMAND, settings.name)
+    training.record_confirmation(benchmark, key, COMMAND, settings.name)
     learned, old = (
         adapter.with_adapter(settings, benchmark, settings_of_arm, topics)
         for settings_of_arm in (learned_adapter.adapter, None)

@@ -205,7 +205,7 @@ def _confirmation(
     key = [arm.pipeline.fingerprint, benchmark.collection, result.stage, spec]
     if not len(judged):
         return None
-    training.record_confirmation(settings, benchmark, key, COMMAND, arm.name)
+    training.record_confirmation(benchmark, key, COMMAND, arm.name)
     before = judged.fused if start is None else ranker.values_with(judged, start)
     return training.compare(ranker.values_with(judged, result.stage), before, settings)
 

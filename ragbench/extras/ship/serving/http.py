@@ -5,6 +5,7 @@ In a browser, GET / is a page to search with. It contains no data: it asks for t
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -30,7 +31,9 @@ from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.metrics import CONTENT_TYPE, Metrics
 from ragbench.extras.ship.serving.search_log import session_of
-from ragbench.extras.ship.serving.service import LOG, Refused, SearchService
+from ragbench.extras.ship.serving.service import Refused, SearchService
+
+_LOG = logging.getLogger(__name__)
 
 OPEN = frozenset({"/", "/static/search.css", "/static/search.js", "/livez", "/readyz"})
 """Public paths: whether the service is alive and ready, and a page without data."""
@@ -297,7 +300,7 @@ def create_app(service: SearchService, access: Access | None = None) -> FastAPI:
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
-        LOG.error("a request failed", exc_info=error)
+        _LOG.error("a request failed", exc_info=error)
         return problem(500, "the request failed; see the log of the service")
 
     app.add_middleware(Guard, limits=service.limits, metrics=service.metrics, access=access)

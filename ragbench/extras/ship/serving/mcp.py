@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,9 @@ from ragbench.corpus.reader import docno_of
 from ragbench.extras.ship.serving import tools
 from ragbench.extras.ship.serving.messages import DocumentRequest, ListRequest, Nothing, first_sentence
 from ragbench.extras.ship.serving.search_log import new_session, session_of
-from ragbench.extras.ship.serving.service import LOG, Refused, SearchService
+from ragbench.extras.ship.serving.service import Refused, SearchService
+
+_LOG = logging.getLogger(__name__)
 
 METRICS = "ragbench://metrics"
 DOCUMENTS = "docs:///"
@@ -129,7 +132,7 @@ def create_server(service: SearchService) -> Server[Any]:
         except Refused as refusal:
             return _error_result(refusal.sentence)
         except Exception:
-            LOG.exception("a tool failed")
+            _LOG.exception("a tool failed")
             return _error_result("the request failed; see the log of the service")
 
     async def list_resources(_: Any, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from pathlib import Path
 
 from ragbench.base.errors import RagbenchError
 from ragbench.extras.ship import bundle, generation
-from ragbench.extras.ship.serving.service import LOG, SearchService
+from ragbench.extras.ship.serving.service import SearchService
 from ragbench.index import jvm
+
+_LOG = logging.getLogger(__name__)
 
 Signature = tuple[tuple[str, int, int, int], ...]
 _AGAIN_SECONDS = 5.0
@@ -90,11 +93,11 @@ class Reloader:
         try:
             version = self._service.reload()
         except RagbenchError as error:
-            LOG.error(f"the bundle was not reloaded, the earlier one still answers ({error})")
+            _LOG.error(f"the bundle was not reloaded, the earlier one still answers ({error})")
         except Exception:
-            LOG.exception("the bundle was not reloaded, the earlier one still answers")
+            _LOG.exception("the bundle was not reloaded, the earlier one still answers")
         else:
-            LOG.info(f"the bundle was reloaded, version {version} answers now")
+            _LOG.info(f"the bundle was reloaded, version {version} answers now")
 
 
 def signature(folder: Path | str) -> Signature:
@@ -157,8 +160,8 @@ class RefreshProcess:
             with self._process as process:
                 for line in process.stderr or ():
                     if not self._stopped.is_set():  # then it says "interrupted", which is expected
-                        LOG.info(line.rstrip())
+                        _LOG.info(line.rstrip())
             status = process.returncode
             if not self._stopped.is_set():
-                LOG.warning(f"the process that refreshes ended (status {status}) and is started again")
+                _LOG.warning(f"the process that refreshes ended (status {status}) and is started again")
                 self._stopped.wait(_AGAIN_SECONDS)

@@ -20,7 +20,7 @@ from typing import Any
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 
-LOG = logging.getLogger("ragbench.extras.ship.serving")
+_LOG = logging.getLogger(__name__)
 SESSION = "session"
 """The name of the session in the state of an HTTP request."""
 
@@ -71,7 +71,7 @@ class SearchLog:
             self._add(f"{line}\n")
         except OSError as error:
             if not self._failed:
-                LOG.error("searches are not logged: %s cannot be written (%s)", self._path, error.strerror or error)
+                _LOG.error("searches are not logged: %s cannot be written (%s)", self._path, error.strerror or error)
             self._failed = True
 
     def _add(self, text: str) -> None:

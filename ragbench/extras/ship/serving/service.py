@@ -32,7 +32,7 @@ from ragbench.models.access import Models
 from ragbench.search.engine.context import DEPTH, context
 from ragbench.search.engine.request import RETURN_ALL, SearchOptions, adapted_pipeline
 
-LOG = logging.getLogger("ragbench.extras.ship.serving")
+_LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _CHECK_S = 10.0
@@ -286,7 +286,7 @@ class SearchService:
         except ConfigError as error:
             raise Refused(422, str(error)) from None
         except Exception:
-            LOG.exception("a request failed")
+            _LOG.exception("a request failed")
             raise Refused(500, "the request failed; see the log of the service") from None
 
     def _answer(self, request: messages.SearchRequest, deadline: float) -> messages.SearchAnswer:
@@ -353,7 +353,7 @@ class SearchService:
                     opened.bundle.answer(golden.query.text, 1)
         except Exception:
             if not self.failing:
-                LOG.exception("a golden query failed")
+                _LOG.exception("a golden query failed")
             self.failing = True
         else:
             self.failing = False
