@@ -11,11 +11,11 @@ VENV := $(if $(UV),uv venv --quiet --allow-existing --python $(PYTHON),$(PYTHON)
 INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip install --quiet)
 
 # What the main job needs: every file by its digest, without PyTorch.
-.venv/runs: pyproject.toml requirements-run.txt
+.venv/runs: pyproject.toml requirements/run.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 		{ echo "ragbench needs Python 3.11 or newer, not $$($(PYTHON) -V 2>&1): run make PYTHON=python3.13 $(MAKECMDGOALS)"; exit 2; }
 	$(VENV) .venv
-	$(INSTALL) --no-deps --require-hashes -r requirements-run.txt
+	$(INSTALL) --no-deps --require-hashes -r requirements/run.txt
 	$(INSTALL) --no-deps -e .
 	$(BIN)/python tools/lucene_part.py
 	touch $@
@@ -31,7 +31,7 @@ INSTALL := $(if $(UV),uv pip install --quiet --python $(BIN)/python,$(BIN)/pip i
 	$(INSTALL) -e ".[dev]" -c constraints.txt
 	touch $@
 
-.PHONY: install run lab test test-slow test-all notebooks outputs check bench faults screens screenshots screenshot site
+.PHONY: install run lab test test-slow test-all notebooks outputs check bench faults research-test screens screenshots screenshot site
 install: .venv/installed
 
 run: .venv/runs
@@ -50,12 +50,12 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile $(if $(SEED),-p randomly 
 test: .venv/installed
 	$(PYTEST)
 
-# What `make test` skips. Benchmarks are only imported: `make bench` runs them.
+# What `make test` skips.
 test-slow: .venv/installed
-	$(PYTEST) -m slow tests tests/bench
+	$(PYTEST) -m slow
 
 test-all: .venv/installed
-	$(PYTEST) -m "" tests tests/bench
+	$(PYTEST) -m ""
 
 notebooks: .venv/installed
 	$(BIN)/python -m pytest -p nbmake --nbmake --nbmake-timeout=600 -n 2 --dist loadfile notebooks
@@ -71,34 +71,38 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The programs of research/, which make figures of the documentation. Benchmarks are only imported.
+research-test: .venv/installed
+	$(PYTEST) -m "" research
+
 bench: .venv/installed
-	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-disable-gc -s
+	$(BIN)/python -m pytest research/bench --benchmark-only --benchmark-disable-gc -s
 
 # Kills, flipped bits, full disks and bad inputs against real commands; bad contents through every door; refreshes under
 # load and kills of refreshes; the same bytes under other seeds, threads and orders. About two hours.
 faults: .venv/installed
-	$(BIN)/python -m tests.faults.campaign
-	$(BIN)/python -m tests.faults.fuzz_inputs
-	$(BIN)/python -m tests.faults.concurrent_refresh
-	$(BIN)/python -m tests.faults.determinism
+	$(BIN)/python -m research.faults.campaign
+	$(BIN)/python -m research.faults.fuzz_inputs
+	$(BIN)/python -m research.faults.concurrent_refresh
+	$(BIN)/python -m research.faults.determinism
 
 # The pictures of docs/read-results.md, from a small ablation in a folder of its own; needs chromium and its driver.
 screenshots: .venv/installed
-	$(BIN)/python -m tests.extras.studio.screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
+	$(BIN)/python -m tools.studio_screenshots $${TMPDIR:-/tmp}/ragbench-screenshots docs/images
 
 # The pictures of the report and of MLflow in README, from runs in folders of their own; some minutes.
 screenshot: .venv/installed
-	$(BIN)/python -m tests.report.screenshot $${TMPDIR:-/tmp}/ragbench-report docs/images/report.png
-	$(BIN)/python -m tests.report.mlflow_screenshot $${TMPDIR:-/tmp}/ragbench-mlflow docs/images/mlflow.png
+	$(BIN)/python -m tools.report_screenshot $${TMPDIR:-/tmp}/ragbench-report docs/images/report.png
+	$(BIN)/python -m tools.mlflow_screenshot $${TMPDIR:-/tmp}/ragbench-mlflow docs/images/mlflow.png
 
 # The screens of README and of the first hour, from real runs; some minutes of a quiet machine.
 screens: .venv/installed
-	$(BIN)/python -m tests.screens
+	$(BIN)/python -m tools.screens
 
 # The documentation as a website in `site/`; a link that leads nowhere fails. The same files, at the same places.
 site: .venv/installed
 	$(BIN)/pip install --quiet -e ".[docs]" -c constraints.txt
 	rm -rf site build/site && mkdir -p build/site
 	cp -r --parents README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs qrels/DATASHEET.md qrels/v2/DATASHEET.md qrels/v21/DATASHEET.md \
-		results/REFERENCE.md results/reference requirements-run.txt build/site
+		results/REFERENCE.md results/reference requirements/run.txt build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -16,7 +16,7 @@ import pytest
 
 from ragbench.base.errors import ModelError
 from ragbench.extras.backends import torch_models
-from tests import lock
+from tools import lock
 
 # Hides every distribution that the lock lacks, as if only the lock were installed; then runs commands of ragbench.
 PROGRAM = """
@@ -83,7 +83,7 @@ BOTH = pytest.mark.parametrize("what", ["run", "serve"])
 @BOTH
 def test_it_holds_what_the_metadata_says_in_the_versions_of_the_constraints(what: str) -> None:
     found, versions = lock.locked(what), lock.constraints()
-    assert set(found) == lock.needed(what), f"make it anew: python -m tests.lock {what} > requirements-{what}.txt"
+    assert set(found) == lock.needed(what), f"make it anew: python -m tools.lock {what} > requirements/{what}.txt"
     assert {name: version for name, (version, _) in found.items()} == {name: versions[name] for name in found}
     assert not {"torch", "transformers", "sentence-transformers", "jupyterlab", "ranx", "pytest"} & set(found)
     assert not any(name.startswith(("nvidia", "triton")) for name in found)
@@ -114,8 +114,9 @@ def test_the_versions_are_those_that_are_tested_here(what: str) -> None:
 
 
 def test_make_refuses_an_old_python_in_one_sentence(tmp_path: Path) -> None:
-    for name in ("Makefile", "pyproject.toml", "requirements-run.txt"):
+    for name in ("Makefile", "pyproject.toml"):
         shutil.copy(lock.ROOT / name, tmp_path)
+    shutil.copytree(lock.ROOT / "requirements", tmp_path / "requirements")
     old = tmp_path / "old"
     old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo Python 3.10.13\n', encoding="utf-8")
     old.chmod(0o755)

@@ -1,8 +1,8 @@
 """Write the generated reference pages: python tools/reference.py [FOLDER]     default: docs
 
 `command-line.md` has every command with its arguments, from the parsers; `configuration.md` every option with its keys;
-`python-api.md` the names that `ragbench` gives, from their signatures and docstrings; `research/conformance.md` every
-requirement of the source documents. `tests/test_docs.py` compares the pages with these functions.
+`python-api.md` the names that `ragbench` gives, from their signatures and docstrings. `tests/test_docs.py` compares the
+pages with these functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import ragbench
-from ragbench.base import locations
 from ragbench.commands import GROUPS, WORDS, call, cli
 from ragbench.config import catalogue
 from ragbench.models.bundled import BUNDLED
@@ -26,7 +25,7 @@ from ragbench.models.bundled import BUNDLED
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import configuration_page, conformance_page  # noqa: E402
+from tools import configuration_page  # noqa: E402
 
 COMMON = {"--help", "--json", "--quiet", "--verbose", "--trust"}
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields", "Example", "Examples")
@@ -182,16 +181,10 @@ def configuration() -> str:
     return configuration_page.document(catalogue.read(), BUNDLED)
 
 
-def conformance() -> str:
-    """Return the page of all requirements."""
-    return conformance_page.document(conformance_page.read(locations.configuration()))
-
-
 PAGES: dict[str, Callable[[], str]] = {
     "command-line.md": command_line,
     "configuration.md": configuration,
     "python-api.md": python_api,
-    "research/conformance.md": conformance,
 }
 
 if __name__ == "__main__":

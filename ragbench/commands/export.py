@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--self-contained",
         action="store_true",
-        help="include model weights and Lucene: the bundle then needs only the packages in requirements-serve.txt",
+        help="include model weights and Lucene: the bundle then needs only the packages in requirements/serve.txt",
     )
     console.add_output(parser)
 

@@ -9,7 +9,7 @@ of samples. Its bounds are order statistics (Conover, "Practical Nonparametric S
 of n queries lie above p95 is binomial, whatever the distribution. Fewer than `minimums.FOR_P95_CI` queries have no
 upper bound, and no interval is given. The difference of arms resamples the same queries for both and takes their order
 statistics, without smoothing, out to `_TAIL`, at which simulated intervals hold the true difference as often as they
-say. `tests/bench/test_interval_coverage.py` has the simulations.
+say. `research/bench/test_interval_coverage.py` has the simulations.
 """
 
 from __future__ import annotations

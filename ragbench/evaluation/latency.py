@@ -252,7 +252,7 @@ class QueryMutator:
     plug-in or endpoint that remembers answers by text would be timed by its memory. A fresh process forgets what a
     process keeps, and neither what is on disk nor what an endpoint keeps. A novel text is new to all of them. A variant
     exchanges one word of a query for a word of another one, so that it has as many words, from the same vocabulary.
-    `tests/bench/memory_and_time.py` compares the times of variants and of the queries themselves.
+    `research/bench/memory_and_time.py` compares the times of variants and of the queries themselves.
     """
 
     def __init__(self, queries: Sequence[Query], texts: Iterable[str] = ()) -> None:

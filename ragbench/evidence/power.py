@@ -35,7 +35,7 @@ def detectable_effects(
 
     An experiment resamples queries, ties included; an effect shifts every query that is not a tie. The direction
     that is harder to find counts: with the mean of both directions, only 73 to 79% of the experiments in
-    `tests/bench/promises.py` find it. NaN for rows with fewer than `minimums.FOR_MDE` queries or changed queries.
+    `research/bench/promises.py` find it. NaN for rows with fewer than `minimums.FOR_MDE` queries or changed queries.
     """
     n, changed = present.sum(axis=1), (differences != 0).sum(axis=1)
     floors = t_statistic.floor(differences, n)

@@ -31,7 +31,7 @@ UNSEEN = (2, 3)
 """Queries that lose everything, beyond those measured, that an interval allows for: below 60 queries, and from there.
 
 Three are the rule of three, 95% confidence that a kind of queries that did not occur is rarer than 3 / n. Below 60
-queries the third would cost much power. `tests/bench/rare_losses.py` compares."""
+queries the third would cost much power. `research/bench/rare_losses.py` compares."""
 
 _BETS = np.linspace(0.05, 0.95, 19)
 

@@ -4,7 +4,7 @@ With m the mean, s the standard deviation (over n) and n the number of queries, 
 corrected for skew here: the samples that z is compared with (`ragbench.evidence.max_t`) have the skew of the data.
 A correction in z itself (Hall, JRSS B 54, 1992) is solved through a cube root, which is steep near its pole, and 15 to
 60 topics reach that: the 90th percentile of half-widths was twice as large at the same coverage
-(`tests/bench/few_topics.py`).
+(`research/bench/few_topics.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPICAL = 16.0
 """The variance of a row is at least the one it has with this many queries of a typical difference of the family.
 
 Otherwise a row with few changed queries in a sample would look as if it never changed. The value was chosen by the
-simulation in `tests/bench/few_topics.py`.
+simulation in `research/bench/few_topics.py`.
 """
 
 

@@ -39,7 +39,7 @@ def write(
 
     `benchmark` is the one that the run measured, read again if None. With `load`, the address of a server, the search
     is written there instead of to a file. `self_contained` includes model weights and Lucene, for
-    `requirements-serve.txt`. `on_expectation` accepts a predicted gain without `force`. `version` is the version of
+    `requirements/serve.txt`. `on_expectation` accepts a predicted gain without `force`. `version` is the version of
     the system that will read the file, if its keys depend on it (None: the newest).
 
     Raises ConfigError for an unknown format or version and, without `force`, for an arm that is not significantly

@@ -1,4 +1,4 @@
-"""Intervals of percentiles: queries count, not their repeats. How often they cover is in tests/bench."""
+"""Intervals of percentiles: queries count, not their repeats. How often they cover is in research/bench."""
 
 from collections.abc import Mapping
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,14 +10,12 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
+from ragbench.base.errors import ResultsError
 from ragbench.config import composition
 from ragbench.extras.atlas import changes, ingest, tables
 from ragbench.extras.atlas import page as atlas_page
 from ragbench.extras.atlas.tables import QUESTIONS, Atlas, effects_of
 from tests.made_atlas import made
-from tools import atlas_fetch, atlas_measure
-from tools import atlas_page as written_page
 
 
 @pytest.mark.parametrize("name", changes.changes())
@@ -38,15 +35,6 @@ def test_words_on_data_do_not_change_the_name_of_a_change() -> None:
     assert changes.name_on_base(["exp=phase1"], ["exp=phase2"]) is None
 
 
-def test_an_order_learned_without_a_site_is_the_order_there() -> None:
-    about = {"data": "data=builtin", "order": "questions-without-uv-docs"}
-    site = atlas_measure.Collection("uv-docs", ("data=builtin",), about)
-    for name in ("recommended", "recommended+p7", "rank"):
-        assert site.added(name) == ("ranker=questions-without-uv-docs",)
-        assert changes.name_of([*changes.changes()[name].split(), *site.added(name)]) == name
-    assert site.added("p7") == site.added("recommended-rank") == ()
-
-
 def test_the_tables_that_are_shipped_agree_with_each_other() -> None:
     atlas = Atlas.load(Path(changes.__file__).parent)
     facts = atlas.collections.set_index("collection")
@@ -58,15 +46,6 @@ def test_the_tables_that_are_shipped_agree_with_each_other() -> None:
     assert (atlas.effects["topics"] >= atlas.effects["better"] + atlas.effects["worse"]).all()
     assert facts["digest"].str.fullmatch("[0-9a-f]{64}").all()
     assert not facts.astype(str).map(lambda text: text.startswith("/")).any().any()
-
-
-@pytest.mark.slow
-def test_the_page_is_the_one_that_the_tables_give() -> None:
-    root = Path(__file__).parents[3]
-    atlas = Atlas.load(Path(changes.__file__).parent)
-    assert (root / "docs" / written_page.PAGE).read_text(encoding="utf-8") == written_page.page(atlas)
-    assert written_page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
-    assert written_page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
 
 
 def test_effects_by_hand() -> None:
@@ -148,73 +127,8 @@ def test_own_measurements_count_and_replace_those_of_the_same_collection(
     assert len(after.rows("p8")) == len(before.rows("p8")) + 1
 
 
-def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import hashlib
-    import io
-    import tarfile
-
-    place = tmp_path / "archives" / "guide-1.0.0.tgz"
-    place.parent.mkdir()
-    with tarfile.open(place, "w:gz") as archive:
-        for name, text in (
-            ("docs/a.md", "# A\n"),
-            ("docs/deep/b.md", "# B\n"),
-            ("src/c.md", "# C\n"),
-            ("docs/d.js", ""),
-        ):
-            member = tarfile.TarInfo(f"package/{name}")
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-        out = tarfile.TarInfo("package/docs/../../../e.md")
-        archive.addfile(out, io.BytesIO())
-    digest = hashlib.sha512(place.read_bytes()).hexdigest()
-    about = {"package": "npm:guide@1.0.0", "sha512": digest, "folder": "docs", "licence": "MIT", "kind": "guides"}
-    about |= {"software": "true", "language": "en"}
-    monkeypatch.setattr(atlas_fetch, "pinned", lambda: {"guide": about, "other": about | {"sha512": "0"}})
-    with pytest.raises(BenchmarkError, match="leads out of its folder"):
-        atlas_fetch.fetch(tmp_path, ["guide"])
-    assert not (tmp_path.parent / "e.md").exists()
-    assert (tmp_path / "guide" / "deep" / "b.md").read_text() == "# B\n"
-    assert not (tmp_path / "guide" / "c.md").exists() and not (tmp_path / "guide" / "d.js").exists()
-    with pytest.raises(BenchmarkError, match="is not the pinned archive"):
-        atlas_fetch.fetch(tmp_path, ["other"])
-    with pytest.raises(ConfigError, match="unknown collection 'gide'"):
-        atlas_fetch.fetch(tmp_path, ["gide"])
-
-
-def test_records_in_json_become_markdown() -> None:
-    spells = (
-        b'[{"name": "Alarm", "desc": ["You set an alarm.", "It pings."], "school": {"name": "x"}}, {"name": "None"}]'
-    )
-    (alarm,) = atlas_fetch.markdown(spells, "spells", {"title": "name", "text": ["desc", "higher_level"]})
-    assert alarm == ("alarm.md", "# Alarm\n\nYou set an alarm.\n\nIt pings.\n")
-
-
-def test_elements_of_xml_in_json_become_markdown() -> None:
-    def element(name: str, *children: object) -> dict[str, object]:
-        return {"type": "element", "name": name, "children": list(children)}
-
-    def text(words: str) -> dict[str, str]:
-        return {"type": "text", "text": words}
-
-    link = element("Link", text("a car"))
-    chapter = element(
-        "Chapter", element("Title", element("Para", text("Cars"))), element("Para", text("It has "), link)
-    )
-    page = {"id": "F1", "children": [element("dc:title", text("Insurance")), element("Text", chapter)]}
-    names = {"title": "dc:title", "text": ["Text"], "heading": "Title", "paragraph": "Para"}
-    (found,) = atlas_fetch.markdown(json.dumps(page).encode(), "F1", names)
-    assert found == ("F1.md", "# Insurance\n\n## Cars\n\nIt has a car\n")
-
-
 def test_a_first_run_can_be_told_what_to_expect() -> None:
     shipped = Atlas.load(Path(changes.__file__).parent)
     known, said = shipped.prior("recommended", "baseline", "derived")  # type: ignore[misc]
     assert known.has_enough_collections and said == f"{known.collections} other collections with synthetic queries"
     assert not shipped.rows("recommended", "baseline", "derived")["learned"].any()
-
-
-def test_every_pinned_package_has_what_the_tables_need() -> None:
-    for name, about in atlas_fetch.pinned().items():
-        assert about["package"].startswith("npm:") and about["package"].count("@") >= 1, name
-        assert len(about["sha512"]) == 128 and about["licence"] and about["kind"] and about["language"]

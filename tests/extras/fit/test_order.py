@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from ragbench.extras.fit import ltr_multi
 from ragbench.extras.fit.ltr_multi import Collection, Part
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
-from tests.bench import questions
-from tools import pages, shared_ranker
+from research import shared_ranker
 
 QUICK = replace(ltr_multi.SPEC, rounds=40, smallest=5)
 
@@ -116,7 +114,7 @@ def test_the_sheet_says_what_the_table_says(learned, tmp_path: Path) -> None:
     assert f"`{pinned_text.named('mine', learned.model)}`" in text and f"{len(learned.model):,} bytes" in text
     assert all(f"| {each.collection.name} |" in text for each in learned.parts)
     assert f"{table['gain'].iloc[-1]:+.3f}" in text
-    assert "python -m tools.shared_ranker FILE --write mine exp=recommended" in text
+    assert "python -m research.shared_ranker FILE --write mine exp=recommended" in text
 
 
 def test_collections_are_read_from_yaml(tmp_path: Path) -> None:
@@ -148,21 +146,3 @@ def test_other_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "sites.yaml").write_text(text)
     with pytest.raises((ConfigError, BenchmarkError), match=said):
         ltr_multi.read(tmp_path / "sites.yaml")
-
-
-def test_the_table_of_opponents_stands_between_its_marks(tmp_path: Path) -> None:
-    values = {
-        "plain": [{"q": 0.5}, {"q": 0.25, "r": 0.5}],
-        "recommended ranker=off": [{"q": 0.5}, {"q": 0.5, "r": 0.5}],
-    }
-    values["recommended"] = [{"q": 1.0}, {"q": 1.0, "r": 0.5}]
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- opponents -->\nold\n<!-- end of opponents -->\nafter\n")
-    pages.write_between(page, questions.MARK, questions.tables(["one", "two"], values))
-    text = page.read_text()
-    assert "old" not in text and text.startswith("before\n<!-- opponents -->\n| questions about | topics | `plain` |")
-    assert "| two | 2 | 0.375 | 0.500 | 0.750 |" in text and "| all 2 sites | 3 | 0.417 | 0.500 | 0.833 |" in text
-    assert re.search(r"\| `plain` \| \+0\.083 \[.*\], up on 1 of 2 \| \+0\.417 \[.*\], up on 2 of 2 \|", text)
-    assert re.search(r"\| `recommended ranker=off` \|  \| \+0\.333 ", text) and text.endswith("\nafter\n")
-    with pytest.raises(ConfigError, match="has no <!-- other --> and <!-- end of other --> to write between"):
-        pages.write_between(page, "other", "text")

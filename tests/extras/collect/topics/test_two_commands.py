@@ -1,6 +1,6 @@
 """A person with notes and no questions gets a verdict between two arms and a report with two commands.
 
-`tests/bench/test_two_commands.py` does it with 500 notes, by the clock.
+`research/bench/test_two_commands.py` does it with 500 notes, by the clock.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ragbench.config import composition
 from ragbench.extras.fit import ranker, training
 from ragbench.search.ranking import trees
 from ragbench.search.stages.rank import Rank
-from tools import shared_ranker
+from research import shared_ranker
 
 WORDS = ["exp=baseline", "dense=null", "latency.enabled=false", "tracking.enabled=false"]
 

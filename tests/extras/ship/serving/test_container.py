@@ -48,8 +48,8 @@ def test_what_the_container_copies_exists() -> None:
         "additional_contexts"
     ]
     from_here = [source for source in copied if "--from" not in source]
-    assert from_here == ["requirements-serve.txt ${WHEEL}"]  # which docs/serve.md says to put beside the file
-    assert (FOLDER.parent.parent / "requirements-serve.txt").is_file()
+    assert from_here == ["serve.txt ${WHEEL}"]  # which docs/serve.md says to put beside the file
+    assert (FOLDER.parent.parent / "requirements" / "serve.txt").is_file()
     assert {name for source in copied for name in re.findall(r"--from=(\w+)", source)} == set(contexts)
 
 

@@ -1,0 +1,3 @@
+"""Research programs are tested with the fixtures of `tests`."""
+
+pytest_plugins = ["tests.conftest"]

@@ -1,0 +1,89 @@
+"""A small part of the campaign; `make faults` runs the whole of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from research.faults.bad_inputs import cases, harm
+from research.faults.campaign import SEED, exported, words_in
+from research.faults.concurrent_refresh import Company
+from research.faults.determinism import differences, measure
+from research.faults.fuzz_inputs import Doors
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle of a run."""
+    folder = tmp_path_factory.mktemp("faults")
+    exported(folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_no_case_of_a_small_campaign_does_harm(tmp_path: Path) -> None:
+    counts = ("kills=2", "errors=3", "bundles=6", "databases=4", "flips=100", "inputs=10")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "research.faults.campaign", "--seed", str(SEED), *counts]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "| harms | 0 |" in done.stdout
+    assert int(re.search(r"flips that are noticed \| (\d+)", done.stdout)[1]) >= 90
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_an_init_that_is_killed_at_any_change_of_a_file_can_be_repeated(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "research.faults.campaign", "--command", "init", "kills=12"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "| kills: init | 12 |" in done.stdout
+    assert "too late" not in done.stdout
+
+
+@pytest.mark.slow
+def test_bad_inputs_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    known = cases()
+    assert len(known) >= 600
+    assert len({case.name for case in known}) == len(known)
+    # Quick ones: no documents are read, nothing is measured.
+    quick = [case for case in known if case.name.startswith(("keys", "values", "slips", "data"))]
+    chosen = random.Random(SEED).sample(quick, 40)
+    assert [(case.name, said) for n, case in enumerate(chosen) if (said := harm(case, tmp_path / str(n)))] == []
+
+
+@pytest.mark.slow
+def test_bad_contents_are_refused_at_every_door(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    doors = Doors(place / "doors", place / "bundle", words_in(place))
+    try:
+        doors.try_all(102)
+    finally:
+        doors.close()
+    assert doors.harms == []
+    assert doors.refused.total() > 30
+
+
+@pytest.mark.slow
+def test_a_killed_refresh_leaves_an_answer(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+    company = Company(place / "company", place / "bundle")
+    company.kill(1)
+    assert company.harms == []
+
+
+@pytest.mark.slow
+def test_seeds_threads_and_order_of_topics_change_no_byte(tmp_path: Path) -> None:
+    found = {each: measure(each, tmp_path / each[0]) for each in (("0", "1", "forward"), ("77", "2", "backward"))}
+    assert list(differences(found)) == []
+    assert len(next(iter(found.values()))) == 8

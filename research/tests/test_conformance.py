@@ -1,0 +1,118 @@
+"""Every requirement of the seeds is done, shown by tests that are expected to pass, or differs with a reason."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import ConfigError
+from research.conformance import AUDITED, FILE, Requirement, audited, has_evidence, read
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = read()
+DECISIONS = set(
+    re.findall(
+        r"^\| ([^|]+?) \|",
+        (ROOT / "docs" / "research" / "decisions.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+)
+
+
+@cache
+def functions(path: str) -> dict[str, list[str]]:
+    """The test functions of a file and the text of their decorators."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {
+        node.name: [ast.unparse(decorator) for decorator in node.decorator_list]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def wrong_with(row: Requirement, test: str) -> str | None:
+    """What is wrong with a test that a row names."""
+    path, _, name = test.partition("::")
+    if not (ROOT / path).is_file():
+        return f"{row.id}: there is no {path}"
+    if name not in functions(path):
+        return f"{row.id}: {path} has no {name}"
+    if path.startswith("research/bench/"):
+        return f"{row.id}: {path} is a benchmark"
+    if any("xfail" in each for each in functions(path)[name]):
+        return f"{row.id}: {name} is expected to fail"
+    return None
+
+
+def test_the_tests_of_a_row_exist_and_are_run_by_default() -> None:
+    assert [wrong for row in ROWS for test in row.tests if (wrong := wrong_with(row, test))] == []
+
+
+def test_a_difference_has_its_decision() -> None:
+    assert [row.id for row in ROWS if row.differs and row.decision not in DECISIONS] == []
+
+
+def test_a_row_is_text_and_a_difference_is_measured_or_quotes_the_contradiction() -> None:
+    ids_of_tests = [row.id for row in ROWS if re.search(r"\.py\b|::test_|tests/", f"{row.says} {row.differs}")]
+    assert ids_of_tests == [], "ids of tests belong to `tests`"
+    bare = [row.id for row in ROWS if row.differs and not has_evidence(row.differs)]
+    assert bare == [], "give a figure, or quote what contradicts it"
+
+
+@pytest.mark.parametrize(
+    ("differs", "found"),
+    [
+        ("Slower by 12 ms.", True),
+        ('The seed says "both".', True),
+        ("Not in P6 at nDCG@10 by `k=60`.", False),
+        ("", False),
+    ],
+)
+def test_a_reason_is_a_figure_or_a_quotation(differs: str, found: bool) -> None:
+    assert has_evidence(differs) == found
+
+
+def test_the_top_level_is_that_of_the_task() -> None:
+    wanted = ["pyproject.toml", "ragbench", "notebooks", "conf", "corpus", "qrels", "tests", "results"]
+    assert [name for name in wanted if not (ROOT / name).exists()] == []
+
+
+def test_the_independent_list_is_met() -> None:
+    """No requirement is wrong or missing; of every seed, 95% are done or reasoned and 80% done as written."""
+    for seed, states in audited(ROWS).items():
+        assert {"wrong", "missing"}.isdisjoint(states), seed
+        assert states.count("done") >= 0.8 * len(states), seed
+    numbers = {number for row in ROWS for number in row.covers}
+    assert numbers == set(range(1, 1 + sum(AUDITED.values()))) and all(row.covers for row in ROWS)
+
+
+def test_a_requirement_is_as_good_as_the_rows_that_cover_it() -> None:
+    rows = [
+        Requirement("a", "s", "000", "x", (1, 2)),
+        Requirement("b", "s", "000", "x", (2, 4), differs="By 12 ms."),
+        Requirement("c", "s", "000", "x", (3,), differs="Because it is better."),
+    ]
+    assert audited(rows)["000"][:5] == ["done", "differs", "wrong", "differs", "missing"]
+
+
+def test_every_seed_has_rows() -> None:
+    assert {number for row in ROWS for number in re.findall(r"\b00\d\b", row.seed)} == {f"00{n}" for n in range(5)}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{id: a, says: b}", "row a: name a test"),
+        ("{id: a, says: b, differs: c}", "differs and decision go together"),
+        ("{id: a, says: b, why: c}", "a row has id, covers, says"),
+        ("{id: a, says: b, tests: [c]}\n    - {id: a, says: b, tests: [c]}", "two rows with the id a"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(row: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(f"- section: s\n  seed: '000'\n  rows:\n    - {row}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        read(tmp_path)

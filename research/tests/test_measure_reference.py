@@ -1,0 +1,195 @@
+"""The reference tables, and the effects in the pages of the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragbench.base import locations
+from ragbench.base.errors import ConfigError
+from ragbench.config import composition
+from ragbench.config.benchmark import load
+from ragbench.experiment import ablate
+from ragbench.experiment.run import run
+from research import measure_reference
+from research.measure_reference import effects, every_preset, updated, with_presets
+
+HANDBOOK = Path(__file__).parents[2] / "tests" / "data" / "phases"
+LEFT_OUT = pd.DataFrame(
+    [
+        ("p6", 0.0488, 0.017, 0.079, 0.0612, 131.04, "adopt"),
+        ("p8", -0.0162, -0.031, -0.004, float("nan"), -0.2, "inconclusive"),
+    ],
+    columns=["factor", "effect", "ci_low", "ci_high", "passage_effect", "latency_ms", "verdict"],
+)
+ADDED = LEFT_OUT[:1].assign(effect=-0.008, ci_low=-0.04, ci_high=0.025, verdict="inconclusive")
+VERDICTS = {"on top of all others": LEFT_OUT, "alone on `baseline`": ADDED}
+P6 = (
+    "| `p6 rerank` | +0.049 [+0.017, +0.079], +0.061, +131.0 ms, **adopt** "
+    "| -0.008 [-0.040, +0.025], +0.061, +131.0 ms, **inconclusive** |"
+)
+
+
+def test_the_table_of_effects_has_every_measured_switch_and_no_other() -> None:
+    head, _, *rows = effects(VERDICTS).splitlines()
+    assert head == "| option | on top of all others | alone on `baseline` |"
+    assert rows == [P6, "| `p8 dedup` | -0.016 [-0.031, -0.004], -0.2 ms, **inconclusive** |  |"]
+
+
+def test_effects_are_refused_without_the_ablations_or_the_marks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    for text, more in (("<!-- effects -->\n<!-- end of effects -->\n", ["--no-ablations"]), ("no marks\n", [])):
+        page.write_text(text, encoding="utf-8")
+        assert measure_reference.main(["--effects", str(page), *more]) == 2
+        assert "--effects needs a page with <!-- effects -->" in capsys.readouterr().err
+
+
+def test_every_preset_is_measured_and_both_grounds() -> None:
+    names = {path.stem for path in (locations.configuration() / "exp").glob("*.yaml")}
+    assert set(every_preset()) == names
+    assert every_preset()[0] == "baseline"
+    for ground in ("baseline", "ragdocs"):
+        factors = ablate.plan(
+            composition.compose([f"+exp={ground}", "design=add_one"]), composition.compose
+        ).design.factors
+        assert {f"p{number}" for number in range(1, 14)} <= set(factors)
+
+
+def test_a_page_that_names_a_preset_which_is_not_measured_is_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("<!-- presets: baseline phase1 -->\n<!-- end of presets -->\n", encoding="utf-8")
+    assert measure_reference.main(["--presets", "baseline,all", "--no-ablations", "--readme", str(page)]) == 2
+    assert "has a table of preset 'phase1', which --presets leaves out: add it" in capsys.readouterr().err
+
+
+def test_a_page_gets_the_presets_it_names(settings_of, tmp_path: Path) -> None:
+    rows = (
+        "text,relevant,split\nhow do programs prove their identity,authentication.md,test\ncounters,metrics.md,test\n"
+    )
+    (tmp_path / "queries.csv").write_text(rows, encoding="utf-8")
+    notes = [
+        "data=vault",
+        f"data.corpus={HANDBOOK}",
+        f"data.queries={tmp_path / 'queries.csv'}",
+        "latency.enabled=false",
+    ]
+    settings = [settings_of(tmp_path, f"+exp={name}", *notes) for name in ("baseline", "lexical_only")]
+    results = run(settings, load(settings[0].config), folder=tmp_path / "run")
+    page = "# Title\n\n<!-- presets: baseline lexical_only -->\nold\n<!-- end of presets -->\n\nMore.\n"
+    written = with_presets(page, results)
+    assert "old" not in written and written.endswith("<!-- end of presets -->\n\nMore.\n")
+    assert "| `baseline`: Content-only BM25, plain dense retrieval, reciprocal rank fusion |" in written
+    assert "\n\nphases: 19 documents and 2 answerable test queries.\n\n| search |" in written
+    assert written.count("inconclusive") == 1, "the first is compared with nothing"
+    assert with_presets(written, results) == written, "a second time changes nothing"
+
+
+HEAD = "# Reference results\n\nGenerated, on the benchmark {topics}.\n\n"
+OLD, NEW = "a" * 12, "b" * 12
+BEFORE = (
+    HEAD.format(topics="made (9 topics)")
+    + f"""## Runs
+
+| commit | command | machine |
+|---|---|---|
+| {OLD} | `ragbench run` | this |
+
+## Presets by split
+
+| arm | split | RR | p95 ms | measured | timed |
+|---|---|---:|---:|---|---|
+| one | test | 0.1 | 7.0 | {OLD} | {OLD} |
+| two | test | 0.2 | 8.0 | {OLD} | {OLD} |
+
+## Leaving out
+
+| factor | effect | measured |
+|---|---:|---|
+| p1 | +0.100 | {OLD} |
+| p2 | +0.200 | {OLD} |
+
+## What the words mean
+
+Old words.
+"""
+)
+AFTER = (
+    HEAD.format(topics="made (9 topics)")
+    + f"""## Runs
+
+| commit | command | machine |
+|---|---|---|
+| {NEW} | `ragbench run again` | that |
+
+## Presets by split
+
+| arm | split | RR | P@5 | measured |
+|---|---|---:|---:|---|
+| two | test | 0.3 | 0.5 | {NEW} |
+| new | test | 0.4 | 0.6 | {NEW} |
+
+## What the words mean
+
+New words.
+"""
+)
+
+
+def test_an_update_keeps_what_was_not_measured_again_with_its_commit() -> None:
+    written = updated(BEFORE, AFTER)
+    assert "| arm | split | RR | P@5 | p95 ms | measured | timed |\n|---|---|---:|---:|---:|---|---|\n" in written
+    assert f"| one | test | 0.1 |  | 7.0 | {OLD} | {OLD} |" in written
+    assert f"| two | test | 0.3 | 0.5 | 8.0 | {NEW} | {OLD} |" in written, "its time is still that of then"
+    assert f"| new | test | 0.4 | 0.6 |  | {NEW} |  |" in written
+    assert f"| p2 | +0.200 | {OLD} |" in written and f"| {OLD} | `ragbench run` | this |" in written
+    assert written.endswith("## What the words mean\n\nNew words.\n")
+    assert updated(written, AFTER) == written, "a second time changes nothing"
+
+
+def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_left() -> None:
+    again = (
+        BEFORE.replace(OLD, NEW).replace("| p1 | +0.100 |", "| p1 | +0.300 |").replace(f"| p2 | +0.200 | {NEW} |\n", "")
+    )
+    written = updated(BEFORE, again)
+    assert "+0.300" in written and "p2" not in written, "verdicts are adjusted together"
+    assert OLD not in written and f"| {NEW} | `ragbench run` | this |" in written
+
+
+def test_the_table_of_the_appendix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seed 000, appendix A, from the committed reference; a time of another commit has a star."""
+    arms = ["baseline", *(f"{family}phase{n}" for family, first in (("", 1), ("tuned_", 2)) for n in range(first, 5))]
+    rows = [f"| {arm} | test | 0.5 | 0.6 | 0.7 | 0.{n} | 7.0 | 8.0 | {NEW} | {NEW} |" for n, arm in enumerate(arms)]
+    rows[1] = rows[1].replace(f"{NEW} | {NEW}", f"{NEW} | {OLD}")
+    columns = ("arm", "split", "nDCG@5", "nDCG@10", "RR", "R@10", "p50 ms", "p95 ms", "measured", "timed")
+    table = "\n".join([f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *rows])
+    reference, page = tmp_path / "REFERENCE.md", tmp_path / "page.md"
+    reference.write_text(f"# Reference\n\n## Presets by split\n\n{table}\n", encoding="utf-8")
+    page.write_text("<!-- appendix -->\n<!-- end of appendix -->\n", encoding="utf-8")
+    assert measure_reference.main(["--appendix", str(page), "--out", str(reference)]) == 0
+    printed = capsys.readouterr().out.strip()
+    assert printed.splitlines()[0] == "| phase | NDCG@5 | NDCG@10 | MRR | Recall@10 | p50 | p95 |"
+    assert "| `baseline` | 0.500 | 0.600 | 0.700 | 0.000 | 7.0 | 8.0 |" in printed
+    assert "| `phase1` | 0.500 | 0.600 | 0.700 | 0.100 | 7.0* | 8.0* |" in printed
+    assert printed in page.read_text(encoding="utf-8") and printed.count("phase") == 8
+
+
+def test_an_update_of_other_topics_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"other topics \(made \(9 topics\); now made \(8 topics\)\)"):
+        updated(BEFORE, AFTER.replace("9 topics", "8 topics"))
+
+
+def test_a_file_of_other_topics_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "REFERENCE.md"
+    file.write_text(BEFORE, encoding="utf-8")
+    words = ["--presets", "baseline", "--update", "--out", str(file), f"paths.results={tmp_path}/runs"]
+    assert measure_reference.main([*words]) == 2
+    assert "of other topics (made (9 topics); now builtin (521 documents" in capsys.readouterr().err
+    assert file.read_text("utf-8") == BEFORE and not (tmp_path / "runs").exists()

