@@ -172,7 +172,7 @@ import json, sys
 from ragbench.base import plugins
 from ragbench.commands import cli
 
-extras = ("jmespath", "krippendorff", "lightgbm", "mcp", "optuna", "prometheus_client", "watchfiles")
+extras = ("jmespath", "lightgbm", "mcp", "optuna", "prometheus_client", "watchfiles")
 sys.modules |= dict.fromkeys((*extras, "fastapi", "httpx", "limits", "tenacity", "uvicorn"))
 for words in json.loads(sys.argv[1]):
     print(cli.main(words))

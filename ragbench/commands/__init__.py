@@ -41,7 +41,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "serve": "serve a bundle over HTTP, or to editors and agents over MCP",
     },
     "Queries and judgments": {
-        "data": "check or split a benchmark, compare two annotators, or pool unjudged results",
+        "data": "check a benchmark, or pool unjudged results",
         "topics": "generate queries from documents or logs, and count them by type",
         "judge": "grade a pool and merge the grades",
     },
@@ -66,7 +66,12 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "compare": {
         "fusions": "fusion methods on the result lists of a finished run",
     },
-    "data": {"pool": "write the unjudged results of runs as a table to fill in"},
+    "data": {
+        "check": "errors in queries and judgments that distort results",
+        "power": "the smallest difference that a finished run can detect",
+        "pool": "the unjudged results of runs as a table to fill in",
+        "comparisons": "earlier comparisons on these queries, and the unused queries",
+    },
     "fit": {
         "adapter": "a query-embedding adapter, saved only if question-style queries improve",
         "calibration": "isotonic calibration on the training queries",

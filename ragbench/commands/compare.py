@@ -19,7 +19,6 @@ EXAMPLES = """examples:
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
   ragbench compare @1 @2 @3 --effects                    the same ablation on three collections, side by side
-  ragbench compare @1 --model-grades pool.model.csv --sample pool.sample.csv   corrected by human judgments
   ragbench compare 3f2a...                               an MLflow run by its id
 """
 
@@ -35,8 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--effects", action="store_true", help="compare the effects of one ablation on several collections"
     )
-    parser.add_argument("--model-grades", metavar="FILE", help="a pool that a model graded (ragbench judge --model)")
-    parser.add_argument("--sample", metavar="FILE", help="with --model-grades, the human-graded sample")
     parser.add_argument(
         "--format",
         choices=("table", "markdown", "latex", "csv"),
@@ -57,8 +54,6 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
-    if arguments.model_grades or arguments.sample:
-        return int(plugins.required("compare_model_grades", "--model-grades")(sources, arguments))
     if arguments.effects:
         return int(plugins.required("compare_effects", "--effects")(sources, arguments))
     _, overrides = split_words(arguments.words)

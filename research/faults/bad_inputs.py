@@ -153,7 +153,7 @@ COMMANDS = (
         "atlas show",
         "init",
         "agents",
-        "data describe",
+        "data check",
         "topics show",
     ),
 )
@@ -274,7 +274,7 @@ def _of(path: Path) -> Iterator[Case]:
         yield Case(name, words, each.get("says", each["file"]), each.get("code", 2), "", each["file"], damage)
     for each in said.get("data", ()):
         damage = {key: value for key, value in each.items() if key not in ("loader", "file", "words", "says", "code")}
-        words = tuple(shlex.split(each.get("words", "data describe")))
+        words = tuple(shlex.split(each.get("words", "data check")))
         says = each.get("says", each["file"].rpartition("/")[2])
         name = f"{path.stem}: {each['loader']} {each['file']} {damage}"
         yield Case(name, words, says, each.get("code", 2), each["loader"], each["file"], damage)

@@ -121,7 +121,7 @@ def test_its_datasheet_counts_topics_and_judgments(sheet: str, new: Benchmark) -
 def test_its_datasheet_states_the_agreement(sheet: str, new: Benchmark) -> None:
     found = agreement(new.section_qrels, read_qrels(FOLDER / "second_judge.qrels"))
     assert f"{found.same:.1%} of {found.n_pairs} pairs of {found.n_topics} topics" in sheet
-    assert f"alpha {found.alpha_ordinal:.3f}" in sheet
+    assert f"quadratically weighted {found.kappa:.3f}" in sheet
 
 
 def _near_copies(found: Benchmark) -> float:

@@ -281,7 +281,6 @@ def test_every_example_runs(folder, stands_for, monkeypatch, capsys) -> None:
             for later in {*runs.iterdir()} - kept if not follows else ():
                 shutil.rmtree(later)
             follows = words[0] == "run" != name  # `ragbench run ... && ragbench compare fusions`
-            shutil.copy("questions.csv", "queries.csv")  # `data split --write` writes splits into it
             line = " ".join(words)
             if any(each in f"{line}$" for each in NOT_RUN):
                 continue
@@ -331,9 +330,6 @@ def before(
         prepare("export @1/recommended --format sqlite --force --out notes.sqlite")
     if "pool.csv" in words and not Path("pool.csv").exists():
         prepare("data pool @1 --depth 1")
-    if "--model-grades" in words:
-        sample = Path("pool.sample.csv")
-        sample.write_text(sample.read_text(encoding="utf-8").replace(",,\n", ",1,\n"), encoding="utf-8")
     if "--effects" in words:
         for corpus in ("uv/vault", "docs", "notes"):
             prepare(

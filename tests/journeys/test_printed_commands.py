@@ -92,7 +92,6 @@ def test_every_next_step_from_a_table_of_topics_to_a_comparison(
     data = "data=vault data.corpus=notes"
     assert follow(f"topics derive {data}", capsys, until="export") == ["topics", "run", "export"]
     assert follow(f"data check {data} data.queries=queries.csv", capsys, until="run") == ["data", "run"]
-    assert follow(f"data split --write {data} data.queries=queries.csv", capsys, until="run") == ["data", "run"]
 
 
 def examples(*names: str) -> Iterator[list[str]]:

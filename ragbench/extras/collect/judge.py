@@ -250,8 +250,7 @@ def merge_into_folder(pool: Path, folder: Path, overwrite: bool = False) -> Merg
     """
     if "judge" in read_pool(pool).columns:
         raise BenchmarkError(
-            f"{pool} holds grades of a model, which are not judgments: use them next to human grades, with "
-            "ragbench compare --model-grades"
+            f"{pool} holds grades of a model, which are not judgments: merge the sample that you have graded"
         )
     with locked(folder / SECTIONS):
         return _merge_into(pool, folder / SECTIONS, folder / DOCUMENTS, overwrite)

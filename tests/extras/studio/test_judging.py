@@ -98,7 +98,7 @@ def test_judges_agree_live_and_what_others_wrote_is_read(desk) -> None:
             judging.act(run, judge, (item.qid, item.section), "1" if len(item.section) % 2 else "0")
     (agreed,) = judging.agreements(run)
     assert agreed.agreement.same == 1.0
-    assert agreed.agreement.alpha_ordinal == pytest.approx(1.0)
+    assert agreed.agreement.kappa == pytest.approx(1.0)
     assert "100% the same grade" in client.get("/judging").text
     theirs = studio.root / "studio" / "judges" / run / "Anna.csv"
     rows = read_pool(theirs)

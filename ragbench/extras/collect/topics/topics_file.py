@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import has_text
 from ragbench.benchmark.benchmark import Qrels, Topic
-from ragbench.benchmark.lines import read_objects, read_table, write_atomically
+from ragbench.benchmark.lines import write_atomically
 from ragbench.benchmark.native import topic_row
-from ragbench.benchmark.vault import TEXT_COLUMNS
-from ragbench.extras.collect.pool import to_csv
 
 
 def require_new(path: Path, *, replace: bool) -> None:
@@ -47,30 +45,3 @@ def write(
         return
     require_new(path, replace=replace)
     write_atomically(path, text)
-
-
-def write_splits(path: Path, sides: Mapping[str, str]) -> None:
-    """Set the column `split` of a CSV, TSV or JSONL file of queries; `sides` maps the text of a query to its split.
-
-    Raises BenchmarkError for a file that cannot be read or written.
-    """
-    if path.suffix == ".gz":
-        raise BenchmarkError(f"{path} is packed: unpack it first")
-    if path.suffix in (".csv", ".tsv"):
-        header, separator, rows = read_table(path)
-        names = [name.strip().lower() for name in header]
-        text = next(i for i, name in enumerate(names) if name in TEXT_COLUMNS)
-        position = names.index("split") if "split" in names else len(header)
-        written = []
-        for _, cells in rows:
-            padded = cells + [""] * (len(header) - len(cells))
-            side = sides.get(" ".join(cells[text].split()), "")
-            written.append([*padded[:position], side, *padded[position + 1 :]])
-        columns = [*header[:position], "split", *header[position + 1 :]]
-        write_atomically(path, to_csv(columns, written, separator))
-        return
-    objects = [row for _, row in read_objects(path)]
-    for row in objects:
-        query = next(str(row[name]) for name in TEXT_COLUMNS if row.get(name))
-        row["split"] = sides.get(" ".join(query.split()), "")
-    write_atomically(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in objects))

@@ -1,0 +1,48 @@
+"""`ragbench data power`."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import combinations
+
+from ragbench.base import console
+
+DESCRIPTION = "Show the smallest difference that a finished run can detect, for each pair of arms and each split."
+EXAMPLES = """examples:
+  ragbench data power                 the newest run
+  ragbench data power results/runs/A
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The run, output options."""
+    console.add_runs(parser, "?")
+    console.add_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Read the run and print a row for each pair of arms."""
+    import pandas as pd
+
+    from ragbench.evaluation.measures import PRIMARY
+    from ragbench.evidence.power import minimum_detectable_effect
+    from ragbench.results import measurements
+    from ragbench.workbench.runs import named_runs
+
+    (source,), _ = named_runs(arguments.words, limit=1)
+    measured = measurements.load(source)
+    splits = sorted(measured.per_query["split"].unique())
+    values = {(arm, split): measured.values(arm, PRIMARY, split) for arm in measured.arms for split in splits}
+    rows = []
+    for arm, second in combinations(measured.arms, 2):
+        for split in splits:
+            difference = values[arm, split] - values[second, split]
+            sd = float(difference.std(ddof=1))
+            rows.append((split, arm, second, len(difference), sd, minimum_detectable_effect(sd, len(difference))))
+    table = pd.DataFrame(rows, columns=["split", "arm", "other", "n", "sd of differences", f"detectable {PRIMARY}"])
+    if arguments.json:
+        console.print_json(table)
+        return 0
+    table.columns = ["split", "arm", "compared with", "queries", "SD of differences", f"MDE in {PRIMARY}"]
+    console.print_table(table, "Minimum detectable effect (MDE) at 80% power, alpha 5%, two-sided")
+    return 0
