@@ -62,11 +62,9 @@ HOME = {
     "stage": "ragbench.config.function_stage",
     "tune": "ragbench.extras.fit.workbench",
 }
-OLD_NAMES = {"Own": "CustomStage"}  # names that scripts may still import
 
 
 def __getattr__(name: str) -> Any:
-    name = OLD_NAMES.get(name, name)
     if name in HOME:  # when first asked for: importing the package must stay cheap
         return getattr(importlib.import_module(HOME[name]), name)
     raise AttributeError(f"module 'ragbench' has no attribute '{name}'")

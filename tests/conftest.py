@@ -251,6 +251,8 @@ def write_results():
         recalls: dict[str, list[float]] | None = None,
     ) -> Path:
         made, frames, latency = store.RunFolder(folder), [], pd.DataFrame({"arm": [], "stage": []})
+        qids = sorted({f"q{n}" for values in arms.values() for n in range(len(values))})
+        made.table(measurements.TOPICS, measurements.TOPIC_COLUMNS.frame((q, "test", "x", "", "", "") for q in qids))
         for arm, values in arms.items():
             levels = {"document": values, **({"passage": passages[arm]} if passages else {})}
             rows = [
@@ -274,7 +276,12 @@ def write_results():
             times = [(arm, "total", p95 / 2, p95, p95, p95 * 0.95, p95 * 1.05) for arm, p95 in p95_ms.items()]
             latency = pd.DataFrame(times, columns=columns)
             made.text("latency.csv", latency.to_csv(index=False))
-        final = {**record, "arms": list(arms), "topics": max(map(len, arms.values()))}
+        final = {
+            **record,
+            "arms": list(arms),
+            "parameters": {arm: {} for arm in arms},
+            "topics": max(map(len, arms.values())),
+        }
         verdicts.against_first(measurements.Measurements(folder, final, pd.concat(frames, ignore_index=True), latency))
         made.finish(final)
         return folder

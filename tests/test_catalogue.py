@@ -13,12 +13,11 @@ import pytest
 import yaml
 
 from ragbench.base import locations
-from ragbench.base.bounds import Validated
 from ragbench.base.errors import ConfigError
 from ragbench.commands import completion
 from ragbench.config import catalogue, composition
 from ragbench.config.catalogue.fields import _StageEntry as StageEntry
-from ragbench.config.catalogue.fields import docstring, fields_of, present_name
+from ragbench.config.catalogue.fields import docstring, fields_of
 from ragbench.config.catalogue.nodes import Parameter
 
 FOUND = catalogue.read()
@@ -253,21 +252,3 @@ def test_a_stage_can_name_its_switch_and_its_place_in_the_class(tmp_path: Path, 
     assert "fuse, again, merge" in order
     with pytest.raises(ConfigError, match="'fuze' is not an entry of order; did you mean fuse"):
         _ = catalogue_with(neighbour="fuze").base
-
-
-MOVED = """average.AverageScores calibrate_curve.CalibrateByCurve calibrate_evidence.CalibrateByEvidence
-code.RetrieveCode
-community.BoostCommunity confidence.FilterByConfidence context.AddNeighbours dedup_exact.DropEqualTexts
-dedup_ngram.DropNearCopies dedup_semantic.DropParaphrases dense.RetrieveDense diverse.KeepDiverse
-dynamic_weights.WeighByDecisiveness expand_parents.ExpandToParents expand_synonyms.ExpandSynonyms
-expand_terms.ExpandTerms graph.FollowLinks hyde.SupposeAnswer keywords.RerankByKeywords lexical.RetrieveLexical
-limit.LimitPerDocument live.LivePython live.LiveRun live.LiveHttp mmr.Diversify normalise.NormaliseScores
-folder_boost.BoostFolder graph_boost.BoostConnected merge.MergeScores rank_v3.RankCandidates recall.RecallBySubstring"""
-
-
-@pytest.mark.parametrize("name", MOVED.split())
-def test_a_stage_has_its_earlier_name_in_bundles_and_results(name: str) -> None:
-    for before in (f"ragbench.search.stages.{name}", f"ragbench.stages.{name}"):
-        module, _, present = present_name(before).rpartition(".")
-        assert before != f"{module}.{present}"
-        assert issubclass(getattr(importlib.import_module(module), present), Validated)

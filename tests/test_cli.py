@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ragbench import commands
-from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, cli, everything
+from ragbench.commands import GROUPS, SUMMARY, WORDS, cli, everything
 from tests.waiting import until
 
 DATA = Path(__file__).parent / "data"
@@ -31,16 +31,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in SUMMARY)
     assert all(f"\n{title}:\n" in out for title in GROUPS)
-    assert not any(f"  {name} " in out for name in OLD)
     assert len(SUMMARY) <= 28 and set(WORDS) <= set(SUMMARY)
-
-
-@pytest.mark.parametrize("old", list(OLD))
-def test_names_of_before_still_call_the_same(old: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before, now = commands.call([old, "a"]), commands.call([*OLD[old], "a"])
-    assert before == now and before.name in everything()
-    assert cli.main([old, "--help"]) == 0
-    assert f"usage: ragbench {before.name}" in capsys.readouterr().out
 
 
 def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,8 +69,7 @@ def test_every_command_explains_itself_with_examples(command: str, capsys: pytes
 def test_every_command_has_the_same_style_of_options(command: str) -> None:
     parser = argparse.ArgumentParser()
     importlib.import_module(commands.call(command.split()).module).add_arguments(parser)
-    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
-    for action in shown:
+    for action in parser._actions:
         assert action.help, (command, action.dest)
         assert len(action.help) <= 160, (command, action.dest)
         if action.option_strings:  # what a value is, in capitals
@@ -87,7 +77,7 @@ def test_every_command_has_the_same_style_of_options(command: str) -> None:
             assert action.nargs == 0 or action.choices or any(map(str.isupper, kind)), (command, action.dest)
             # runs, encoders and files to read are words; settings are key=value
             assert action.dest not in ("run", "runs", "candidate", "override"), (command, action.dest)
-    words = [action for action in shown if not action.option_strings and action.nargs == "*"]
+    words = [action for action in parser._actions if not action.option_strings and action.nargs == "*"]
     assert all(str(action.metavar).endswith("key=value") for action in words), command
 
 

@@ -16,7 +16,6 @@ KNOWN = catalogue.read()
     [
         (["rerank=on", "rerank.depth=20"], ["p6=on", "p6.depth=20"]),
         (["rank=mine", "rank.depth=20"], ["ranker=mine", "ranker.depth=20"]),
-        (["topics=asked", "name=asked"], ["topics=questions", "name=asked"]),
         (["exp=phase1", "+p6.depth=3", "++fuse.k=5"], ["+exp=phase1", "p6.depth=3", "fuse.k=5"]),
         (["p6=on", "fuse.k=5", "rerank=off"], ["fuse.k=5", "p6=off"]),
         (["factors=[rerank, p2,mmr]"], ["factors=[p6, p2,p11]"]),

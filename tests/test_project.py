@@ -114,7 +114,7 @@ def test_a_slip_is_one_sentence(
 ) -> None:
     (tmp_path / "ragbench.yaml").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["config"]) == 2
+    assert cli.main(["list", "config"]) == 2
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
 
@@ -133,7 +133,7 @@ def test_what_only_has_the_name_of_a_project_file_is_said(
 ) -> None:
     make(tmp_path / "ragbench.yaml")
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["config"]) == 2
+    assert cli.main(["list", "config"]) == 2
     err = capsys.readouterr().err
     assert f"ragbench.yaml {said}" in err and err.count("\n") == 1
 

@@ -53,7 +53,7 @@ def _command(name: str) -> Iterator[str]:
     module, parser = importlib.import_module(_module(name)), _parser(name)
     yield f"{'###' if ' ' in name else '##'} ragbench {name}"
     yield module.DESCRIPTION.strip()
-    actions = [each for each in parser._actions if _name(each) not in COMMON and each.help != argparse.SUPPRESS]
+    actions = [each for each in parser._actions if _name(each) not in COMMON]
     if actions:
         yield _table(actions)
     _, _, examples = module.EXAMPLES.partition("examples:\n")

@@ -86,19 +86,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 }
 """The sub-commands of a command, each with one line."""
 
-OLD: Mapping[str, tuple[str, ...]] = {
-    "calibrate": ("fit", "calibration"),
-    "config": ("list", "config"),
-    "fit order": ("fit", "ranker"),
-    "fusion": ("compare", "fusions"),
-    "learn-ranker": ("fit", "ranker", "--from-fusion"),
-    "learn-weights": ("fit", "weights"),
-    "mcp": ("serve", "mcp"),
-    "pool": ("data", "pool"),
-    "ui": ("track", "ui"),
-}
-"""Old names, in one word or two, that still work and are not shown."""
-
 
 @dataclass(frozen=True)
 class Call:
@@ -112,17 +99,15 @@ class Call:
 def call(arguments: Sequence[str]) -> Call | None:
     """Return the command that the arguments after `ragbench` call; None if the first is not a command."""
     first, *rest = arguments
-    two = f"{first} {rest[0]}" if rest else ""
-    arguments_now = [*OLD[two], *rest[1:]] if two in OLD else [*OLD.get(first, (first,)), *rest]
-    if arguments_now[0] not in SUMMARY:
+    if first not in SUMMARY:
         if first not in plugins.names("ragbench.commands"):
             return None
         return Call(first, tuple(rest), plugins.load("ragbench.commands", first, "command").__name__)
-    size = 2 if arguments_now[1:2] and arguments_now[1] in WORDS.get(arguments_now[0], {}) else 1
+    size = 2 if rest and rest[0] in WORDS.get(first, {}) else 1
     return Call(
-        " ".join(arguments_now[:size]),
-        tuple(arguments_now[size:]),
-        plugins.module("commands", "_".join(arguments_now[:size])) or "",
+        " ".join(arguments[:size]),
+        tuple(arguments[size:]),
+        plugins.module("commands", "_".join(arguments[:size])) or "",
     )
 
 

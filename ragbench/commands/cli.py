@@ -22,7 +22,7 @@ from ragbench.base.errors import BAD_INPUT, FAILED, INTERRUPTED, ArmsFailed, Con
 from ragbench.base.files import unusable
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.boundary.permissions import trust
-from ragbench.commands import GROUPS, OLD, SUMMARY, WORDS, Call, call, everything
+from ragbench.commands import GROUPS, SUMMARY, WORDS, Call, call, everything
 
 
 class _Parser(argparse.ArgumentParser):
@@ -144,7 +144,7 @@ def _refuse(sentence: str, code: int = BAD_INPUT) -> int:
 def _suggestion(command: str) -> str:
     if "=" in command or command.startswith("+"):
         return f"; did you mean ragbench run {' '.join(command.split())[:60]}?"
-    alternatives = {old: " ".join(new) for old, new in OLD.items()} | {n.split()[-1]: n for n in reversed(everything())}
+    alternatives = {name.split()[-1]: name for name in reversed(everything())}
     near = nearest(command, alternatives)
     if not near:
         return f"; the commands are {', '.join(SUMMARY)}"

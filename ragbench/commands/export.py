@@ -66,13 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="maximum nDCG@10 loss of a translation without --force (default 0.005)",
     )
-    parser.add_argument("--on-expectation", action="store_true", dest="accept_predicted", help=argparse.SUPPRESS)
     parser.add_argument(
         "--allow-unknown-latency",
         action="store_true",
         help="export a significantly better arm whose latency is unknown",
     )
-    parser.add_argument("--cost-open", action="store_true", dest="allow_unknown_latency", help=argparse.SUPPRESS)
     parser.add_argument("--without-index", action="store_true", help="write a bundle without its index")
     parser.add_argument(
         "--self-contained",

@@ -41,8 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pin", metavar="RUN", help="store this run or arm in the project as the reference of later gates"
     )
-    for name in ("--baseline", "--candidate"):  # their old names
-        parser.add_argument(name, metavar="RUN", help=argparse.SUPPRESS)
     parser.add_argument("--measure", metavar="NAME", help="measure at document level (default: that of the reference)")
     parser.add_argument(
         "--margin",
@@ -51,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="largest nDCG@10 loss that passes (default: half of statistics.smallest_effect). With 0, only a "
         "significant loss fails",
     )
-    parser.add_argument("--drop", type=float, dest="margin", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--latency-tolerance",
         type=float,
@@ -94,20 +91,17 @@ def main(arguments: argparse.Namespace) -> int:
             arguments.max_pollution,
         )
     named, overrides = split_words(arguments.words)
-    by_option = [name for name in (arguments.baseline, arguments.candidate) if name]
-    if len(named) > 2 or (named and by_option):
-        raise ConfigError(f"two runs are compared, got {', '.join([*by_option, *named])}: ragbench gate OLD NEW")
+    if len(named) > 2:
+        raise ConfigError(f"two runs are compared, got {', '.join(named)}: ragbench gate OLD NEW")
     settings = composition.compose(overrides)
     if arguments.pin:
-        if named or by_option:
+        if named:
             raise ConfigError("--pin names the run to keep: ragbench gate --pin @1, then ragbench gate")
         pinned = measured_arm.find(find(arguments.pin, settings))
         file = project.pin(pinned.folder)
         _LOG.info(f"pinned in {file}: {pinned.name} of {pinned.results.folder.name}")
         return 0
-    if not named:
-        named = [arguments.baseline or _pinned(settings), arguments.candidate or "@1"]
-    first, second = [*named, "@1"][:2]
+    first, second = [*(named or [_pinned(settings)]), "@1"][:2]
     baseline = measured_arm.find(find(first, settings))
     candidate = measured_arm.find(find(second, settings), like=baseline.name)
     checks = gate(baseline, candidate, limits)

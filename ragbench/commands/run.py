@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Overrides, `-m` and output options."""
     parser.add_argument("-m", "--multirun", action="store_true", help="run every combination of comma-separated values")
     parser.add_argument("--remeasure-latency", metavar="RUN", help="re-measure the latency of a finished run")
-    parser.add_argument("--time-again", dest="remeasure_latency", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--confirm",
         metavar="RUN/ARM",

@@ -17,7 +17,7 @@ from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.config.catalogue import Catalogue, Tree
-from ragbench.config.catalogue.names import current, numbered
+from ragbench.config.catalogue.names import numbered
 
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
@@ -96,7 +96,6 @@ def _canonical(override: str, known: Catalogue) -> str:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
-    value = current(name, value)
     if name in _LISTS_OF_SWITCHES:
         value = re.sub(r"\w+(\.\w+)*", lambda item: numbered(item[0]), value)
     if name in _TEMPLATES and ("{query}" in value or "{depth}" in value) and value[0] not in "[{'\"":

@@ -13,7 +13,6 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import Capability, granted
 from ragbench.config import catalogue
 from ragbench.config.catalogue import SPECS
-from ragbench.config.catalogue.fields import present_name
 
 
 def make(node: Mapping[str, Any], label: str) -> Any:
@@ -27,7 +26,6 @@ def class_named(path: str, label: str) -> type:
 
     Importing runs code: where executing is not granted, only classes of the catalogue and of extensions are named.
     """
-    path = present_name(path)
     if Capability.EXECUTES not in granted() and not _is_catalogued(path):
         raise ConfigError(
             f"{label} names {path}, which is not a class of the configuration or of an installed extension: only what "

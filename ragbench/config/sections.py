@@ -14,8 +14,8 @@ from ragbench.boundary.permissions import Capability, Needs
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
-AROUND = ("name", "modes", "tune", "paths", "tracking", "execution", "artefacts")
-"""Sections and keys that have no part in what is measured; earlier runs have `artefacts`."""
+AROUND = ("name", "modes", "tune", "paths", "tracking", "execution")
+"""Sections and keys that have no part in what is measured."""
 _DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
 
 _Names = Annotated[tuple[Name, ...], MinLen(1)]

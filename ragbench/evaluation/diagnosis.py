@@ -21,8 +21,6 @@ FOUND = "found"
 NEVER = "never retrieved"
 FUSED_OUT = "lost in fusion"
 BURIED = "ranked too low"
-FORMER = {"fused out": FUSED_OUT, "never near the top": BURIED}
-"""What earlier versions wrote for two outcomes."""
 
 _Ranks = Mapping[int, int]
 """The rank of each chunk in a ranking, from 1; of each document's row where documents are judged."""

@@ -99,13 +99,7 @@ class Arms:
         """The arms of a finished run, judged by the policy it recorded unless another is given."""
         configs = {arm: measured.config(arm) for arm in measured.arms}
         policy = policy or Policy.of(configs[measured.arms[0]])
-        spent = float((measured.record.get("look") or {}).get("share", 1.0))  # of a record by alpha spending
-        confidence = 1 - (1 - policy.statistics.confidence) * spent
-        policy = replace(
-            policy,
-            statistics=replace(policy.statistics, confidence=confidence),
-            exploratory=int(measured.record.get("comparison", 1)) > 1,
-        )
+        policy = replace(policy, exploratory=int(measured.record.get("comparison", 1)) > 1)
         samples = measured.arm_tables(LATENCY, ("arm", "qid", "total"), others=True)
         machine = _of_machine(measured.record)
         timed = dict(list(samples.groupby("arm"))) if len(samples) else {}

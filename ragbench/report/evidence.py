@@ -1,7 +1,7 @@
 """The content of a report, read from the files of a run: comparisons, effects, losses, topics, top hits.
 
-Every function takes `Measurements` and returns a table. A table that the run did not write (no section judgments, a run
-of an older version) is empty with the same columns, and the report then says what is missing.
+Every function takes `Measurements` and returns a table. A table that the run did not write (no section
+judgments) is empty with the same columns, and the report then says what is missing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def top_hits(results: Measurements) -> pd.DataFrame:
 
 def fates(results: Measurements) -> pd.DataFrame:
     """The fate of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
-    return results.arm_tables(DIAGNOSIS, diagnosis.COLUMNS).replace({"outcome": diagnosis.FORMER})
+    return results.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
 
 
 def headroom(results: Measurements) -> pd.DataFrame:

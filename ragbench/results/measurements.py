@@ -29,7 +29,6 @@ from ragbench.base.errors import BoundaryError, ResultsError
 from ragbench.base.files import why_unreadable
 from ragbench.benchmark.runs import read_run, renamed
 from ragbench.boundary.yaml import read_yaml_file
-from ragbench.config import differences
 from ragbench.evaluation.measures import HITS, PRIMARY, SILENCE, UNPLACED, Run
 from ragbench.evidence import policy
 from ragbench.results import comparisons, store
@@ -118,14 +117,8 @@ class Measurements:
 
     @property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
-        """By arm, the choices and values that make it: as recorded, or composed again for a run of an earlier version.
-
-        config.yaml has the whole configuration.
-        """
-        if recorded := self.record.get("parameters"):
-            return dict(recorded)
-        overrides = self.record.get("overrides", {})
-        return differences.of_arms({arm: (overrides.get(arm, ()), self.config(arm)) for arm in self.arms})
+        """By arm, the choices and values that make it; config.yaml has the whole configuration."""
+        return dict(self.record["parameters"])
 
     @property
     def topics_origin(self) -> str:
@@ -137,12 +130,8 @@ class Measurements:
         """qid, split, type, text, need and area of the topics, sorted by qid; texts and areas may be empty."""
         import pandas as pd
 
-        path = self.folder / TOPICS
-        if path.is_file():
-            frame = pd.read_parquet(path).sort_values("qid", ignore_index=True)
-        else:
-            frame = self.per_query.drop_duplicates("qid").sort_values("qid", ignore_index=True)
-        return frame.assign(**{name: "" for name in TOPIC_COLUMNS if name not in frame})[list(TOPIC_COLUMNS)]
+        frame = pd.read_parquet(self.folder / TOPICS).sort_values("qid", ignore_index=True)
+        return frame[list(TOPIC_COLUMNS)]
 
     @property
     def judged(self) -> bool:
@@ -161,10 +150,8 @@ class Measurements:
 
     @property
     def interval(self) -> str:
-        """The confidence of the intervals, such as `95%`; less than configured in records of alpha spending."""
-        share = float((self.record.get("look") or {}).get("share", 1.0))
-        confidence = float(self.shared_config["statistics"]["confidence"])
-        return f"{100 * (1 - (1 - confidence) * share):.4g}%"
+        """The confidence of the intervals, such as `95%`."""
+        return f"{100 * float(self.shared_config['statistics']['confidence']):.4g}%"
 
     def title_with_origin(self, title: str) -> str:
         """A title for a table of these results, with the origin of the topics."""
@@ -207,8 +194,6 @@ class Measurements:
             filled = [frame for frame in frames if len(frame)] or frames[:1]  # pandas 2 warns of empty ones
             self._tables[name] = pd.concat(filled, ignore_index=True) if filled else empty
         table = self._tables[name]
-        if not {*columns} <= {*table.columns}:  # of a run by a version without them
-            table = table.reindex(columns=list(dict.fromkeys([*columns, *table.columns])))
         return table[[*columns, *(column for column in table.columns if others and column not in columns)]]
 
     @cached_property

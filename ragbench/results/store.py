@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, files, processes
 from ragbench.base.errors import ResultsError
 from ragbench.base.files import Damaged
-from ragbench.boundary.checksummed_json import SEAL, read_checksummed, write_checksummed
+from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.json import read_json_file
 
 if TYPE_CHECKING:
@@ -275,9 +275,6 @@ def read(folder: Path) -> dict[str, Any]:
             f"{folder} holds no results ({RECORD} is missing): name the folder of a finished run"
         ) from None
     except Damaged as damage:
-        if _is_older(folder / RECORD):
-            reason = "was written by another version of ragbench"
-            raise ResultsError(f"{folder} {reason}: run the experiment again with this one") from None
         raise ResultsError(
             f"the results in {folder} are damaged ({damage}): restore the folder from a copy, or run again"
         ) from None
@@ -406,15 +403,6 @@ def _recorded_files(folder: Path) -> dict[str, str]:
         return dict(read_checksummed(folder / DONE)["files"])
     except FileNotFoundError:
         raise Damaged(f"{_ARMS}/{folder.name}/{DONE} is missing") from None
-
-
-def _is_older(record: Path) -> bool:
-    """Whether a record was written before records were sealed."""
-    try:
-        value = read_json_file(record, own=True)
-    except (OSError, ValueError):
-        return False
-    return isinstance(value, dict) and "arms" in value and not {SEAL, "files", "format"} & set(value)
 
 
 def _name_damaged(folders: Sequence[Path]) -> None:

@@ -332,8 +332,6 @@ class Experiment:
         timed = remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show))
         return Results.of(timed)
 
-    time_again = remeasure_latency  # its earlier name
-
     def keep(self, results: Results) -> Results:
         """Write the report, then MLflow where tracking is on; the results with their run there."""
         from ragbench import tracking

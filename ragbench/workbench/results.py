@@ -128,8 +128,6 @@ class Results(files.Measurements):
         allow = "" if len(adopted) or not len(better) else " --allow-unknown-latency"
         return f"export {shlex.quote(f'@1/{arm}')} --out {new}{allow}"
 
-    next_words = next_command  # its earlier name
-
     @property
     def next_reason(self) -> str:
         """A sentence on why `next_command` is recommended, where no verdict says it; empty otherwise."""

@@ -265,11 +265,11 @@ def _of(path: Path) -> Iterator[Case]:
     for each in said.get("products", ()):
         for key in each["keys"]:
             for value in each["values"]:
-                words = ("config", *shlex.split(each.get("with", "")), f"{key}={value}")
+                words = ("list", "config", *shlex.split(each.get("with", "")), f"{key}={value}")
                 yield Case(f"{path.stem}: {shlex.join(words)}", words, key.lstrip("+"))
     for each in said.get("slips", ()):
         damage = {key: value for key, value in each.items() if key not in ("file", "words", "says", "code")}
-        words = ("config", *shlex.split(each.get("words", "")))
+        words = ("list", "config", *shlex.split(each.get("words", "")))
         name = f"{path.stem}: {each['file']} {damage}"
         yield Case(name, words, each.get("says", each["file"]), each.get("code", 2), "", each["file"], damage)
     for each in said.get("data", ()):

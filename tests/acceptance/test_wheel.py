@@ -53,7 +53,7 @@ def test_a_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> No
     assert Path(where.strip()).is_relative_to(tmp_path / "clean")
     assert called("--version").startswith("ragbench ")
     assert "recommended" in called("list", "experiments")
-    assert "retrieve" in called("config", "exp=recommended").splitlines()[0].lower()
+    assert "retrieve" in called("list", "config", "exp=recommended").splitlines()[0].lower()
     assert '"documents": 521' in called("data", "describe", "--json")
 
 

@@ -1,4 +1,4 @@
-"""The commands that fit and look inside (vocabulary, calibrate, learn-weights), called as a person does."""
+"""The commands that fit and look inside (fit calibration, fit weights), called as a person does."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_search_and_the_index_show_the_vocabulary(capsys, place) -> None:
 
 
 def test_calibrate(capsys, place) -> None:
-    found = answer(capsys, "calibrate", "--best-of", "dense", *place)
+    found = answer(capsys, "fit", "calibration", "--best-of", "dense", *place)
     assert found["queries"] == 12
     assert found["calibration"]["best_of"] == "dense"
     assert [row["calibration"].split(",")[0] for row in found["left out"]] == [
@@ -82,7 +82,7 @@ def test_calibrate(capsys, place) -> None:
         "isotonic",
         "isotonic",
     ]
-    out = call(capsys, "calibrate", *place)
+    out = call(capsys, "fit", "calibration", *place)
     overrides = out.split("use it with: ")[1].split()
     settings = composition.compose(overrides)
     stage = dict(settings.pipeline)["calibration"]
@@ -91,12 +91,12 @@ def test_calibrate(capsys, place) -> None:
 
 
 def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -> None:
-    found = answer(capsys, "calibrate", "--max-loss", "0.1", *place)["left out"][-1]
+    found = answer(capsys, "fit", "calibration", "--max-loss", "0.1", *place)["left out"][-1]
     assert found["calibration"] == "configured: calibrate (confidence 0.5 at score 0.035), fitted to lose 0.1"
-    out = call(capsys, "calibrate", "--max-loss", "0.1", *place)
+    out = call(capsys, "fit", "calibration", "--max-loss", "0.1", *place)
     *_, threshold = out.split("use its threshold with the configured calibration: ")[1].split()
     assert threshold == f"p10.threshold={found['threshold']:g}"
-    assert "--max-loss must be between 0 and 1" in refused(capsys, "calibrate", "--max-loss", "2", *place)
+    assert "--max-loss must be between 0 and 1" in refused(capsys, "fit", "calibration", "--max-loss", "2", *place)
 
 
 def test_calibrate_keeps_its_fit_next_to_the_project_file(
@@ -105,32 +105,34 @@ def test_calibrate_keeps_its_fit_next_to_the_project_file(
     (tmp_path / "below").mkdir()
     (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
     monkeypatch.chdir(tmp_path / "below")
-    assert "use it with: calibration=mine" in call(capsys, "calibrate", "--write", "mine", "--depth", "5", *place)
+    assert "use it with: calibration=mine" in call(
+        capsys, "fit", "calibration", "--write", "mine", "--depth", "5", *place
+    )
     kept = tmp_path / "conf" / "calibration" / "mine.yaml"
     assert "on 12 training queries of" in kept.read_text()
     assert not (locations.configuration() / "calibration" / "mine.yaml").exists()
     settings = composition.compose(["calibration=mine", "p10=on"])
     assert "by a curve" in repr(settings.pipeline)
     assert "mine" in call(capsys, "list", "switches")
-    assert "is a built-in option" in refused(capsys, "calibrate", "--write", "isotonic", *place)
+    assert "is a built-in option" in refused(capsys, "fit", "calibration", "--write", "isotonic", *place)
     # A project may come from anywhere: its options name only classes that ragbench fits.
     kept.write_text("_target_: antigravity.Fly\n")
     assert "has the class antigravity.Fly" in refused(capsys, "search", "queue", "calibration=mine")
     monkeypatch.chdir(place[-1].partition("=")[2].removesuffix("/results"))
     assert "calibration cannot be 'mine'" in refused(capsys, "search", "queue", "calibration=mine")
-    assert "--write must be a name" in refused(capsys, "calibrate", "--write", "../x", *place)
-    assert "--write must be a name" in refused(capsys, "calibrate", "--write", "on", *place)
+    assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "../x", *place)
+    assert "--write must be a name" in refused(capsys, "fit", "calibration", "--write", "on", *place)
 
 
 def test_calibrate_refuses_what_cannot_be_fitted(capsys, place) -> None:
-    assert "calibration is off" in refused(capsys, "calibrate", "calibration=off", *place)
-    assert "--depth must be at least 1" in refused(capsys, "calibrate", "--depth", "0", *place)
-    assert "--threshold must be between 0 and 1" in refused(capsys, "calibrate", "--threshold", "2", *place)
-    assert "--best-of cannot be 'code'" in refused(capsys, "calibrate", "--best-of", "code", *place)
+    assert "calibration is off" in refused(capsys, "fit", "calibration", "calibration=off", *place)
+    assert "--depth must be at least 1" in refused(capsys, "fit", "calibration", "--depth", "0", *place)
+    assert "--threshold must be between 0 and 1" in refused(capsys, "fit", "calibration", "--threshold", "2", *place)
+    assert "--best-of cannot be 'code'" in refused(capsys, "fit", "calibration", "--best-of", "code", *place)
 
 
 def test_learn_weights(capsys, place) -> None:
-    found = answer(capsys, "learn-weights", "--draws", "15", *place)
+    found = answer(capsys, "fit", "weights", "--draws", "15", *place)
     assert found["queries"] == 10
     assert set(found["weights"]) == {"dense", "lexical"}
     assert sum(found["weights"].values()) == pytest.approx(2.0, abs=2e-3)
@@ -138,9 +140,9 @@ def test_learn_weights(capsys, place) -> None:
     assert found["before"] == pytest.approx(found["held_out"]["mean_baseline"])
     settings = composition.compose(found["overrides"].split())
     assert dict(settings.pipeline)["fuse"].weights["dense"] == found["weights"]["dense"]
-    assert "use them with: fuse.weights.dense=" in call(capsys, "learn-weights", "--draws", "2", *place)
-    assert "weights need at least two sources" in refused(capsys, "learn-weights", "dense=null", *place)
-    assert "--draws must be at least 1" in refused(capsys, "learn-weights", "--draws", "0")
+    assert "use them with: fuse.weights.dense=" in call(capsys, "fit", "weights", "--draws", "2", *place)
+    assert "weights need at least two sources" in refused(capsys, "fit", "weights", "dense=null", *place)
+    assert "--draws must be at least 1" in refused(capsys, "fit", "weights", "--draws", "0")
 
 
 def test_search_with_a_hypothesis(capsys, place) -> None:

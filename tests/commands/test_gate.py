@@ -27,7 +27,6 @@ def run(write_results, tmp_path: Path) -> Path:
         ("old", [], 0),
         ("worse", [], 1),
         ("worse", ["--margin", "0.2"], 0),
-        ("worse", ["--drop", "0.2"], 0),  # its old name
         ("slow", [], 1),
         ("slow", ["--latency-tolerance", "4"], 0),
     ],
@@ -65,7 +64,7 @@ def test_pollution_that_was_not_measured_does_not_pass(run: Path, capsys) -> Non
 
 def test_as_json(run: Path, capsys) -> None:
     arms = run / "arms"
-    assert cli.main(["gate", "--baseline", f"{arms / 'old'}", "--candidate", f"{arms / 'worse'}", "--json"]) == 1
+    assert cli.main(["gate", f"{arms / 'old'}", f"{arms / 'worse'}", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert said["passes"] is False
     assert [(check["part"], check["outcome"]) for check in said["checks"]] == [
@@ -117,8 +116,8 @@ def test_a_pinned_run_is_what_later_runs_are_compared_with(
     capsys.readouterr()
     assert cli.main(["gate", str(folders[1]), str(folders[2]), *words, "--margin", "0.05"]) == 0
     assert "a significant loss of 0.030, smaller than the margin" in capsys.readouterr().out
-    assert cli.main(["gate", *words, "--candidate", str(folders[1]), "--margin", "0.05"]) == 0
-    assert cli.main(["gate", *words, "--candidate", str(folders[2]), "--margin", "0.05"]) == 1
+    assert cli.main(["gate", str(folders[0]), str(folders[1]), *words, "--margin", "0.05"]) == 0
+    assert cli.main(["gate", *words, "--margin", "0.05"]) == 1
     assert cli.main(["gate", "--pin", str(folders[2]), *words]) == 0
     assert (tmp_path / "ragbench.yaml").read_text(encoding="utf-8").count("gate:") == 1
-    assert cli.main(["gate", *words, "--candidate", str(folders[2])]) == 0
+    assert cli.main(["gate", *words]) == 0

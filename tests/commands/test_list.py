@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragbench.commands import OLD, cli, everything
+from ragbench.commands import cli, everything
 from ragbench.results import store
 
 ASK = """
@@ -89,13 +89,11 @@ def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("ragbench voc", set()),  # an old name is offered no longer
         ("ragbench fit ", {"adapter", "calibration", "weights", "ranker"}),
         ("ragbench list co", {"config"}),
         ("ragbench list p", {"parameters", "plugins"}),
         ("ragbench fit ranker --coll", {"--collections"}),
         ("ragbench fit weights p6=", {"on", "off"}),
-        ("ragbench learn-weights --dra", {"--draws"}),
         ("ragbench run +exp=phase", {"phase1", "phase2", "phase3", "phase4"}),
         ("ragbench run p6=", {"on", "off"}),
         ("ragbench run -m +exp=baseline,phase1 p6.bl", {"p6.blend="}),
@@ -125,5 +123,5 @@ def test_code_for_every_shell(shell: str, capsys: pytest.CaptureFixture[str]) ->
 def test_a_word_of_a_command_is_completed_for_every_command() -> None:
     from ragbench.commands.completion import parser
 
-    for command in (*everything(), *OLD):
+    for command in everything():
         parser(f"ragbench {command} ")

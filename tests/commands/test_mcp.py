@@ -55,7 +55,7 @@ HELLO = {
 async def connected(transport: str, bundle: Path) -> AsyncIterator[Client]:
     """The SDK's client of a server process, over its standard input and output or over HTTP."""
     if transport == "stdio":
-        server = StdioServerParameters(command=sys.executable, args=["-m", "ragbench", "mcp", str(bundle)])
+        server = StdioServerParameters(command=sys.executable, args=["-m", "ragbench", "serve", "mcp", str(bundle)])
         async with Client(stdio_client(server)) as client:
             yield client
     else:
@@ -106,7 +106,7 @@ def test_an_agent_searches_reads_and_cites(small_bundle: Path, transport: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", ["end of input", signal.SIGTERM, signal.SIGINT])
 def test_it_ends_when_told_to(small_bundle: Path, stop) -> None:
-    command = [sys.executable, "-m", "ragbench", "mcp", str(small_bundle)]
+    command = [sys.executable, "-m", "ragbench", "serve", "mcp", str(small_bundle)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         process.stdin.write(json.dumps(HELLO) + "\n")
@@ -121,7 +121,7 @@ def test_it_ends_when_told_to(small_bundle: Path, stop) -> None:
 
 
 def test_no_bundle_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["mcp", str(tmp_path)]) == 2
+    assert cli.main(["serve", "mcp", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert "is not a bundle" in captured.err
     assert (captured.err.count("\n"), captured.out) == (1, "")

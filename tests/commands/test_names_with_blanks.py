@@ -72,7 +72,7 @@ def test_grades_of_own_notes_go_where_they_are_read_again(
     data = ["data=vault", "data.corpus=notes", "data.queries=q.csv", "paths.results=results"]
     words = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
     assert cli.main(["run", *data, *words]) == 0
-    assert cli.main(["pool", "paths.results=results"]) == 0
+    assert cli.main(["data", "pool", "paths.results=results"]) == 0
     pool = tmp_path / "pool.csv"
     pool.write_text(pool.read_text(encoding="utf-8").replace(",,\n", ",1,\n"), encoding="utf-8")
     capsys.readouterr()

@@ -100,7 +100,7 @@ def test_every_flipped_bit_is_seen(tmp_path: Path) -> None:
         path.write_bytes(content)
     assert store.read(folder) == written
     assert len(seen) > 400
-    assert all("are damaged (" in said or "was written by another version" in said for said in seen)
+    assert all("are damaged (" in message for message in seen)
     assert any("summary.csv has changed since it was written" in said for said in seen)
 
 
@@ -114,9 +114,6 @@ def test_a_lost_file_is_named(tmp_path: Path, name: str) -> None:
 
 def test_what_is_no_results_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match=r"experiment.json is missing"):
-        store.read(tmp_path)
-    (tmp_path / store.RECORD).write_text(json.dumps({"name": "old", "arms": ["a"]}))
-    with pytest.raises(ResultsError, match=r"was written by another version of ragbench: run the experiment again"):
         store.read(tmp_path)
     with pytest.raises(ResultsError, match=f"no results below {tmp_path / 'runs'}"):
         store.latest(tmp_path)

@@ -45,7 +45,7 @@ def test_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -
 def test_data_that_changed_is_refused(untimed: measurements.Measurements, tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("text,relevant\nanother question,metrics.md\n", encoding="utf-8")
     with pytest.raises(ResultsError, match="has changed since: measure it again"):
-        Experiment.of_run(untimed.folder).time_again(untimed.folder)
+        Experiment.of_run(untimed.folder).remeasure_latency(untimed.folder)
     assert len(list(untimed.folder.parent.iterdir())) == 1
 
 

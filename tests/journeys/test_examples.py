@@ -358,7 +358,9 @@ def carried_out(words: list[str], capsys, use: Callable[[str], None] | None = No
     if called and (called.name in ("serve", "serve mcp", "studio", "track ui") or "--watch" in words):
         return served(called.name, words, use or search)
     code, said = cli.main(words), capsys.readouterr()
-    remedy = re.search(r"(--cost-open|--force)\b|such as (data\.queries=new\.csv)|\((arm=)'(\S+)'", said.err)
+    remedy = re.search(
+        r"(--allow-unknown-latency|--force)\b|such as (data\.queries=new\.csv)|\((arm=)'(\S+)'", said.err
+    )
     more = shlex.split(remedy[remedy.lastindex or 0]) if remedy else []
     more = ["--arm", *more] if remedy and remedy[3] else more
     if code == 2 and more and more[0] not in words:  # what a refusal names

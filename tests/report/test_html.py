@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 from ragbench.extras.atlas import methods
 from ragbench.report import evidence, html
-from ragbench.results import measurements
 from ragbench.results.measurements import Measurements
 
 BROKEN = "document.title='broken'"
@@ -113,24 +111,6 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)
     assert "Headroom of ranking and retrieval" in html.render(alone)
-
-
-def test_the_figure_says_the_confidence_that_this_look_pays(comparison: Measurements) -> None:
-    second = replace(comparison, record={**comparison.record, "look": {"share": 1 / 6, "left": 1 / 3}})
-    assert "99.17% confidence intervals, corrected for all rows" in html.render(second)
-
-
-def test_a_run_that_kept_no_hits_still_has_a_report(alone: Measurements, reseal, tmp_path_factory) -> None:
-    import shutil
-
-    folder = tmp_path_factory.mktemp("old") / "run"
-    shutil.copytree(alone.folder, folder)
-    (folder / "topics.parquet").unlink()
-    (folder / "arms" / "lexical_only" / "top.parquet").unlink()
-    reseal(folder)
-    data = json.loads(Page(html.render(measurements.load(folder))).raw["script"][0])["explorer"]
-    assert data["texts"] == 0
-    assert [query["text"] for query in data["queries"]] == [query["qid"] for query in data["queries"]]
 
 
 @pytest.mark.parametrize("which", ["ablation", "comparison"])

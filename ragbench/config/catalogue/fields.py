@@ -19,55 +19,6 @@ from ragbench.config.catalogue.nodes import Leaf, Node, text_of
 _ROOT = Path(__file__).resolve().parents[3]
 _NOT_CONFIGURED = ("topics",)  # a loader's parameter that commands set
 _EMPTY: Mapping[str, Any] = {"dict": {}, "list": [], "tuple": []}
-_MOVED = {
-    "ragbench.stages.": "ragbench.search.stages.",
-    "ragbench.corpus.librarian_chunking.": "ragbench.extras.systems.librarian_chunking.",
-    "ragbench.export.engines.live.": "ragbench.extras.engines.live.",
-    "ragbench.search.stages.calibrate_evidence.": "ragbench.extras.fit.stages.calibrate_evidence.",
-    **{
-        f"ragbench.search.stages.{name}.": f"ragbench.extras.systems.stages.{name}."
-        for name in (
-            *("average", "context", "diverse", "expand_queries", "folder_boost", "graph_boost", "guarantee"),
-            *("keywords", "merge", "normalise", "rank_v3", "recall"),
-        )
-    },
-    **{
-        f"ragbench.search.stages.live.{name}": f"ragbench.extras.remote.live.stages.{name}"
-        for name in ("LiveHttp", "LiveCommand", "LiveMcp", "LivePyserini")
-    },
-    **{
-        f"ragbench.extras.systems.stages.{name}.": f"ragbench.extras.systems.stages.{new}."
-        for new, names in {
-            "adjust": ("diverse", "folder_boost", "graph_boost", "normalise"),
-            "lexical_v3": ("merge", "rank_v3", "recall"),
-            "librarian": ("average", "context", "keywords"),
-        }.items()
-        for name in names
-    },
-    "ragbench.search.stages.live.": "ragbench.extras.remote.live.external.",
-    **{
-        f"ragbench.search.stages.{name}.": f"ragbench.search.stages.{new}."
-        for new, names in {
-            "calibrate": ("calibrate_curve", "confidence"),
-            "cut": ("expand_parents",),
-            "expand": ("expand_synonyms", "expand_terms", "hyde"),
-            "fuse": ("dynamic_weights",),
-            "links": ("community", "graph"),
-            "redundancy": ("dedup_exact", "dedup_ngram", "dedup_semantic", "limit", "mmr"),
-            "retrieve": ("code", "dense", "lexical"),
-        }.items()
-        for name in names
-    },
-}
-"""Where classes stood before, by the beginning of their name: bundles, results and files of users still say so."""
-
-
-def present_name(target: str) -> str:
-    """The present name of a class that a bundle, a results folder or a user's file may name by an earlier one."""
-    for old, new in _MOVED.items():
-        if target.startswith(old):
-            return present_name(f"{new}{target.removeprefix(old)}")
-    return target
 
 
 def fields_of(target: str) -> Mapping[str, Leaf]:
@@ -75,7 +26,7 @@ def fields_of(target: str) -> Mapping[str, Leaf]:
 
     The value is None where a user must give one.
     """
-    module, _, name = present_name(target).rpartition(".")
+    module, _, name = target.rpartition(".")
     return _fields(module, name) if module.startswith("ragbench.") else {}
 
 
@@ -102,7 +53,7 @@ def filled(node: Node, path: str, classes: Mapping[str, str]) -> Node:
 
 def is_installed(target: str) -> bool:
     """Whether the module of a class is there, which only that of an extra may not be."""
-    module = present_name(target).rpartition(".")[0]
+    module = target.rpartition(".")[0]
     return not module.startswith("ragbench.extras.") or _path(module).is_file()
 
 

@@ -19,19 +19,12 @@ ALIASES = {
 }
 """By the number of a proposal, its name; every command accepts either and shows both."""
 _CANONICAL = {**{name: number for number, name in ALIASES.items()}, "rank": "ranker"}
-_RENAMED_VALUES = {("topics", "asked"): "questions"}
-"""Values that have another name now, by key and former value."""
 
 
 def numbered(key: str) -> str:
     """Return a key with the number of a proposal (`p6.depth` for `rerank.depth`), a renamed key by its new name."""
     first, dot, rest = key.partition(".")
     return f"{_CANONICAL.get(first, first)}{dot}{rest}"
-
-
-def current(key: str, value: str) -> str:
-    """Return a value, or each of a list with commas, by its present name: `questions` for `topics=asked`."""
-    return ",".join(_RENAMED_VALUES.get((key, item), item) for item in value.split(","))
 
 
 def label(switch: str) -> str:

@@ -51,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What from, how, where to keep it, overrides and output options."""
     parser.add_argument("--collections", metavar="FILE", help="YAML list of judged collections to train on")
     parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `ranker`")
-    parser.add_argument("--anew", action="store_true", dest="from_fusion", help=argparse.SUPPRESS)  # its old name
     parser.add_argument(
         "--depth", type=int, default=100, metavar="N", help="number of results to order for each query (default 100)"
     )

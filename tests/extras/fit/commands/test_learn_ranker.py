@@ -51,7 +51,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf: Path, tmp_path: Path) -> None:
     words = [*QUICK, *place]
-    assert cli.main(["learn-ranker", "--rounds", "20", "--write", "mine", "--json", *words]) == 0
+    assert cli.main(["fit", "ranker", "--from-fusion", "--rounds", "20", "--write", "mine", "--json", *words]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["topics"] == 30
     assert said["held_out"]["difference"] > 0.1
@@ -92,7 +92,7 @@ def served_as_in_the_run(bundle: Path, arms: Path) -> None:
 
 def test_what_cannot_be_learned_is_refused(capsys, place) -> None:
     def refused(*words: str) -> str:
-        assert cli.main(["learn-ranker", "--quiet", *words, *QUICK, *place]) == 2
+        assert cli.main(["fit", "ranker", "--from-fusion", "--quiet", *words, *QUICK, *place]) == 2
         error = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]
         assert len(error) == 1
         return error[0]
