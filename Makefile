@@ -103,6 +103,6 @@ screens: .venv/installed
 site: .venv/installed
 	$(BIN)/pip install --quiet -e ".[docs]" -c constraints.txt
 	rm -rf site build/site && mkdir -p build/site
-	cp -r --parents README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs qrels/DATASHEET.md qrels/v2/DATASHEET.md qrels/v21/DATASHEET.md \
-		results/REFERENCE.md results/reference requirements/run.txt build/site
+	cp -r --parents README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs \
+		qrels/*/DATASHEET.md requirements/run.txt build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,3 +1,3 @@
-"""Research programs are tested with the fixtures of `tests`."""
+"""Research programs are tested with the fixtures and the surroundings of `tests`."""
 
-pytest_plugins = ["tests.conftest"]
+from tests.conftest import *  # noqa: F403 -- as hooks and fixtures of these tests, wherever those of `tests` run

@@ -101,14 +101,14 @@ def load_builtin(
 ) -> Benchmark:
     """The benchmark that comes with ragbench; `corpus` and `qrels` replace its folders.
 
-    Version 2 has all documents of `corpus`, in the kinds and lengths of real collections; version 1 has 86 of them.
-    Version 2.1 has documents of its own, and keeps the judgments of version 2 where it makes none.
+    Version 2 has documents in the kinds and lengths of real collections; version 1 has 86 of them. Version 2.1 has
+    documents of its own, and keeps the judgments of version 2 where it makes none.
     """
     from ragbench.base import locations
     from ragbench.benchmark.native import listed_documents, read_benchmark
     from ragbench.corpus.metadata import read_metadata
 
-    root, judgments_folder = locations.builtin(), builtin_judgments(version)
+    judgments_folder = builtin_judgments(version)
     listed = listed_documents(judgments_folder)
     if corpus is not None and qrels is None and topics and not any((corpus / file).is_file() for file in listed or ()):
         raise ConfigError(
@@ -116,7 +116,7 @@ def load_builtin(
             "add data=vault for your own notes"
         )
     only = listed if corpus is None else None
-    documents_folder = corpus or (judgments_folder if version == 2.1 else root) / "corpus"
+    documents_folder = corpus or locations.builtin() / "corpus" / ("v21" if version == 2.1 else "v2")
     earlier = builtin_judgments(2) if version == 2.1 and qrels is None else None
     benchmark = read_benchmark(
         documents_folder, qrels or judgments_folder, name, on_error, unknown_topics, dialect, topics, only, earlier
@@ -137,7 +137,7 @@ def builtin_judgments(version: int | float = VERSION) -> Path:
     from ragbench.base import locations
 
     folder = locations.builtin() / "qrels"
-    folders = {1: folder, 2: folder / "v2", 2.1: folder / "v21"}
+    folders = {1: folder / "v1", 2: folder / "v2", 2.1: folder / "v21"}
     if version not in folders:
         raise ConfigError(f"data.version must be one of {', '.join(map(str, folders))}, got {version}")
     return folders[version]

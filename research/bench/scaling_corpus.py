@@ -31,7 +31,7 @@ SEED = 13
 def _words() -> tuple[NDArray[np.str_], NDArray[np.float64]]:
     """The benchmark's words and the running sum of their shares."""
     counts: Counter[str] = Counter()
-    for path in sorted((locations.builtin() / "corpus").rglob("*.md")):
+    for path in sorted((locations.builtin() / "corpus" / "v2").rglob("*.md")):
         counts.update(re.findall(r"[a-z][a-z0-9_-]+", path.read_text(encoding="utf-8").lower()))
     words = sorted(counts)
     shares = np.array([counts[word] for word in words], dtype=np.float64)

@@ -10,7 +10,7 @@ from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import GroupedChunker, HeaderChunker
 from ragbench.corpus.reader import parse_document, read_vault
 
-CORPUS = Path(__file__).parent.parent.parent / "corpus"
+CORPUS = Path(__file__).parent.parent.parent / "corpus" / "v2"
 
 
 def two_levels(document: Document, chunker: GroupedChunker | None = None) -> tuple[list[Chunk], list[Chunk]]:

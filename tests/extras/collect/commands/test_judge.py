@@ -68,7 +68,7 @@ def test_the_built_in_judgments_are_written_only_when_that_is_said_twice(more, t
     before = [path.read_bytes() for path in files]
     pool(tmp_path, ("fleet-01", "fleet/index#fleet"))
     if more == ["by its folder"]:
-        more = ["data=native", f"data.corpus={locations.builtin() / 'corpus'}", f"data.qrels={builtin / 'v2'}"]
+        more = ["data=native", f"data.corpus={locations.builtin() / 'corpus' / 'v2'}", f"data.qrels={builtin / 'v2'}"]
     assert cli.main(["judge", str(tmp_path / "pool.csv"), "--merge", *more]) == 2
     assert "pass data=builtin --into-builtin" in capsys.readouterr().err
     assert [path.read_bytes() for path in files] == before
