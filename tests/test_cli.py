@@ -117,7 +117,6 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     "words",
     [
         ("tracking.uri=postgresql://me:p4ss-w0rd@127.0.0.1:9/x",),
-        ("data=git", "data.url=https://p4ss-w0rd@127.0.0.1:9/x", f"data.commit={'0' * 40}"),
         ("live=http", "live.url=http://127.0.0.1:9/?q={query}&api_key=p4ss-w0rd"),
         ("live=http", "live.url=http://127.0.0.1:9/?q={query}", "live.headers={Authorization: Bearer p4ss-w0rd}"),
         ("rerank=on", "rerank.model=rerank:m@http://me:p4ss-w0rd@127.0.0.1:9"),

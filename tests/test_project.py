@@ -146,7 +146,6 @@ def test_what_only_has_the_name_of_a_project_file_is_said(
         ("tracking.uri: https://x/\n", "tracking.uri, which sends"),
         ("fuse._target_: antigravity.X\n", "names code to import"),
         ("name: ${oc.env:HOME}\n", "which can read the environment"),
-        ("data: git\ndata.url: https://x/y\ndata.commit: " + "a" * 40 + "\n", "data.url, which sends"),
         ("arms:\n  a: live=command 'live.program=[touch,x]' live.hits=h live.text=t\n", "live.program, which starts"),
         ("arms:\n  a: fuse._target_=antigravity.X\n", "names code to import"),
     ],
@@ -170,7 +169,7 @@ def test_a_project_file_may_only_send_or_start_with_trust(
 
 
 def test_what_is_typed_needs_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ragbench.yaml").write_text("p6: on\ndata: kubernetes\nmeasures: [RR]\nprimary: RR\n")
+    (tmp_path / "ragbench.yaml").write_text("p6: on\ndata: builtin_v1\nmeasures: [RR]\nprimary: RR\n")
     monkeypatch.chdir(tmp_path)
     typed = ["hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m"]
     assert composition.compose(typed).config["hyde"]["endpoint"] == "http://x/v1"

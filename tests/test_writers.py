@@ -17,7 +17,6 @@ LINES = "adds lines; a reader leaves out half a line"
 
 WRITERS = {
     "benchmark/native.py": DRAFT,
-    "extras/collect/loaders/repository.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
     "extras/engines/lance.py": "a link beside the first, renamed over it",
     "extras/engines/load.py": TEMPORARY,
@@ -42,7 +41,6 @@ STAYS = "the folder may stay empty: the next call uses it"
 MAKERS = {
     "benchmark/native.py": "a folder that is new or empty",
     "extras/backends/draft.py": STAYS,
-    "extras/collect/loaders/repository.py": STAYS,
     "extras/engines/content.py": TEMPORARY,
     "extras/engines/lance.py": "a load's own folder, which no search uses before the link names it",
     "extras/engines/opened.py": TEMPORARY,

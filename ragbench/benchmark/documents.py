@@ -14,7 +14,6 @@ from urllib.parse import quote, unquote
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document, Section
-from ragbench.benchmark.loaders import FOLDERS
 from ragbench.corpus.links import fold, resolve_links
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.reader import parse_document
@@ -54,7 +53,7 @@ def file_names(benchmark: Benchmark) -> dict[str, str]:
     Empty for other collections: their docnos are the ids that people know.
     """
     source = (benchmark.documents_source or {}).get("data", {})
-    if source.get("loader") not in FOLDERS:
+    if source.get("loader") != "vault":
         return {}
     return {document.docno: identifier(document.path) for document in benchmark.documents}
 

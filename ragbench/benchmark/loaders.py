@@ -14,14 +14,11 @@ ALL = {
     "trec": f"{_EXTRA}.trec.load_trec",
     "ir_datasets": f"{_EXTRA}.irds.load_ir_datasets",
     "vault": f"{_HERE}.vault.load_vault",
-    "git": f"{_EXTRA}.repository.load_git",
 }
 """By the name of the kind; the function's parameters are the options of `data`."""
 LOADERS: Mapping[str, str] = {
     name: target for name, target in ALL.items() if plugins.is_there(target.rpartition(".")[0])
 }
 """Those that are installed: an extra may be missing."""
-FOLDERS = ("vault", "git")
-"""Loaders of folders of files, whose documents people name by path."""
 MEMORY = "memory"
 """The recorded loader of a benchmark that a script built in memory: nothing can read it again."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ragbench.config.settings import Settings
 
 GIVEN, DERIVED = "given", "derived"
-_MARKDOWN = ("builtin", "native", "vault", "git")
+_MARKDOWN = ("builtin", "native", "vault")
 """Loaders whose documents are files of markdown."""
-_PATHS = ("corpus", "folder", "queries", "qrels", "cache")
+_PATHS = ("corpus", "folder", "queries", "qrels")
 
 
 def load(config: Mapping[str, Any]) -> Benchmark:

@@ -161,12 +161,9 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Cata
     for override in overrides:
         if override not in typed and (reason := why_not_plain(override)):
             raise ConfigError(f"{file} has '{override[:60]}', which {reason}: {ask}")
-    known_urls = {known.option("data", option).content.get("url") for option in known.choices["data"]} - {None}
 
     def inspect(settings: Settings) -> None:
         risky = {key: need for key, need in settings.needs.items() if need[0] in _ASKED}
-        if settings.config["data"].get("url") in known_urls:
-            risky.pop("data.url", None)
         own_needs = _compose_settings(typed, set(), known).needs if risky else {}
         for key, need in risky.items():
             if own_needs.get(key) != need:

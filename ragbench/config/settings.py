@@ -31,11 +31,7 @@ from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 from ragbench.search.stages.stage import Retriever, Stage, among
 
 _SOURCES = (RetrieveDense, RetrieveLexical)
-_DATA_NEEDS = {
-    "url": Capability.SENDS,
-    "cache": Capability.WRITES,
-    **dict.fromkeys(("corpus", "queries", "qrels", "folder", "docs", "topics"), Capability.READS),
-}
+_DATA_NEEDS = dict.fromkeys(("corpus", "queries", "qrels", "folder", "docs", "topics"), Capability.READS)
 """Options of the loaders, which are functions and have no fields."""
 
 Needed = Mapping[str, tuple[Capability, Any]]

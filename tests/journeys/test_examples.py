@@ -99,7 +99,6 @@ NOT_RUN = {
     "tune.fidelity=halving": "takes long: tests/extras/fit/tuning/test_search.py",
     "tune.switches=": "takes long: tests/extras/fit/tuning/test_search.py",
     "gate results/runs/A": "takes two runs of one configuration: tests/commands/test_gate.py",
-    "data=hugo": "clones from GitHub: tests/extras/collect/loaders/test_repository.py",
     "live=mcp": "starts a program of others: tests/extras/remote/live/test_live_arms.py",
     "live=opensearch": "needs a server: tests/extras/remote/live/test_live_arms.py",
     "ollama:": "needs a server: tests/test_plugins.py",

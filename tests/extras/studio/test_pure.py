@@ -37,7 +37,6 @@ def test_an_address_only_shows(
         f"hyde=on hyde.endpoint={server.url}/v1 hyde.model=m",
         f"expand_queries=on expand_queries.endpoint={server.url}/v1 expand_queries.model=m",
         f"tracking.uri={server.url}",
-        f"data=git data.url={server.url}/x.git data.commit={'a' * 40}",
         "index.encoder.name=openai:small",
         "index.encoder.name=owner/model",
         live,

@@ -119,7 +119,7 @@ def _place(source: Mapping[str, Any] | None) -> list[str]:
     data = source["data"] if source else {}
     if data.get("loader") == "builtin" and not data.get("qrels"):
         return ["data=builtin", "--into-builtin"]
-    if data.get("loader") not in ("vault", "git") or (data.get("qrels") and Path(data["qrels"]).is_dir()):
+    if data.get("loader") != "vault" or (data.get("qrels") and Path(data["qrels"]).is_dir()):
         return []
     return [f"data.qrels={'my-qrels' if Path('qrels').is_file() else 'qrels'}"]
 
@@ -131,7 +131,7 @@ def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Seq
     from ragbench.benchmark.native import write_qrels
     from ragbench.benchmark.vault import judgments_by_id
 
-    if data["loader"] not in ("vault", "git") or not data.get("qrels") or not Path(data["qrels"]).exists():
+    if data["loader"] != "vault" or not data.get("qrels") or not Path(data["qrels"]).exists():
         return
     judgments = judgments_by_id(
         Path(data["qrels"]), Names(documents), check_grades(data.get("grades")), qids, "warn", []
@@ -146,9 +146,9 @@ def _folder(data: Mapping[str, Any], into_builtin: bool) -> Path:
     from ragbench.base import locations
     from ragbench.benchmark.load import VERSION, builtin_judgments
 
-    if data["loader"] not in ("builtin", "native", "vault", "git"):
+    if data["loader"] not in ("builtin", "native", "vault"):
         raise ConfigError(f"grades cannot be merged into data={data['loader']}: use data=native or data=vault")
-    if data["loader"] in ("vault", "git") and not data["qrels"]:
+    if data["loader"] == "vault" and not data["qrels"]:
         raise ConfigError("name the folder that keeps your judgments, new or not: add data.qrels=qrels")
     if data["qrels"] and Path(data["qrels"]).is_file():
         raise ConfigError(
@@ -170,7 +170,7 @@ def _collection(config: Mapping[str, Any], folder: Path) -> tuple[set[str], Sequ
     from ragbench.benchmark.native import read_topics
     from ragbench.config.benchmark import load
 
-    if config["data"]["loader"] in ("vault", "git"):
+    if config["data"]["loader"] == "vault":
         benchmark = load({**config, "data": {**config["data"], "qrels": None}})
         return {topic.qid for topic in benchmark.topics}, benchmark.documents
     return {topic.qid for topic in read_topics(folder / TOPICS)}, load_data(config["data"], topics=False).documents

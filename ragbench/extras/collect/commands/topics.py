@@ -174,7 +174,7 @@ def _derive(settings: Settings, arguments: argparse.Namespace) -> None:
     _write_derived(topics, "synthetic query", len(benchmark.documents), arguments)
     if arguments.json:
         return
-    if settings.config["data"]["loader"] in ("vault", "git"):
+    if settings.config["data"]["loader"] == "vault":
         _print_next(settings, arguments, " topics=given")
         return
     print(f"wrote {arguments.out}")

@@ -1,1 +1,1 @@
-"""Loaders of collections in other forms: BEIR, TREC, ir_datasets, a git repository."""
+"""Loaders of collections in other forms: BEIR, TREC, ir_datasets."""
