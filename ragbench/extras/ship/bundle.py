@@ -113,6 +113,19 @@ class Golden:
         return outputs
 
 
+@dataclass(frozen=True)
+class _Served:
+    """What a bundle will serve: the documents, the pipeline over their index, and the answered golden queries.
+
+    `cautions` are sentences for whoever serves it.
+    """
+
+    benchmark: Benchmark
+    arm: Arm
+    states: Sequence[QueryState]
+    cautions: tuple[str, ...]
+
+
 def write(
     measured: MeasuredArm,
     benchmark: Benchmark,
@@ -129,72 +142,26 @@ def write(
     measurement. Raises BundleError when `folder` exists, ResultsError when the documents, judgments or rankings are no
     longer those of the run.
     """
-    import yaml
-
     if folder.exists():
         raise BundleError(f"{folder} exists already: name a new folder with --out, or delete it first")
-    expected = measured.results.record["benchmark"]["digest"]
-    if benchmark.digest != expected:
-        raise ResultsError(
-            f"the documents or judgments of '{benchmark.name}' have changed since the run {measured.results.folder}: "
-            "run the experiment again and export that"
-        )
-    builder = ArmBuilder.of(measured.settings, benchmark)
-    (arm,) = builder.arms([measured.settings])
-    arm.index.prepare(needs(arm.pipeline))
-    report("replaying queries")
-    states = _replay(measured, arm, benchmark)
-    cautions = [*([caution] if caution else []), *_cautions(arm.pipeline)]
-    if any(topic.masked for topic in benchmark.topics):
-        benchmark = replace(load(measured.settings.config["data"], topics=False), topics=benchmark.topics)
-        (arm,) = ArmBuilder.of(measured.settings, benchmark).arms([measured.settings])
-        arm.index.prepare(needs(arm.pipeline))
-        states = arm.pipeline([state.query for state in states], arm.index)
-        cautions.append(_UNMASKED)
+    served = _unmasked(measured, _replayed(measured, benchmark))
     report("writing the bundle")
     draft = draft_of(folder)
     remove_abandoned(folder.parent)
     try:
         draft.mkdir(parents=True)
-        texts = {
-            CONFIG: yaml.safe_dump(plain(_portable(measured.settings.config)), sort_keys=True),
-            GOLDEN: golden_lines(arm.pipeline, arm.index, states),
-            MODIFIED: json.dumps(dict(zip(arm.index.chunks.docnos, arm.index.modified.tolist(), strict=True))),
-        }
-        for name, text in texts.items():
-            (draft / name).write_text(text, encoding="utf-8")
-        models, exported = _models(arm), environment.describe()
-        (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
-        digests = {name: text_digest(text) for name, text in texts.items()}
-        for artefact in arm.index.artefacts() if include_index else ():
-            target = Path(INDEX, artefact.kind, artefact.fingerprint)
-            shutil.copytree(artefact.folder, draft / target, ignore=shutil.ignore_patterns("write.lock"))
-            # A manifest has the digests of its artefact's files: with it, whoever signs the record signs all of them.
-            digests[(target / MANIFEST).as_posix()] = sha256(draft / target / MANIFEST)
+        digests = _write_texts(draft, measured, served)
+        if include_index:
+            digests |= _copy_index(draft, served.arm.index)
+        models = _models(served.arm)
+        cautions = [*([caution] if caution else []), *served.cautions]
         if self_contained:
             cautions += _carry(draft / locations.CARRIED, models)
-        record = {
-            "format": FORMAT,
-            "name": measured.name,
-            "from": {
-                "run": measured.results.folder.name,
-                "arm": measured.name,
-                "split": measured.results.record["split"],
-                "topics": measured.results.record["topics"],
-                "overrides": [o for o in measured.settings.overrides if section_of(o) not in _PLACES],
-            },
-            "benchmark": {"name": benchmark.name, "digest": expected, "documents": len(benchmark.documents)},
-            "collection": benchmark.collection,
-            "pipeline": repr(arm.pipeline),
-            "artefacts": arm.index.fingerprints(needs(arm.pipeline)),
+        (draft / README).write_text(_readme(measured, evidence, cautions, models), encoding="utf-8")
+        record = _record(measured, served, evidence) | {
             "include_index": include_index,
             "models": models,
-            "golden": len(states),
-            "quality": measured.quality,
-            "latency_ms": measured.latency,
-            "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
             "cautions": cautions,
-            "environment": {"run": measured.results.record["environment"], "export": exported},
             "files": digests,
         }
         write_checksummed(draft / RECORD, record)
@@ -206,6 +173,92 @@ def write(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder
+
+
+def _replayed(measured: MeasuredArm, benchmark: Benchmark) -> _Served:
+    """The arm over the documents of the run, its queries answered as they were measured. Raises ResultsError."""
+    if benchmark.digest != measured.results.record["benchmark"]["digest"]:
+        raise ResultsError(
+            f"the documents or judgments of '{benchmark.name}' have changed since the run {measured.results.folder}: "
+            "run the experiment again and export that"
+        )
+    arm = _prepared_arm(measured, benchmark)
+    report("replaying queries")
+    return _Served(benchmark, arm, _replay(measured, arm, benchmark), tuple(_cautions(arm.pipeline)))
+
+
+def _unmasked(measured: MeasuredArm, replayed: _Served) -> _Served:
+    """The same over the whole documents, where the run masked the sources of its queries."""
+    if not any(topic.masked for topic in replayed.benchmark.topics):
+        return replayed
+    whole = load(measured.settings.config["data"], topics=False)
+    benchmark = replace(whole, topics=replayed.benchmark.topics)
+    arm = _prepared_arm(measured, benchmark)
+    states = arm.pipeline([state.query for state in replayed.states], arm.index)
+    return _Served(benchmark, arm, states, (*replayed.cautions, _UNMASKED))
+
+
+def _prepared_arm(measured: MeasuredArm, benchmark: Benchmark) -> Arm:
+    (arm,) = ArmBuilder.of(measured.settings, benchmark).arms([measured.settings])
+    arm.index.prepare(needs(arm.pipeline))
+    return arm
+
+
+def _write_texts(draft: Path, measured: MeasuredArm, served: _Served) -> dict[str, str]:
+    """Write configuration, golden queries and times of documents; their digests by name."""
+    import yaml
+
+    index = served.arm.index
+    texts = {
+        CONFIG: yaml.safe_dump(plain(_portable(measured.settings.config)), sort_keys=True),
+        GOLDEN: golden_lines(served.arm.pipeline, index, served.states),
+        MODIFIED: json.dumps(dict(zip(index.chunks.docnos, index.modified.tolist(), strict=True))),
+    }
+    for name, text in texts.items():
+        (draft / name).write_text(text, encoding="utf-8")
+    return {name: text_digest(text) for name, text in texts.items()}
+
+
+def _copy_index(draft: Path, index: Index) -> dict[str, str]:
+    """Copy the artefacts of an index; the digests of their manifests by path.
+
+    A manifest has the digests of its artefact's files: with it, whoever signs the record signs all of them.
+    """
+    digests = {}
+    for artefact in index.artefacts():
+        target = Path(INDEX, artefact.kind, artefact.fingerprint)
+        shutil.copytree(artefact.folder, draft / target, ignore=shutil.ignore_patterns("write.lock"))
+        digests[(target / MANIFEST).as_posix()] = sha256(draft / target / MANIFEST)
+    return digests
+
+
+def _record(measured: MeasuredArm, served: _Served, evidence: Evidence) -> dict[str, Any]:
+    """What `bundle.json` says about the measurement and about what is served."""
+    run, benchmark, arm = measured.results.record, served.benchmark, served.arm
+    return {
+        "format": FORMAT,
+        "name": measured.name,
+        "from": {
+            "run": measured.results.folder.name,
+            "arm": measured.name,
+            "split": run["split"],
+            "topics": run["topics"],
+            "overrides": [o for o in measured.settings.overrides if section_of(o) not in _PLACES],
+        },
+        "benchmark": {
+            "name": benchmark.name,
+            "digest": run["benchmark"]["digest"],
+            "documents": len(benchmark.documents),
+        },
+        "collection": benchmark.collection,
+        "pipeline": repr(arm.pipeline),
+        "artefacts": arm.index.fingerprints(needs(arm.pipeline)),
+        "golden": len(served.states),
+        "quality": measured.quality,
+        "latency_ms": measured.latency,
+        "evidence": {"gain": evidence.gain, "baseline": evidence.baseline, "sentence": evidence.sentence},
+        "environment": {"run": run["environment"], "export": environment.describe()},
+    }
 
 
 def _readme(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -22,6 +23,7 @@ from ragbench.export import measured_arm
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import _cautions
 from ragbench.index.artefacts import MANIFEST, manifest_entry
+from ragbench.models import bundled
 from ragbench.results import store
 from ragbench.results.measurements import Measurements
 
@@ -95,6 +97,17 @@ def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path,
 def test_a_caution_is_inside(write, tmp_path: Path) -> None:
     out = write(tmp_path / "forced", caution="It was forced.", include_index=False)
     assert json.loads((out / bundle.RECORD).read_text())["cautions"] == ["It was forced."]
+
+
+def test_readme_has_every_caution_of_the_record(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(name: str) -> bundled.Bundled:
+        return dataclasses.replace(bundled.find(name), backend="of a wheel that cannot be carried")
+
+    monkeypatch.setattr(bundle, "bundled", SimpleNamespace(**{**vars(bundled), "find": find}))
+    out = write(tmp_path / "out", caution="It was forced.", include_index=False, self_contained=True)
+    cautions = json.loads((out / bundle.RECORD).read_text())["cautions"]
+    assert ["It was forced." in cautions, any("is not carried" in caution for caution in cautions)] == [True, True]
+    assert [line[2:] for line in (out / bundle.README).read_text().splitlines() if line[2:] in cautions] == cautions
 
 
 def test_rankings_that_depend_on_more_than_the_bundle_are_told(composed) -> None:
