@@ -103,6 +103,12 @@ def p95_of(times: Floats) -> float:
     return float(np.percentile(times, _LEVELS[1]))
 
 
+def p95_at_least(samples: Samples) -> float:
+    """The lower bound of p95 alone, which any number of queries bears; of a single query its fastest time."""
+    times = samples.of(tuple(dict.fromkeys(samples.qids)))
+    return float(np.sort(times, axis=None)[_lowest(len(times)) * times.shape[1] - 1]) if len(times) > 1 else times.min()
+
+
 def _lowest(n: int) -> int:
     """The place (from 1) of the highest order statistic that lies above p95 with at most 2.5%; n >= 2."""
     return int(np.count_nonzero(_at_most(n) <= (1 - _CONFIDENCE) / 2))

@@ -13,7 +13,7 @@ import numpy as np
 from ragbench.base import files
 from ragbench.base.errors import BenchmarkError, ConfigError, CorpusError, ModelError, RagbenchError
 from ragbench.base.progress import steps
-from ragbench.evaluation.intervals import Samples, _lowest, summary
+from ragbench.evaluation.intervals import Samples, p95_at_least, summary
 from ragbench.evaluation.latency import measure
 from ragbench.evaluation.machine import Watch
 from ragbench.export.gate import Check
@@ -314,9 +314,3 @@ def _environment(record: Mapping[str, Any]) -> Check:
 
 def _close(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= SCORE_TOLERANCE * max(abs(a), abs(b))
-
-
-def p95_at_least(samples: Samples) -> float:
-    """The lower bound of p95 alone, which any number of queries bears; of a single query its fastest time."""
-    times = samples.of(tuple(dict.fromkeys(samples.qids)))
-    return float(np.sort(times, axis=None)[_lowest(len(times)) * times.shape[1] - 1]) if len(times) > 1 else times.min()

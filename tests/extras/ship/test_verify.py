@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.base.types import Query
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
-from ragbench.evaluation.intervals import Samples, summary
+from ragbench.evaluation.intervals import Samples, p95_at_least, summary
 from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 from ragbench.extras.ship.loaded_bundle import load
-from ragbench.extras.ship.verify import p95_at_least, same_ranking, verify
+from ragbench.extras.ship.verify import same_ranking, verify
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 
