@@ -207,7 +207,6 @@ def json_keys(work: Path) -> dict[str, Any]:
             "export config": ["export", f"{run}/recommended", "--format", "config", "--out", "own.yaml", "--force"],
             "verify": ["verify", "exported", "--no-latency"],
             "refresh": ["refresh", "exported", "--corpus", str(_changed(DATA / "vault"))],
-            "rollback": ["rollback", "exported"],
             "data check": ["data", "check", *words[:3]],
             "topics show": ["topics", "show", *words[:3]],
             "topics derive": ["topics", "derive", "--limit", "3", "--out", "derived.jsonl", *words[:3]],

@@ -131,7 +131,7 @@ def test_a_password_is_refused_and_neither_shown_nor_stored(
     assert list(tmp_path.glob("runs/*")) == []
 
 
-@pytest.mark.parametrize("command", ["verify", "refresh", "serve", "rollback", "run"])
+@pytest.mark.parametrize("command", ["verify", "refresh", "serve", "run"])
 def test_an_argument_that_is_not_text_is_one_sentence(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([command, "\ud800"]) == 2
     assert capsys.readouterr().err == "ragbench: the argument '\\ud800' is not valid text: type it again\n"

@@ -35,7 +35,6 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     "Ship it": {
         "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
         "refresh": "re-index changed files in a bundle and report drift",
-        "rollback": "restore the previous index of a refreshed bundle",
         "verify": "check that a bundle returns the measured results on this machine",
         "gate": "compare a run with a reference, and fail if it is worse",
         "serve": "serve a bundle over HTTP, or to editors and agents over MCP",

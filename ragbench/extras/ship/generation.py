@@ -6,7 +6,7 @@ replaced in one step, so that a reader finds either the old generation or the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -22,8 +22,6 @@ from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
 
 NAME = "generation.json"
-PREVIOUS = "cache/previous-{}.json"
-"""By number, the generation that answered before, for `Refresher.rollback`."""
 
 
 @dataclass(frozen=True)
@@ -87,31 +85,6 @@ def current(folder: Path, record: Mapping[str, Any]) -> Generation:
         raise BundleError(f"{name} cannot be read ({files.why_unreadable(error)}): export the bundle again") from None
 
 
-def earlier(folder: Path, record: Mapping[str, Any], number: int) -> Generation:
-    """Return an earlier generation. Raises BundleError if it is not kept."""
-    if number < 0:
-        raise BundleError(f"generation 0 of {folder} serves what was exported: no earlier generation exists")
-    if number == 0:
-        return at_export(folder, record)
-    try:
-        generation = _read(folder / PREVIOUS.format(number))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        generation = None
-    if generation is None or generation.number != number:
-        raise BundleError(
-            f"{folder} does not have generation {number}: put back a copy of the bundle, or go back to what was "
-            "exported with --to 0"
-        )
-    return generation
-
-
-def restorable(folder: Path, record: Mapping[str, Any]) -> Iterator[Generation]:
-    """Return the earlier generations that can be gone back to. Raises BundleError for one that cannot be read."""
-    for path in (folder / PREVIOUS).parent.glob(Path(PREVIOUS).name.format("*")):
-        if (number := path.stem.rpartition("-")[2]).isdecimal():
-            yield earlier(folder, record, int(number))
-
-
 def _read(path: Path) -> Generation:
     return _form().validate_python(read_checksummed(path))
 
@@ -134,14 +107,9 @@ def at_export(folder: Path, record: Mapping[str, Any]) -> Generation:
     )
 
 
-def text_of(generation: Generation) -> str:
-    """The text of `generation.json` for a generation."""
-    return checksummed_json(asdict(generation))
-
-
-def publish(folder: Path, text: str) -> None:
-    """Make the bundle in `folder` serve the generation with this text; its artefacts must be complete."""
-    files.write_text(folder / NAME, text)
+def publish(folder: Path, generation: Generation) -> None:
+    """Make the bundle in `folder` serve a generation; its artefacts must be complete."""
+    files.write_text(folder / NAME, checksummed_json(asdict(generation)))
 
 
 def file_version(path: Path) -> tuple[int, int] | None:

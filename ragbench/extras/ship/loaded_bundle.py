@@ -27,7 +27,6 @@ from ragbench.boundary.permissions import EVERYTHING, Capability, granting, trus
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 from ragbench.extras.ship import bundle, documents, generation
-from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.address import engines
 from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.generation import Generation
@@ -187,7 +186,7 @@ def load_folder(
     """Open the folder of a bundle, its index and its models, as `ragbench.extras.ship.loaded_bundle.load` says."""
     record = bundle.read_record(folder)
     settings = settings_of(folder, record)
-    serves = generations.current(folder, record)
+    serves = generation.current(folder, record)
     sealed = bool(record["include_index"]) or serves.number > 0
     benchmark = None
     if corpus is not None or not sealed:

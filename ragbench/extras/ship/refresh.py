@@ -13,7 +13,6 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from threading import Event
 
 from filelock import FileLock
 
-from ragbench.base import files
 from ragbench.base.errors import BundleError, CorpusError, IndexError_
 from ragbench.base.fingerprint import short_digest, text_digest
 from ragbench.base.formatting import counted
@@ -31,13 +29,12 @@ from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
 from ragbench.extras.ship import bundle, generation
-from ragbench.extras.ship import documents as reading
-from ragbench.extras.ship import generation as generations
 from ragbench.extras.ship.bundle import Golden
+from ragbench.extras.ship.documents import stored_document
 from ragbench.extras.ship.generation import Change, Drift, Generation
 from ragbench.extras.ship.loaded_bundle import BundleStore, settings_of
 from ragbench.index import lexical
-from ragbench.index.artefacts import ArtefactStore, damage_of
+from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
@@ -126,9 +123,9 @@ class Refresher:
         return FileLock(self.folder / CACHE / "refresh.lock")
 
     def _refresh(self, allow_shrink: bool) -> Refreshed:
-        if generations.file_version(self.folder / bundle.RECORD) != self._identity:
+        if generation.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
-        previous = generations.current(self.folder, self._record)
+        previous = generation.current(self.folder, self._record)
         last = self._index(previous, BundleStore(self.folder / bundle.INDEX))
         with bundle.reading(self.folder):
             last.chunks.check()
@@ -144,57 +141,22 @@ class Refresher:
         )
         if not refreshed.anything and kept_files == previous.kept:
             last.close()
-            with suppress(BundleError):  # nothing is deleted beside a generation that cannot be read
-                self._prune(previous, *generations.restorable(self.folder, self._record))
+            self._prune(previous)
             return refreshed
         with bundle.reading(self.folder):
             self._keep_vectors(last)
         self._report_numerics(last)
-        generation = self._build(previous, documents, kept_files)
-        if generations.file_version(self.folder / bundle.RECORD) != self._identity:
+        built = self._build(previous, documents, kept_files)
+        if generation.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
-        self._publish(previous, generation)
+        generation.publish(self.folder, built)
         last.close()
-        return Refreshed(generation, refreshed.added, refreshed.changed, refreshed.deleted)
-
-    def _publish(self, replaced: Generation, generation: Generation, *generations_kept: Generation) -> None:
-        """Make a generation answer; the one before it and `generations_kept` are kept, all others are deleted."""
-        previous = self.folder / generations.PREVIOUS.format(replaced.number)
-        files.write_text(previous, generations.text_of(replaced))
-        generations.publish(self.folder, generations.text_of(generation))
-        self._prune(replaced, generation, *generations_kept)
-
-    def rollback(self, to: int | None = None) -> Refreshed:
-        """Serve an earlier generation again, as a new generation with a higher number.
-
-        `to`: its number, and nothing changes if it is served already; None: the one before, so that a second call takes
-        the first one back. Raises BundleError if it is not kept.
-        """
-        with self._alone():
-            current = generations.current(self.folder, self._record)
-            if to == current.number:
-                return Refreshed(current)
-            earlier = generations.earlier(self.folder, self._record, current.number - 1 if to is None else to)
-            if to is not None and (earlier.collection, earlier.artefacts) == (current.collection, current.artefacts):
-                return Refreshed(current)
-            index = self._index(earlier, BundleStore(self.folder / bundle.INDEX))
-            with bundle.reading(self.folder):
-                index.prepare(bundle.needs(self._settings.pipeline))
-            artefacts = index.artefacts()
-            for artefact in artefacts:
-                if reason := damage_of(
-                    artefact.manifest, artefact.kind, artefact.fingerprint, artefact.folder, in_full=True
-                ):
-                    raise BundleError(f"{artefact.folder} is damaged ({reason}): the bundle stays as it is")
-            earlier_digests = earlier.digests or digests_of(index.chunks)
-            restored = replace(earlier, number=current.number + 1, made=_now(), digests=earlier_digests)
-            self._publish(current, restored, earlier)
-            index.close()
-            return Refreshed(restored, *differences(current.digests, earlier_digests))
+        self._prune(previous, built)  # who opens the earlier one at this moment finds it until the next refresh
+        return Refreshed(built, refreshed.added, refreshed.changed, refreshed.deleted)
 
     def _open(self) -> None:
-        identity = generations.file_version(self.folder / bundle.RECORD)
+        identity = generation.file_version(self.folder / bundle.RECORD)
         record = bundle.read_record(self.folder)
         bundle.check_files(self.folder, record)
         settings = settings_of(self.folder, record)
@@ -245,15 +207,13 @@ class Refresher:
         needs = bundle.needs(self._settings.pipeline)
         index.prepare(needs)
         self._ready(index)
-        measured = generations.at_export(self.folder, self._record)
+        measured = generation.at_export(self.folder, self._record)
         golden = tuple(bundle.replay(self._settings.pipeline, index, steps("replaying queries", measured.golden)))
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
-        generation = Generation(
-            **{**vars(built), "artefacts": index.fingerprints(needs), "golden": golden, "drift": drift}
-        )
+        fingerprints = index.fingerprints(needs)
         index.close()
-        return generation
+        return replace(built, artefacts=fingerprints, golden=golden, drift=drift)
 
     def _ready(self, index: Index) -> None:
         """Called when the index of the new generation is complete, before queries are replayed in it."""
@@ -304,17 +264,13 @@ class Refresher:
                     "the vectors of changed documents differ a little from those of others"
                 )
 
-    def _prune(self, *generations_kept: Generation) -> None:
-        """Delete artefacts and earlier generations that neither the generations nor the measurement name."""
-        names = [self._record["artefacts"], *(generation.artefacts for generation in generations_kept)]
+    def _prune(self, *served: Generation) -> None:
+        """Delete artefacts that neither these generations nor the measurement name."""
+        names = [self._record["artefacts"], *(kept.artefacts for kept in served)]
         stays = {fingerprint for digest in names for fingerprint in digest.values()}
         for artefact in (self.folder / bundle.INDEX).glob("*/*"):
             if artefact.name not in stays:  # also what a killed refresh left
                 shutil.rmtree(artefact, ignore_errors=True)
-        names_kept = {Path(generations.PREVIOUS.format(generation.number)).name for generation in generations_kept}
-        for earlier in (self.folder / CACHE).glob("previous*.json"):
-            if earlier.name not in names_kept:
-                earlier.unlink()
 
 
 def _now() -> str:
@@ -336,7 +292,7 @@ def digests_of(table: ChunkTable) -> dict[str, str]:
 
 def _before(last: Index, docno: str, digest: str) -> Document:
     """A document as the index has it, links not yet resolved."""
-    stored = reading.stored_document(last, docno)
+    stored = stored_document(last, docno)
     if stored is None:
         raise BundleError(f"{docno} is not in the index: export the bundle again")
     return Document(
