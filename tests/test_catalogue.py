@@ -98,7 +98,6 @@ NAMED_BY_THE_USER = {
     "live=mcp": "live.program=[server]",
     "live=sqlite": "live.engine=notes.sqlite",
     "live=postgres": "live.engine=postgres://localhost/docs",
-    "live=qdrant": "live.engine=qdrant://localhost:6333/docs",
     "live=engine": "live.engine=opensearch://localhost:9200/docs",
     "live=pyserini": "live.index=cacm",
     "live=trec": "live.path=run.trec",

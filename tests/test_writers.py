@@ -18,7 +18,6 @@ LINES = "adds lines; a reader leaves out half a line"
 WRITERS = {
     "benchmark/native.py": DRAFT,
     "extras/engines/opened.py": TEMPORARY,
-    "extras/engines/lance.py": "a link beside the first, renamed over it",
     "extras/engines/load.py": TEMPORARY,
     "extras/fit/tuning/study.py": LINES,
     "extras/ship/bundle.py": DRAFT,
@@ -42,7 +41,6 @@ MAKERS = {
     "benchmark/native.py": "a folder that is new or empty",
     "extras/backends/draft.py": STAYS,
     "extras/engines/content.py": TEMPORARY,
-    "extras/engines/lance.py": "a load's own folder, which no search uses before the link names it",
     "extras/engines/opened.py": TEMPORARY,
     "extras/fit/tuning/study.py": STAYS,
     "extras/ship/bundle.py": DRAFT,

@@ -12,7 +12,7 @@ from ragbench.base import console
 _LOG = logging.getLogger(__name__)
 
 DESCRIPTION = """Write a measured configuration for production: a bundle that runs elsewhere, a configuration file of
-ragdocs or Librarian, or a search in SQLite, PostgreSQL, LanceDB, Qdrant, OpenSearch or Elasticsearch.
+ragdocs or Librarian, or a search in SQLite, PostgreSQL, OpenSearch or Elasticsearch.
 
 The file and the output of this command list settings that the format cannot express. ragbench measures the translated
 configuration on the queries of the run. If it loses more than --max-loss, or is not significantly better than the
@@ -21,8 +21,7 @@ EXAMPLES = """examples:
   ragbench export --arm rerank                        an arm of the newest run, as a bundle
   ragbench export @1/phase3 --format ragdocs --version 2026-08 --out config.toml
   ragbench export 3f2a... --format librarian --out config.json --force    an MLflow run by its id
-  ragbench export @1 --format qdrant --load qdrant://localhost:6333/notes
-  ragbench export @1 --format lancedb --load lancedb:///srv/notes
+  ragbench export @1 --format opensearch --load opensearch://localhost:9200/notes
   ragbench export @1/hybrid --format postgres --load 'postgres://localhost/docs?schema=notes'
   ragbench export --without-index                     the index is rebuilt when the bundle is first used
 then: ragbench verify bundle
@@ -41,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         metavar="ADDRESS",
-        help="load the search into this server or LanceDB folder; env:NAME or file:PATH reads an address with a "
-        "password from an environment variable or a file",
+        help="load the search into this server; env:NAME or file:PATH reads an address with a password from an "
+        "environment variable or a file",
     )
     parser.add_argument("--version", metavar="VERSION", help="ragdocs version: 2026-01 or 2026-08")
     parser.add_argument(

@@ -64,9 +64,7 @@ class Request:
     def refuse_load(self) -> None:
         """Raise ConfigError for an address to load the search into."""
         if self.load is not None:
-            raise ConfigError(
-                f"--load is for servers and LanceDB, not for --format {self.format}: remove it, or specify another"
-            )
+            raise ConfigError(f"--load is for servers, not for --format {self.format}: remove it, or specify another")
 
 
 @dataclass(frozen=True)

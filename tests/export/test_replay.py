@@ -43,11 +43,11 @@ def test_hits_of_an_engine_are_scored(bench: Bench) -> None:
 
 def test_a_loss_needs_force(bench: Bench) -> None:
     found = Replay(0.6, 0.59, -0.03, 0.01, 100, "emulated by ragbench")
-    found.require(0.011, "qdrant")
+    found.require(0.011, "opensearch")
     with pytest.raises(
         ConfigError, match=r"0.600 measured, 0.590 emulated by ragbench: change \[-0.030, \+0.010\].*--max-loss 0.005"
     ):
-        found.require(0.005, "qdrant")
+        found.require(0.005, "opensearch")
 
 
 def test_the_file_begins_with_both_scores(finished, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ ARMS = {
 }
 ORDER = (
     "list, list config, doctor, completion, index, search, run, data, data pool, judge, compare",
-    "compare fusions, report, diagnose, advise, track, track ui, atlas, export, refresh, rollback",
+    "compare fusions, report, diagnose, advise, track, track ui, atlas, export, refresh",
     "verify, serve, serve mcp, studio",
 )
 ELSEWHERE = {
@@ -107,7 +107,6 @@ NOT_RUN = {
     "source=pyserini:beir": "downloads an index: tests/extras/remote/live/test_anserini.py",
     "--confirm": "takes queries not used before: tests/experiment/test_comparisons.py",
     ",draft,": "makes the encoder in a minute: tests/extras/backends/test_draft.py",
-    "qdrant://": "needs a server: tests/extras/engines/test_aliased.py",
     "opensearch://": "needs a server: tests/extras/engines/test_aliased.py",
     "env:NOTES": "needs a server: tests/extras/engines/test_aliased.py",
     "postgres://": "needs a server: tests/extras/engines/test_postgres.py",
@@ -238,7 +237,6 @@ def stands_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[s
             "http://localhost:8000/search": f"{live.url}/search",
             "http://mlflow.example:5000": f"sqlite:///{folder}/mlflow.db",
             "sqlite:////data/mlflow.db": f"sqlite:///{folder}/mlflow.db",
-            "lancedb:///srv/notes": f"lancedb://{folder}/srv/notes",
             "/data/results": str(folder / "results"),
             "/tmp/": f"{folder}/",
             "tune.trials=500": "tune.trials=2",
@@ -315,16 +313,6 @@ def before(
     for place, arm in (("bundle", "baseline"), ("bundle2", "recommended")):
         if place in words and words[0] != "export" and not Path(place).exists():
             prepare(f"export @1/{arm} --force --out {place}")
-    if name == "rollback":
-        shutil.rmtree("bundle")
-        prepare("export @1/baseline --force --out bundle")
-        changed = Path(shutil.copytree(HANDBOOK, folder / "changed", dirs_exist_ok=True))
-        for number in range(5):
-            (changed / f"zebra-{number}.md").write_text(
-                f"# Zebra {len(words)} {number}\n\nCrossing.\n", encoding="utf-8"
-            )
-            prepare("refresh bundle --corpus changed")
-        shutil.rmtree(changed)
     if "notes.sqlite" in words and not Path("notes.sqlite").exists():
         prepare("export @1/recommended --format sqlite --force --out notes.sqlite")
     if "pool.csv" in words and not Path("pool.csv").exists():

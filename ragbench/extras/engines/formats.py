@@ -48,7 +48,5 @@ class EngineFormat:
 
 SQLITE = EngineFormat(".sqlite")
 POSTGRES = EngineFormat(example="'postgres://localhost/docs?schema=notes'")
-LANCEDB = EngineFormat(example="lancedb:///FOLDER/NAME")
-QDRANT = EngineFormat(example="qdrant://localhost:6333/notes")
 OPENSEARCH = EngineFormat(example="opensearch://localhost:9200/notes")
 ELASTICSEARCH = EngineFormat(example="elasticsearch://localhost:9200/notes")

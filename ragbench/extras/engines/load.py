@@ -224,7 +224,8 @@ def engine_factory(format: str, target: Path | str) -> Create:
     """
     if isinstance(target, Path):
         return partial(sqlite.SqliteEngine.create, target)
-    engine = {"postgres": postgres.PostgresEngine, **opened.ALIASED}[format]
+    engines: Mapping[str, Any] = {"postgres": postgres.PostgresEngine, **opened.ALIASED}
+    engine = engines[format]
     engine.reach(target)
     return partial(engine.create, target)
 

@@ -18,16 +18,13 @@ from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
 from ragbench.extras.engines import content
 from ragbench.extras.engines.content import temporary_folder
-from ragbench.extras.engines.lance import LanceEngine
 from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
 from ragbench.extras.engines.plan import cut_of, ranker_of
 from ragbench.extras.engines.postgres import SCHEMES, PostgresEngine
-from ragbench.extras.engines.qdrant import QdrantEngine
 from ragbench.extras.engines.search import Engine, SearchEngine
 from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.extras.engines.words import Terms
-from ragbench.extras.ship import bundle
-from ragbench.extras.ship import generation as generations
+from ragbench.extras.ship import bundle, generation
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import BundleStore, LoadedBundle, settings_of
 from ragbench.extras.ship.refresh import Refreshed, Refresher
@@ -37,11 +34,9 @@ from ragbench.search.engine.pipeline import Pipeline
 
 _PARTS = ("chunks", "terms")
 """The parts of an index that are used next to an engine."""
-ALIASED: Mapping[str, type[QdrantEngine] | type[OpenSearchEngine] | type[LanceEngine]] = {
-    "qdrant": QdrantEngine,
+ALIASED: Mapping[str, type[OpenSearchEngine]] = {
     "opensearch": OpenSearchEngine,
     "elasticsearch": ElasticsearchEngine,
-    "lancedb": LanceEngine,
 }
 """The engines with an alias by the format that loads them."""
 
@@ -116,7 +111,7 @@ def over(engine: Engine, models: Models, order: bool = True, owned: bool = True)
         record = bundle.read_record(folder)
         bundle.check_files(folder, record)
         settings = settings_of(folder, record)
-        serves = generations.current(folder, record)
+        serves = generation.current(folder, record)
         index = Index(
             settings.index,
             serves.collection,

@@ -31,7 +31,7 @@ def parse_location(text: str) -> Path | str:
 
 def need(text: str) -> Capability:
     """What it takes to ask an engine."""
-    return Capability.SENDS if is_remote(text) and not text.startswith("lancedb://") else Capability.READS
+    return Capability.SENDS if is_remote(text) else Capability.READS
 
 
 def engines(location: str | Path) -> Any:

@@ -1,15 +1,12 @@
-"""A search behind an alias: Qdrant's real core, and stand-ins for OpenSearch and Elasticsearch, by the same tests."""
+"""A search behind an alias: stand-ins for OpenSearch and Elasticsearch, by the same tests."""
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -30,47 +27,12 @@ from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
 from tests.export.scores import by_chunk, scores_alike
 
-SYSTEMS = ("qdrant", "opensearch", "elasticsearch", "lancedb")
-WRITES = pytest.mark.parametrize("server", ("qdrant", "opensearch", "lancedb"), indirect=True)
-SERVERS = pytest.mark.parametrize(
-    "server", [*SYSTEMS[:2], pytest.param("elasticsearch", marks=pytest.mark.slow)], indirect=True
-)
+SYSTEMS = ("opensearch", pytest.param("elasticsearch", marks=pytest.mark.slow))
+WRITES = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
 """Elasticsearch is written to as OpenSearch is."""
 
 
-class LanceFolder:
-    """A folder with searches in LanceDB, as the tests see a server."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.address = folder, f"lancedb://{folder}"
-
-    @property
-    def collections(self) -> list[str]:
-        return [each.name for each in self.folder.iterdir() if not each.is_symlink()]
-
-    @property
-    def aliases(self) -> dict[str, str]:
-        return {each.name: each.resolve().name for each in self.folder.iterdir() if each.is_symlink()}
-
-    def remove_unit(self, alias: str) -> None:
-        import lancedb
-
-        lancedb.connect(str(self.folder / alias)).open_table("chunks").delete("id = 0")
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def start(system: str, folder: Path, **more: str):
-    if system == "lancedb":
-        pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
-        return LanceFolder(folder)
-    if system == "qdrant":
-        pytest.importorskip("qdrant_edge", reason="install qdrant-edge-py: a core of Qdrant to test with")
-        pytest.importorskip("qdrant_client", reason="install qdrant-client: its models check every request")
-        from tests.extras.engines.qdrant_server import QdrantServer
-
-        return QdrantServer(folder)
+def start(system: str, **more: str):
     from tests.extras.engines.opensearch_server import OpenSearchServer
 
     return OpenSearchServer(system, "technical", **more)
@@ -78,10 +40,10 @@ def start(system: str, folder: Path, **more: str):
 
 @pytest.fixture(
     scope="module",
-    params=[*SYSTEMS[:2], *(pytest.param(each, marks=pytest.mark.slow) for each in SYSTEMS[2:])],
+    params=SYSTEMS,
 )
-def server(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
-    running = start(request.param, tmp_path_factory.mktemp("server"))
+def server(request) -> Iterator:
+    running = start(request.param)
     running.system = request.param
     yield running
     running.close()
@@ -240,10 +202,9 @@ def test_points_that_are_missing_are_noticed(own: str, server) -> None:
     assert "points are there" in checks["content"]
 
 
-@SERVERS
 def test_a_server_that_fails_is_one_sentence(loaded, server) -> None:
     with closing(opened.connect(f"{server.address}/notes")) as engine:
-        server.dies_at = "query" if server.system == "qdrant" else "_msearch"
+        server.dies_at = "_msearch"
         try:
             with pytest.raises(BundleError, match="does not answer") as raised:
                 engine.ask("cache", None if "dense" not in engine.plan.depths else [0.1] * 384, None)
@@ -252,7 +213,6 @@ def test_a_server_that_fails_is_one_sentence(loaded, server) -> None:
     assert "\n" not in str(raised.value)
 
 
-@SERVERS
 @pytest.mark.parametrize(
     ("place", "said"),
     [
@@ -269,124 +229,12 @@ def test_what_cannot_be_opened_is_one_sentence(server, place: str, said: str) ->
     assert "\n" not in str(raised.value) and "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("nothing_here", "has no search: load one with ragbench export --format lancedb"),
-        ("somebody's", "must be such as lancedb:///srv/notes"),
-        ("folder", "exists and is not a search of ragbench: choose another name"),
-        ("other", "exists and is not a search of ragbench: choose another name"),
-        ("gone", "does not answer"),
-        ("file/notes", "has no search: load one"),
-    ],
-)
-def test_a_folder_of_lancedb_that_cannot_be_opened_is_one_sentence(tmp_path: Path, name: str, said: str) -> None:
-    pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
-    (tmp_path / "other").symlink_to("folder")
-    (tmp_path / "gone").symlink_to("gone--0123456789ab")
-    with pytest.raises((BundleError, ConfigError), match=said) as raised:
-        ragbench.load(f"lancedb://{tmp_path}/{name}")
-    assert "\n" not in str(raised.value)
-
-
-@pytest.fixture
-def lance():
-    pytest.importorskip("lancedb", reason="install ragbench[lancedb]")
-    return opened.ALIASED["lancedb"]
-
-
-@pytest.mark.parametrize("target", ["mine", "../{here}/notes--0123456789ab", "{folder}/notes--0123456789ab"])
-def test_a_link_of_somebody_is_left_alone(lance, two_chunks, tmp_path: Path, target: str) -> None:
-    for name in ("mine", "notes--0123456789ab"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "notes").symlink_to(target.format(here=tmp_path.name, folder=tmp_path))
-    before, said = sorted(tmp_path.iterdir()), "exists and is not a search of ragbench: choose another name"
-    with pytest.raises(ConfigError, match=said):
-        lance.reach(f"lancedb://{tmp_path}/notes")
-    with pytest.raises(ConfigError, match=said), lance.create(f"lancedb://{tmp_path}/notes", two_chunks[0], 2, {}):
-        pass
-    assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize("folder", ["{here}/file", "{here}/file/below", "/proc/nowhere"])
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(lance, tmp_path: Path, folder: str) -> None:
-    (tmp_path / "file").touch()
-    place = folder.format(here=tmp_path)
-    with pytest.raises(ConfigError, match=rf"cannot write {place} \(.+\): name another folder"):
-        lance.reach(f"lancedb://{place}/notes")
-    lance.reach(f"lancedb://{tmp_path}/new/notes")
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
-
-
-def fill(engine, two_chunks) -> None:
-    _, rows, terms = two_chunks
-    with engine.transaction():
-        for row, vector in rows:
-            engine.put(row, [vector], terms)
-        engine.finish(terms.forms(), {}, {})
-
-
-def test_a_second_load_waits_for_the_first(lance, two_chunks, tmp_path: Path) -> None:
-    address, done = f"lancedb://{tmp_path}/notes", threading.Event()
-
-    def load() -> None:
-        with lance.create(address, two_chunks[0], 2, {}) as second:
-            fill(second, two_chunks)
-        done.set()
-
-    other = threading.Thread(target=load)
-    with lance.create(address, two_chunks[0], 2, {}) as first:
-        other.start()
-        assert not done.wait(0.5)
-        fill(first, two_chunks)
-    other.join()
-    assert done.is_set() and len(list(tmp_path.glob("notes--*"))) == 1
-    with closing(opened.connect(address)) as engine:
-        assert engine.damage() is None
-
-
-def test_the_link_never_leads_to_a_folder_that_is_gone(lance, two_chunks, tmp_path: Path) -> None:
-    address = f"lancedb://{tmp_path}/notes"
-    (tmp_path / ".notes.link").symlink_to("notes--0123456789ab")  # of a load that was killed as it moved the link
-    with lance.create(address, two_chunks[0], 2, {}) as engine:
-        fill(engine, two_chunks)
-    before = (tmp_path / "notes").readlink()
-    with pytest.raises(BundleError, match="is gone"), lance.create(address, two_chunks[0], 2, {}) as engine:
-        fill(engine, two_chunks)
-        shutil.rmtree(tmp_path / engine.about["load"])
-    assert sorted(each.name for each in tmp_path.iterdir()) == [".notes.lock", "notes", str(before)]
-
-
-def test_what_lancedb_cannot_read_or_write_is_one_sentence(lance, two_chunks, tmp_path: Path, monkeypatch) -> None:
-    address = f"lancedb://{tmp_path}/notes"
-    with lance.create(address, two_chunks[0], 2, {}) as engine:
-        fill(engine, two_chunks)
-    with closing(opened.connect(address)) as engine:
-        shutil.rmtree(tmp_path / "notes" / "chunks.lance")
-        with pytest.raises(BundleError, match="does not answer"):
-            engine.vectors({"a"})
-    monkeypatch.setattr(lance, "_tables", full)
-    with pytest.raises(BundleError, match="is full"), lance.create(address, two_chunks[0], 2, {}):
-        pass
-
-
-def full(*values: object) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def test_a_key_in_an_address_of_qdrant_is_refused() -> None:
-    with pytest.raises(ConfigError, match="put the key into the environment variable QDRANT_API_KEY"):
-        ragbench.load("qdrant://me@host/notes")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("who", "sent"), [("me:p%40ss", "Basic bWU6cEBzcw=="), (":a2V5", "ApiKey a2V5")], ids=["password", "key"]
 )
 def test_a_key_comes_from_the_environment(monkeypatch, recommended, tmp_path, who: str, sent: str) -> None:
-    running = start("elasticsearch", tmp_path, authorization=sent)
+    running = start("elasticsearch", authorization=sent)
     try:
         monkeypatch.setenv("NOTES", running.address.replace("://", f"://{who}@") + "/notes")
         made = write(recommended.folder, format="elasticsearch", load="env:NOTES")
@@ -403,7 +251,7 @@ def test_a_key_comes_from_the_environment(monkeypatch, recommended, tmp_path, wh
 @pytest.mark.slow
 @pytest.mark.parametrize("altered", [{"timed_out": True}, {"_shards": {"failed": 1}}, {"error": {"type": "x"}}])
 def test_a_part_of_an_answer_is_no_answer(recommended, tmp_path, altered) -> None:
-    running = start("opensearch", tmp_path)
+    running = start("opensearch")
     try:
         place = f"{running.address}/notes"
         write(recommended.folder, format="opensearch", load=place)
@@ -419,7 +267,7 @@ def test_a_part_of_an_answer_is_no_answer(recommended, tmp_path, altered) -> Non
 def test_its_own_client_reads_every_query(two_chunks, tmp_path, system: str, client: str) -> None:
     language = pytest.importorskip(client, reason=f"install {client.partition('.')[0]}")
     plan, rows, terms = two_chunks
-    running = start(system, tmp_path)
+    running = start(system)
     try:
         place = f"{running.address}/notes"
         with opened.ALIASED[system].create(place, plan, 2, {}) as made, made.transaction():
@@ -437,7 +285,7 @@ def test_its_own_client_reads_every_query(two_chunks, tmp_path, system: str, cli
 
 
 def test_an_index_of_somebody_is_not_replaced(recommended, tmp_path) -> None:
-    running = start("opensearch", tmp_path)
+    running = start("opensearch")
     try:
         running.indices["notes"], running.named["notes"] = {"documents": {}}, set()
         with pytest.raises(ConfigError, match="is an index, not a search of ragbench: name another"):

@@ -18,7 +18,7 @@ from ragbench.index.analyzers import analyze, analyzer
 
 
 def test_the_help_names_every_engine() -> None:
-    missing = {name for name in ("sqlite", "postgres", "lancedb", *ALIASED) if name not in DESCRIPTION.casefold()}
+    missing = {name for name in ("sqlite", "postgres", *ALIASED) if name not in DESCRIPTION.casefold()}
     assert not missing
 
 
@@ -62,8 +62,6 @@ def test_an_analyzer_of_ours_is_that_of_the_index(name: str) -> None:
     ("format", "address"),
     [
         ("postgres", "'postgres://localhost/docs.schema=notes'"),
-        ("lancedb", "lancedb:///FOLDER/NAME"),
-        ("qdrant", "qdrant://localhost:6333/notes"),
         ("opensearch", "opensearch://localhost:9200/notes"),
         ("elasticsearch", "elasticsearch://localhost:9200/notes"),
     ],
@@ -81,7 +79,6 @@ def test_an_engine_that_is_no_file_needs_an_address(finished, format: str, addre
     ("format", "address"),
     [
         ("postgres", "postgres://127.0.0.1:1/notes"),
-        ("qdrant", "qdrant://127.0.0.1:1/notes"),
         ("opensearch", "opensearch://127.0.0.1:1/notes"),
     ],
 )

@@ -241,7 +241,7 @@ def test_source_is_another_spelling_of_live() -> None:
         ("source=pyserini:cacm", "LivePyserini", {"index": "cacm"}),
         ("source='pyserini:my index'", "LivePyserini", {"index": "my index"}),
         ("source=trec:runs/a.trec", "LiveRun", {"path": "runs/a.trec"}),
-        ("source=engine:qdrant://host/notes", "LiveEngine", {"engine": "qdrant://host/notes"}),
+        ("source=engine:opensearch://host/notes", "LiveEngine", {"engine": "opensearch://host/notes"}),
         ("source=http:http://localhost/?q={query}", "LiveHttp", {"url": "http://localhost/?q={query}"}),
     ):
         ((_, stage),) = composition.compose([word]).pipeline
