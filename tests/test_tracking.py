@@ -45,7 +45,7 @@ def arms(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Sett
 @pytest.fixture(scope="module")
 def finished(arms, benchmark_small: Benchmark) -> Measurements:
     found = run(arms, benchmark_small)
-    html.write(found.folder)
+    html.write(found)
     return found
 
 

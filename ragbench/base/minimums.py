@@ -23,9 +23,6 @@ FOR_RANKER = 20
 HUMAN_GRADED = 10
 """Queries that annotators must have judged to estimate the error of an LLM judge."""
 
-PER_SPLIT = 5
-"""Queries in each split to compare effects on train and test."""
-
 PER_LEVEL = 20
 """Judged queries at a level (documents or passages), or half of those of the other level: with fewer the level
 is excluded. It could show nothing, and its comparisons would reduce the power of the others."""

@@ -6,7 +6,7 @@ import argparse
 import logging
 from typing import TYPE_CHECKING
 
-from ragbench.base import console, locations, plugins
+from ragbench.base import console, locations
 
 if TYPE_CHECKING:
     from ragbench.results.compare import GatheredArms
@@ -18,7 +18,6 @@ EXAMPLES = """examples:
   ragbench compare @1                                    the arms of the newest run
   ragbench compare results/runs/A @1/rerank --baseline phase1 --measure "R@10"
   ragbench compare results/runs/A other-system.trec --format latex
-  ragbench compare @1 @2 @3 --effects                    the same ablation on three collections, side by side
   ragbench compare 3f2a...                               an MLflow run by its id
 """
 
@@ -31,9 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measure", metavar="NAME", help="measure to compare at document level (default: the first run's)"
     )
     parser.add_argument("--split", choices=("train", "test", "all"), help="query split (default: the first run's)")
-    parser.add_argument(
-        "--effects", action="store_true", help="compare the effects of one ablation on several collections"
-    )
     parser.add_argument(
         "--format",
         choices=("table", "markdown", "latex", "csv"),
@@ -54,8 +50,6 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.workbench.runs import named_runs, split_words
 
     sources, settings = named_runs(arguments.words)
-    if arguments.effects:
-        return int(plugins.required("compare_effects", "--effects")(sources, arguments))
     _, overrides = split_words(arguments.words)
     # The data are those of the runs; without a run, or where data= is given, those of the configuration.
     configured = measured_data.names_data(overrides) or all(source.is_file() for source in sources)

@@ -1,1 +1,1 @@
-"""Reports of a run: tables, figures, the page, the methods text."""
+"""Reports of a run: tables, figures, the page."""

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import plugins, progress
+from ragbench.base import progress
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
 from ragbench.boundary.json import read_json
@@ -27,10 +27,9 @@ from ragbench.config.overrides import changes, section_of
 from ragbench.corpus.words import readable
 from ragbench.evaluation.diagnosis import unit
 from ragbench.evidence.policy import Policy
-from ragbench.report import evidence, figures, page_tables, pareto, screen
+from ragbench.report import evidence, figures, page_tables, pareto
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.report.page_tables import MARKS, Cell, Table, join_names
-from ragbench.results import measurements
 from ragbench.search.engine.snippet import stems
 
 if TYPE_CHECKING:
@@ -69,14 +68,14 @@ class Parts:
             return instead
 
 
-def write(folder: Path, out: Path | None = None) -> Path:
-    """Write the report of a results folder to `out` (default: `report.html` in the folder); returns the path.
+def write(results: Measurements, out: Path | None = None) -> Path:
+    """Write the report of a run to `out` (default: `report.html` in its folder); returns the path.
 
     A part that cannot be made is replaced by its error, and a warning is logged.
     """
     progress.report("writing the report")
-    path, parts = out or folder / FILE, Parts()
-    write_text(path, render(measurements.load(folder), parts))
+    path, parts = out or results.folder / FILE, Parts()
+    write_text(path, render(results, parts))
     for sentence in parts.missing.values():
         _LOG.warning(f"report: {sentence}")
     return path
@@ -132,11 +131,6 @@ def _made(results: Measurements, part: Mapping[str, Callable[[Measurements], Any
     return {name: make(results) for name, make in part.items()}
 
 
-def _methods(results: Measurements) -> Any:
-    write = plugins.hook("methods")
-    return write(results) if write else None
-
-
 _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
     "title": {
         "name": lambda results: results.record["name"],
@@ -150,10 +144,7 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "answers": lambda results: _answers(main_effects(results)),
         "verdicts": lambda results: page_tables.verdicts(results),
     },
-    "what to expect": {"expected": lambda results: screen.expected_sentences(results)},
     "the field": {"field": lambda results: page_tables.field(results)},
-    "train and test topics": {"halves": lambda results: page_tables.halves(results)},
-    "other areas": {"areas": lambda results: page_tables.areas(results)},
     "configurations": {"arms": lambda results: page_tables.arms(results)},
     "contexts": {
         "contexts": lambda results: page_tables.contexts(results),
@@ -170,7 +161,6 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
     "areas": {"by_area": lambda results: page_tables.kinds(results, "area")},
     "recipes": {"recipes": lambda results: _recipes(results)},
     "environment": {"environment": lambda results: environment(results)},
-    "methods": {"methods": _methods},
 }
 
 """By part, what the template prints under a name; an empty text where the part fails."""

@@ -17,8 +17,6 @@ from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
 from ragbench.evidence import best_arm as field_
-from ragbench.evidence import cluster_bootstrap as areas_
-from ragbench.evidence import split_consistency as halves_
 from ragbench.report import evidence
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.results import verdicts as verdicts_
@@ -165,40 +163,6 @@ def field(results: Measurements) -> Table:
     )
     return Table.of(
         "How likely each configuration is the best", columns, evidence.rows(frame), sentences=field_.sentences(frame)
-    )
-
-
-def halves(results: Measurements) -> Table:
-    """The effects on both halves of the topics."""
-    frame, head = verdicts_.halves(results), halves_.COLUMNS
-    columns = (
-        PageColumn(*head["factor"].head, _text("factor")),
-        PageColumn(*head["level"].head, _levels),
-        PageColumn(*head["train"].head, lambda row: Cell(signed(row["train"]), f"{row['n_train']} queries")),
-        PageColumn(*head["test"].head, lambda row: Cell(signed(row["test"]), f"{row['n_test']} queries")),
-        PageColumn(*head["p"].head, lambda row: Cell(p_value(row["p"]))),
-    )
-    return Table.of(
-        "Effects on train and on test queries", columns, evidence.rows(frame), sentences=halves_.sentences(frame)
-    )
-
-
-def areas(results: Measurements) -> Table:
-    """The effects with intervals over topics, and over whole areas."""
-    frame, head = verdicts_.areas(results), areas_.COLUMNS
-
-    def over_areas(row: _Row) -> Cell:
-        return Cell(interval(row["area_low"], row["area_high"]), f"{row['areas']} folders")
-
-    columns = (
-        PageColumn(*head["factor"].head, _text("factor")),
-        PageColumn(*head["level"].head, _levels),
-        PageColumn(*head["effect"].head, lambda row: _with_interval(row["effect"], row["low"], row["high"])),
-        PageColumn(*head["area_low"].head, over_areas),
-        PageColumn(*head["weakest"].head, lambda row: Cell(signed(row["without"]), f"without {row['weakest']}")),
-    )
-    return Table.of(
-        "Effects over queries and over folders", columns, evidence.rows(frame), sentences=areas_.sentences(frame)
     )
 
 
@@ -414,10 +378,6 @@ def _number(name: str, digits: int = 3) -> Callable[[_Row], Cell]:
 
 def _share(name: str) -> Callable[[_Row], Cell]:
     return lambda row: Cell(f"{row[name]:.0%}")
-
-
-def _levels(row: _Row) -> Cell:
-    return Cell(f"{row['level']}s", "", "word")
 
 
 def _proposal(row: _Row) -> Cell:

@@ -14,7 +14,7 @@ from ragbench.config.catalogue.names import label
 from ragbench.evaluation import contexts, headroom, latency
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
 from ragbench.evaluation.passages import TOKENS
-from ragbench.evidence import best_arm, cluster_bootstrap, split_consistency
+from ragbench.evidence import best_arm
 from ragbench.evidence.verdict import LATENCY, QUALITY
 from ragbench.report import evidence, figures
 from ragbench.results import verdicts
@@ -94,14 +94,12 @@ def by_type(results: Measurements) -> pd.DataFrame:
 
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
-    """Print the verdicts of a run with their reasons, the field, the halves, and effects by type and area."""
+    """Print the verdicts of a run with their reasons, the field, and effects by type and area."""
     print_verdicts(frame, results.title_with_origin(f"Effect on {results.primary}"))
     print_field(verdicts.field(results))
-    _print_halves(verdicts.halves(results))
     for of in ("type", "area"):
         if len(frame := _effects_by(results, of)) > 1:
             print_table(frame, results.title_with_origin(f"Effect on {results.primary} by {of}, each {of} apart"))
-    _print_areas(verdicts.areas(results))
 
 
 def print_verdicts(frame: pd.DataFrame, title: str) -> None:
@@ -118,26 +116,6 @@ def print_field(frame: pd.DataFrame) -> None:
         visible, forms = best_arm.COLUMNS.shown(frame)
         print_table(visible, "Share of bootstrap samples in which each arm is the best", forms)
         print_text(*best_arm.sentences(frame))
-
-
-def _print_halves(frame: pd.DataFrame) -> None:
-    """Print the effects on both halves of the topics, and where they disagree."""
-    if len(frame):
-        visible, forms = split_consistency.COLUMNS.shown(frame)
-        print_table(visible, "Effects on train and on test queries", forms)
-        print_text(*(split_consistency.sentences(frame) or ["Train and test queries do not differ significantly."]))
-
-
-def _print_areas(frame: pd.DataFrame) -> None:
-    """Print the effects with intervals over topics and over areas, and which effects depend on one area."""
-    if len(frame):
-        with_text = frame.assign(
-            effect=[with_interval(row["effect"], row["low"], row["high"]) for row in evidence.rows(frame)],
-            area_low=[interval(row["area_low"], row["area_high"]) for row in evidence.rows(frame)],
-        )
-        visible, forms = cluster_bootstrap.COLUMNS.shown(with_text.drop(columns=["low", "high", "area_high"]))
-        print_table(visible, "Effects with CIs over queries, and over whole folders", forms)
-        print_text(*(cluster_bootstrap.sentences(frame) or ["No significant effect depends on a few folders."]))
 
 
 def _effects_by(results: Measurements, of: Literal["type", "area"]) -> pd.DataFrame:

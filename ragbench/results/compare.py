@@ -182,11 +182,10 @@ def _read(source: Path) -> tuple[Measurements | None, str | None]:
     """The run of a source, None for a run file; and the arm that the source names, None for all arms."""
     if source.is_file():
         return None, None
-    if (source / store.RECORD).is_file():
-        return measurements.load(source), None
-    if source.parent.name == "arms" and (source.parent.parent / store.RECORD).is_file():
-        run = measurements.load(source.parent.parent)
-        for arm in run.arms:
-            if run.arm_path(arm) == source:
-                return run, arm
+    folder = store.run_folder(source)
+    if (folder / store.RECORD).is_file():
+        run = measurements.load(folder)
+        selected = [arm for arm in run.arms if run.arm_path(arm) == source]
+        if selected or folder == source:
+            return run, selected[0] if selected else None
     raise ResultsError(f"{source} is neither a results folder nor a TREC run file")

@@ -4,7 +4,7 @@
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
     <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
-    <folder>/verdicts.csv           effects, intervals, costs, verdicts; optionally field.csv, halves.csv, areas.csv
+    <folder>/verdicts.csv           effects, intervals, costs, verdicts; of several arms also field.csv
     <folder>/topics.parquet         qid, split, type, text, need, area
     <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
     <folder>/documents.csv          docno, path: where run files and judgments name documents by path
@@ -42,7 +42,7 @@ DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 FILE_NAMES = "documents.csv"
 HEADROOM, CONTEXTS = "headroom.parquet", "contexts.parquet"
 OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
-VERDICTS, FIELD, HALVES, AREAS = "verdicts.csv", "field.csv", "halves.csv", "areas.csv"
+VERDICTS, FIELD = "verdicts.csv", "field.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
 ARMS = Columns.of(

@@ -71,6 +71,11 @@ def arm_path(folder: Path, name: str) -> Path:
     return folder / _ARMS / arm_folder(name)
 
 
+def run_folder(path: Path) -> Path:
+    """The folder of the run that `path` is, or that has `path` as the folder of an arm."""
+    return path.parent.parent if path.parent.name == _ARMS else path
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """The folder of an experiment that this process writes; no other process does while it is open."""

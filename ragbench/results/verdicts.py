@@ -11,11 +11,9 @@ from ragbench.base.files import write_text
 from ragbench.base.formatting import counted, with_interval
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence import best_arm as field_
-from ragbench.evidence import cluster_bootstrap as areas_
-from ragbench.evidence import split_consistency as halves_
 from ragbench.evidence import table
 from ragbench.evidence.arms import Arms, JudgedContrast
-from ragbench.results.measurements import AREAS, FIELD, HALVES, VERDICTS, Measurements
+from ragbench.results.measurements import FIELD, VERDICTS, Measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,14 +27,6 @@ def write(
     """Write the verdicts of the experiment."""
     frame = table.table(judged_contrasts, standard_errors)
     write_text(results.folder / VERDICTS, frame.to_csv(index=False))
-    topics, arms = results.topics, Arms.of(results)
-    contrasts = [judged.contrast for judged in judged_contrasts if len(judged.contrast.factors) == 1]
-    sides = halves_.halves(arms, contrasts, dict(zip(topics["qid"], topics["split"], strict=True)))
-    if len(sides):
-        write_text(results.folder / HALVES, sides.to_csv(index=False))
-    by_area = areas_.areas(arms, judged_contrasts, dict(zip(topics["qid"], topics["area"], strict=True)))
-    if len(by_area):
-        write_text(results.folder / AREAS, by_area.to_csv(index=False))
 
 
 def against_first(results: Measurements) -> None:
@@ -57,16 +47,6 @@ def read(results: Measurements) -> pd.DataFrame:
 def field(results: Measurements) -> pd.DataFrame:
     """How likely each of several arms is the best, with the columns of `ragbench.evidence.best_arm`; possibly empty."""
     return field_.COLUMNS.read(results.folder / FIELD)
-
-
-def halves(results: Measurements) -> pd.DataFrame:
-    """The effects on train and test, with the columns of `ragbench.evidence.split_consistency`; possibly empty."""
-    return halves_.COLUMNS.read(results.folder / HALVES)
-
-
-def areas(results: Measurements) -> pd.DataFrame:
-    """The effects with intervals over areas: the columns of `ragbench.evidence.cluster_bootstrap`, possibly empty."""
-    return areas_.COLUMNS.read(results.folder / AREAS)
 
 
 SURE = 0.9

@@ -33,7 +33,7 @@ _PARAMETER_LIMIT = 6000
 PARENT = "mlflow.parentRunId"
 """The tag of a nested run with the id of its parent."""
 
-_SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD, measurements.HALVES)
+_SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD)
 
 _MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
 

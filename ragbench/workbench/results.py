@@ -84,7 +84,7 @@ class Results(files.Measurements):
             "mlflow_run": self.tracking_run,
             "comparison": self.comparison,
         }
-        tables = {"verdicts": self.verdicts, "halves": self.halves, "areas": self.areas}
+        tables = {"verdicts": self.verdicts}
         if self.record["command"] != "ablate":
             tables |= {"summary": self.summary(("split",)), "field": self.field}
             tables |= {"latency": self.latency, "open_loop": self.open_loop}
@@ -175,16 +175,6 @@ class Results(files.Measurements):
         return verdicts.field(self)
 
     @property
-    def halves(self) -> pd.DataFrame:
-        """The effects on train and on test topics, where both were measured, with p that they are equal."""
-        return verdicts.halves(self)
-
-    @property
-    def areas(self) -> pd.DataFrame:
-        """The effects with intervals over whole areas, and each effect without the area that it depends on most."""
-        return verdicts.areas(self)
-
-    @property
     def by_type(self) -> pd.DataFrame:
         """The primary measure: a row per query type, a column per arm."""
         return tables.by_type(self)
@@ -249,7 +239,7 @@ class Results(files.Measurements):
         """Write the report, one HTML file that opens offline; its path. Parts that cannot be made are said."""
         from ragbench.report import html
 
-        return html.write(self.folder)
+        return html.write(self)
 
     def export(
         self,

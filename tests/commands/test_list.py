@@ -99,7 +99,7 @@ def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
         ("ragbench run -m +exp=baseline,phase1 p6.bl", {"p6.blend="}),
         ("ragbench search question --exp", {"--explain"}),
         ("ragbench data ", {"check", "comparisons", "pool", "power"}),
-        ("ragbench report --pic", {"--picture"}),
+        ("ragbench report --ou", {"--out"}),
     ],
 )
 def test_bash_completes(line: str, offered: set[str]) -> None:

@@ -254,8 +254,8 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     assert json.loads(capsys.readouterr().out)["checks"][1]["said"] == checks[1].message
 
 
-OF_EXTRAS = {"extras/atlas/meta.py"}
-"""Statistics of other collections, which compare no arms of a run."""
+OF_EXTRAS = {"extras/atlas/meta.py", "extras/fit/ltr_multi.py"}
+"""Statistics of other collections and sites, which compare no arms of a run."""
 OF_TIMES = {f"evaluation/{name}.py" for name in ("intervals", "latency", "unasked", "machine")} | {
     "extras/ship/open_loop.py"
 }

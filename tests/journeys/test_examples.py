@@ -317,11 +317,6 @@ def before(
         prepare("export @1/recommended --format sqlite --force --out notes.sqlite")
     if "pool.csv" in words and not Path("pool.csv").exists():
         prepare("data pool @1 --depth 1")
-    if "--effects" in words:
-        for corpus in ("uv/vault", "docs", "notes"):
-            prepare(
-                f"ablate exp=baseline design=add_one factors=[p2,p9,p12] latency.enabled=false data.corpus={corpus}"
-            )
     if "3f2a..." in words:
         import mlflow
 

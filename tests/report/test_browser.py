@@ -31,7 +31,7 @@ def pages(
 ) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     for name, results in (("ablation", ablation), ("comparison", comparison), ("alone", alone)):
-        html.write(results.folder, folder / f"{name}.html")
+        html.write(results, folder / f"{name}.html")
     return folder
 
 
@@ -193,12 +193,3 @@ def test_hostile_text_is_read_and_not_run(chrome: Chrome, pages: Path) -> None:
     assert find(chrome, "main img, main b[onmouseover], main iframe") == []
     assert chrome.title != "broken"
     assert [entry for entry in chrome.get_log("browser") if entry["level"] == "SEVERE"] == []
-
-
-def test_the_methods_text_can_be_copied_or_selected(chrome: Chrome, pages: Path) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    open_page(chrome, pages / "alone.html")
-    find(chrome, "[data-copy=methods-text]")[0].click()
-    said = WebDriverWait(chrome, 5).until(lambda _: texts(chrome, "#copied")[0])
-    assert said in ("Copied.", "Selected: copy it with your keyboard.")

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.extras.atlas import methods
 from ragbench.report import evidence, html
 from ragbench.results.measurements import Measurements
 
@@ -68,7 +67,7 @@ def headings(page: Page) -> set[str]:
 
 def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -> None:
     expected = {"verdicts", "configurations", "trade-off", "latency", "interactions", "losses", "types", "queries"}
-    assert headings(parsed) == expected | {"areas", "environment", "methods"}
+    assert headings(parsed) == expected | {"areas", "environment"}
     assert {str(link["href"]) for link in parsed.all("a")} == {f"#{name}" for name in headings(parsed)} | {"#main"}
     assert {"contexts-table", "polluters-table"} <= {str(table.get("id")) for table in parsed.all("table")}
     for said in ("Which of p4, p8 and p10 pay for themselves?", "All 3 factors off", "lantern", *ablation.arms):
@@ -97,9 +96,8 @@ def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measuremen
 
 def test_two_arms_without_latency(comparison: Measurements) -> None:
     page = Page(html.render(comparison))
-    shown = {"verdicts", "configurations", "losses", "types", "areas", "queries", "environment", "methods"}
+    shown = {"verdicts", "configurations", "losses", "types", "areas", "queries", "environment"}
     assert headings(page) == shown
-    assert "Latency was not measured." in page.text
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"effects", "losses"}
 
 
@@ -107,7 +105,7 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
     page = Page(html.render(alone))
     # Without judged sections, documents are diagnosed, and contexts are not.
     assert "Contexts of" not in page.text
-    assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment", "methods"}
+    assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment"}
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)
     assert "Headroom of ranking and retrieval" in html.render(alone)
@@ -203,7 +201,6 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         "headroom": (html.page_tables, "headroom"),
         "recipes": (html, "_recipes"),
         "environment": (html, "environment"),
-        "methods": (methods, "methods"),
         "figure of pareto": (html.pareto, "plot_pareto"),
         "query by query": (html, "explorer"),
     }
@@ -218,7 +215,7 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         assert list(parts.missing) == [name]
         assert f"The part '{name}' could not be made (KeyError: 'today')." in page.text
         assert "KeyError" in caplog.text and name in caplog.text
-        assert {"configurations", "queries", "environment", "methods"} <= headings(page)
+        assert {"configurations", "queries", "environment"} <= headings(page)
         assert "Effect of turning each proposal on" in page.text or name == "verdicts"
         assert "Means over all measured queries" in page.text or name == "configurations"
         caplog.clear()
@@ -228,7 +225,7 @@ def test_a_report_with_a_missing_part_is_written_and_said(
     ablation: Measurements, monkeypatch, tmp_path, caplog
 ) -> None:
     monkeypatch.setattr(html.pareto, "plot_pareto", lambda results: 1 / 0)
-    written = html.write(ablation.folder, tmp_path / "report.html")
+    written = html.write(ablation, tmp_path / "report.html")
     assert caplog.messages == [
         "report: The part 'figure of pareto' could not be made (ZeroDivisionError: division by zero). "
         "What was measured is complete."

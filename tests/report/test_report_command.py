@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.base import files
 from ragbench.commands import cli
 from ragbench.results.measurements import Measurements
 
@@ -46,3 +47,13 @@ def test_what_is_wrong_is_one_sentence(
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_report_reads_a_run_once(alone: Measurements, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Path] = []
+    check_digests = files.check_digests
+    monkeypatch.setattr(
+        files, "check_digests", lambda folder, digests: (checked.append(folder), check_digests(folder, digests))
+    )
+    assert cli.main(["report", str(alone.arm_path("lexical_only")), "--out", str(tmp_path / "page.html")]) == 0
+    assert checked == [alone.folder, alone.arm_path("lexical_only")]

@@ -88,7 +88,7 @@ def _tune(overrides: Sequence[str], starts: Sequence[str], benchmark: Benchmark 
     tuning = Tuning(tuned, confirmation)
     report.write(tuning)
     if confirmation is not None:
-        html.write(confirmation.results.folder)
+        html.write(confirmation.results)
     if tracked:
         run_id = tracking.log(tracking.target_of(base), tuned.folder)
         tuning = dataclasses.replace(tuning, tracking_run=run_id)

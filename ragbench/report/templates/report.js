@@ -293,20 +293,4 @@
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   show();
 
-  /* Copying: where the clipboard is closed to files, the text is selected for the reader to copy. */
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.addEventListener("click", async () => {
-      const source = byId(button.dataset.copy);
-      let said = "Copied.";
-      try {
-        await navigator.clipboard.writeText(source.innerText || source.textContent);
-      } catch {
-        const holder = source.closest("details");
-        if (holder) holder.open = true;
-        getSelection().selectAllChildren(source);
-        said = "Selected: copy it with your keyboard.";
-      }
-      byId("copied").textContent = said;
-    });
-  }
 })();

@@ -143,7 +143,7 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed, 
     (compared,) = compare.gather([folder]).arms.against("preset")
     assert compared.verdict == first.verdict
     assert measured_arm.evidence(measured_arm.find(folder, "tuned")).gain == first.verdict.outcome
-    assert "tuned" in html.write(folder).read_text()
+    assert "tuned" in html.write(first.results).read_text()
     assert first.verdict.outcome in ("inconclusive", "reject")
     assert any("keep the preset" in sentence for sentence in Tuning(tuned, first).warnings)
 

@@ -126,7 +126,7 @@ def test_an_answer_shaped_like_meilisearchs_with_a_token_that_no_file_holds(
     assert {name for names in found(results_, "meili").values() for name in names} == {"queues"}
     assert {headers["Authorization"] for _, _, headers, _ in server.requests} == {"Bearer t0p-s3cret"}
     assert {headers["X-Api-Key"] for _, _, headers, _ in server.requests} == {"t0p-s3cret"}
-    html.write(results_.folder)
+    html.write(results_)
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or b"t0p-s3cret" not in path.read_bytes(), path
 
