@@ -16,8 +16,8 @@ from ragbench.extras.atlas.changes import BASE
 from ragbench.extras.atlas.page import by_collection, effects_table
 from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
 from ragbench.report.figures import BLUE, GREY
+from research.atlas.svg import GRID, Scale, document, line, mark, text
 from tools import pages
-from tools.svg import GRID, Scale, document, line, mark, text
 
 if TYPE_CHECKING:
     import pandas as pd
