@@ -16,10 +16,10 @@ from ragbench.base.console import markdown
 from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
-from ragbench.benchmark.split import TEST
+from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.config import catalogue
 from ragbench.config.catalogue.names import label
-from ragbench.evaluation.measures import ANSWERED, DOCUMENT, PASSAGE, PRIMARY
+from ragbench.evaluation.measures import DOCUMENT, FALSE_SILENCE, PASSAGE, PRIMARY, SILENCE
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
 from ragbench.evidence.table import table as verdict_table
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
     from ragbench.workbench import Experiment, Results
 
-_SHOWN = ("nDCG@5", PRIMARY, "RR", "R@10", "P@5", *ANSWERED, "Judged@10")
-RUNS, WORDS = "Runs", "What the words mean"
+_SHOWN = ("nDCG@5", PRIMARY, "passages", "RR", "R@10", "P@5", SILENCE, FALSE_SILENCE, "Judged@10")
+_OF_PASSAGES = ("Recall@2000tokens", TOKENS)
+PRESETS, RUNS, WORDS = "Presets, test queries", "Runs", "Columns"
 _APPENDIX = {"baseline": "`baseline`", **{f"phase{n}": f"`phase{n}`" for n in (1, 2, 3, 4)}}
 _APPENDIX |= {f"tuned_phase{n}": f"`tuned_phase{n}`" for n in (2, 3, 4)}
 _APPENDIX_MEASURES = {"NDCG@5": "nDCG@5", "NDCG@10": "nDCG@10", "MRR": "RR", "Recall@10": "R@10"}
@@ -41,9 +42,7 @@ _COMMIT = re.compile(r"\| ([0-9a-f]{12})")
 _PRESETS = r"<!-- presets: ([\w ]+) -->.*?<!-- end of presets -->"
 _FORMATS = {
     **dict.fromkeys(("p50 ms", "p95 ms", "latency ms"), ".1f"),
-    **dict.fromkeys(("effect", "ci low", "ci high"), "+.3f"),
-    **dict.fromkeys(("passage effect", "passage ci low", "passage ci high"), "+.3f"),
-    **dict.fromkeys(("p", "passage p", "mde", "passages"), ".3f"),
+    **dict.fromkeys((*_SHOWN, "Recall@2000tokens", "train"), ".3f"),
     TOKENS: ".0f",
 }
 
@@ -52,27 +51,21 @@ def document(presets: Measurements, ablations: Mapping[str, pd.DataFrame], comma
     """The whole file; `ablations` are verdict tables by title, and every row says at which commit it was measured."""
     record = presets.record
     at, benchmark = _commit(record), record["benchmark"]
+    by_type = _by_type(presets)
     parts = [
         head(benchmark["name"], benchmark["documents"], record["topics"], benchmark["digest"]),
+        f"## {PRESETS}\n\n" + markdown(_presets(presets).pipe(_measured, at), _FORMATS),
+        f"## {PRIMARY} by query type (topics), test queries\n\n"
+        + markdown(by_type.pipe(_measured, at), dict.fromkeys(by_type.columns[1:], ".3f")),
+        *(f"## {title}\n\n{markdown(_verdicts(frame).pipe(_measured, at))}" for title, frame in ablations.items()),
         f"## {RUNS}\n\n" + markdown(_runs(presets, commands)),
-        "## Presets by split\n\n" + markdown(_presets(presets).pipe(_measured, at), _FORMATS),
-        *(
-            f"## {PRIMARY} by query type (topics), {split} split\n\n"
-            + markdown(_by_type(presets, split).pipe(_measured, at), _FORMATS)
-            for split in sorted(set(presets.per_query["split"]))
-        ),
-        *(
-            f"## {title}\n\n{markdown(_verdicts(frame).pipe(_measured, at), _FORMATS)}"
-            for title, frame in ablations.items()
-        ),
         f"## {WORDS}",
-        "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of topics "
-        "without an answer that were answered with nothing, `FalseSilence` that of topics with one, `Hits@10` the "
-        "documents among the first ten of a query, `passages` nDCG@10 of passages as they are returned. A verdict "
-        "weighs the effects on documents and passages (omission: of the proposal with all others on; adding: of the "
-        "proposal alone), adjusted together, and the budget of time. `measured` and `timed` are commits; where they "
-        "differ, times are of the search as it was then. The order of `recommended` has seen the train topics, not the "
-        "test topics.",
+        "Latency is the service time of one query without caches, in milliseconds. `Silence` is the share of queries "
+        "without an answer that got no result, `FalseSilence` that of queries with one, `passages` nDCG@10 of passages "
+        "as they are returned, `train` nDCG@10 of the train queries. A verdict weighs the effects on documents and "
+        "passages, adjusted together, and the latency budget. `measured` and `timed` are commits; where they differ, "
+        "times are of the search as it was then. The ranker of `recommended` has seen the train queries, not the test "
+        "queries.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -95,7 +88,7 @@ def require_same_topics(before: str, now: str) -> None:
 
 
 def updated(before: str, after: str) -> str:
-    """The file `before` with what `after` measured: rows of presets, by arm and split, and whole tables of verdicts.
+    """The file `before` with what `after` measured: rows of presets, by arm, and whole tables of verdicts.
 
     What was not measured again stays, with its commit: other rows, other tables, and times where no time was measured.
     Runs of which nothing is left are not listed. Raises ConfigError where the two are of different topics.
@@ -128,7 +121,7 @@ def _merged(before: str, after: str) -> str:
             earlier = list(columns.items())
             at = 1 + list(columns).index(new[place - 1]) if place else 0
             columns = dict([*earlier[:at], (name, new_rule[place]), *earlier[at:]])
-    keys = [name for name in ("arm", "split", "commit", "command") if name in new]
+    keys = [name for name in ("arm", "commit", "command") if name in new]
     table = {tuple(row[key] for key in keys): row for row in rows}
     for row in new_rows:
         key = tuple(row[name] for name in keys)
@@ -174,8 +167,8 @@ def appendix(reference: str) -> str:
     """
     import pandas as pd
 
-    _, _, rows = _cells(_sections(reference)[1]["Presets by split"])
-    of = {row["arm"]: row for row in rows if row["split"] == TEST}
+    _, _, rows = _cells(_sections(reference)[1][PRESETS])
+    of = {row["arm"]: row for row in rows}
     table = []
     for arm, name in _APPENDIX.items():
         row = of[arm]
@@ -271,26 +264,24 @@ def _measured(frame: pd.DataFrame, at: str) -> pd.DataFrame:
 
 
 def _presets(results: Measurements) -> pd.DataFrame:
-    frame = results.summary(("split",))
-    frame = frame[["arm", "split", "n", *(name for name in _SHOWN if name in frame.columns)]].copy()
-    passages = results.summary(("split",), level=PASSAGE).set_index(["arm", "split"])
-    keys = list(zip(frame["arm"], frame["split"], strict=True))
-    for name in [PRIMARY, *(str(each) for each in passages.columns if "okens" in str(each))]:
-        if name in passages.columns:
-            column = "passages" if name == PRIMARY else name
-            beside = name == PRIMARY and PRIMARY in frame.columns
-            place = list(frame.columns).index(PRIMARY) + 1 if beside else len(frame.columns)
-            frame.insert(place, column, passages[name].reindex(keys).to_numpy())
+    """A row for each preset: its measures on test queries, nDCG@10 on train queries, and its times."""
+    documents, passages = (
+        results.summary(("split",), level=level).set_index(["split", "arm"]) for level in (DOCUMENT, PASSAGE)
+    )
+    table = documents.loc[TEST].assign(passages=passages.loc[TEST, PRIMARY])
+    table = table[[name for name in _SHOWN if name in table]]
+    table = table.join(passages.loc[TEST, [name for name in _OF_PASSAGES if name in passages]])
+    if TRAIN in documents.index:
+        table["train"] = documents.loc[TRAIN, PRIMARY]
     if len(results.latency):
         total = results.latency[results.latency["stage"] == "total"].set_index("arm")
-        for column in ("p50", "p95"):
-            frame[f"{column} ms"] = frame["arm"].map(total[column])
-    return frame
+        table = table.assign(**{f"{name} ms": total[name] for name in ("p50", "p95")})
+    return table.reset_index()
 
 
-def _by_type(results: Measurements, split: str) -> pd.DataFrame:
+def _by_type(results: Measurements) -> pd.DataFrame:
     frame = results.per_query
-    frame = frame[(frame["level"] == "document") & (frame["measure"] == PRIMARY) & (frame["split"] == split)]
+    frame = frame[(frame["level"] == "document") & (frame["measure"] == PRIMARY) & (frame["split"] == TEST)]
     counts = frame.groupby("type", observed=True)["qid"].nunique()
     table = frame.pivot_table(index="arm", columns="type", values="value", observed=True).loc[results.arms]
     table.columns = [f"{name} ({counts[name]})" for name in table.columns]
@@ -298,11 +289,21 @@ def _by_type(results: Measurements, split: str) -> pd.DataFrame:
 
 
 def _verdicts(frame: pd.DataFrame) -> pd.DataFrame:
-    names = [
-        *("factor", "verdict", "effect", "ci_low", "ci_high", "p", "wins", "ties", "losses", "mde"),
-        *("passage_effect", "passage_ci_low", "passage_ci_high", "passage_p", "latency_ms", "quality", "cost"),
+    """A row for each factor: its verdict, and its effects with their confidence intervals."""
+    import pandas as pd
+
+    rows = [
+        {
+            "factor": row["factor"],
+            "verdict": row["verdict"],
+            "documents [95% CI]": _change(row, ""),
+            "passages [95% CI]": _change(row, "passage_"),
+            "latency ms": "" if np.isnan(row["latency_ms"]) else f"{row['latency_ms']:+.1f}",
+        }
+        for _, row in frame.iterrows()
     ]
-    return frame[names].rename(columns=lambda name: str(name).replace("_", " "))
+    table = pd.DataFrame(rows)
+    return table if table["latency ms"].any() else table.drop(columns="latency ms")
 
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "research" / "reference.md"

@@ -100,12 +100,12 @@ BEFORE = (
 |---|---|---|
 | {OLD} | `ragbench run` | this |
 
-## Presets by split
+## Presets, test queries
 
-| arm | split | RR | p95 ms | measured | timed |
-|---|---|---:|---:|---|---|
-| one | test | 0.1 | 7.0 | {OLD} | {OLD} |
-| two | test | 0.2 | 8.0 | {OLD} | {OLD} |
+| arm | RR | p95 ms | measured | timed |
+|---|---:|---:|---|---|
+| one | 0.1 | 7.0 | {OLD} | {OLD} |
+| two | 0.2 | 8.0 | {OLD} | {OLD} |
 
 ## Leaving out
 
@@ -114,7 +114,7 @@ BEFORE = (
 | p1 | +0.100 | {OLD} |
 | p2 | +0.200 | {OLD} |
 
-## What the words mean
+## Columns
 
 Old words.
 """
@@ -127,14 +127,14 @@ AFTER = (
 |---|---|---|
 | {NEW} | `ragbench run again` | that |
 
-## Presets by split
+## Presets, test queries
 
-| arm | split | RR | P@5 | measured |
-|---|---|---:|---:|---|
-| two | test | 0.3 | 0.5 | {NEW} |
-| new | test | 0.4 | 0.6 | {NEW} |
+| arm | RR | P@5 | measured |
+|---|---:|---:|---|
+| two | 0.3 | 0.5 | {NEW} |
+| new | 0.4 | 0.6 | {NEW} |
 
-## What the words mean
+## Columns
 
 New words.
 """
@@ -143,12 +143,12 @@ New words.
 
 def test_an_update_keeps_what_was_not_measured_again_with_its_commit() -> None:
     written = updated(BEFORE, AFTER)
-    assert "| arm | split | RR | P@5 | p95 ms | measured | timed |\n|---|---|---:|---:|---:|---|---|\n" in written
-    assert f"| one | test | 0.1 |  | 7.0 | {OLD} | {OLD} |" in written
-    assert f"| two | test | 0.3 | 0.5 | 8.0 | {NEW} | {OLD} |" in written, "its time is still that of then"
-    assert f"| new | test | 0.4 | 0.6 |  | {NEW} |  |" in written
+    assert "| arm | RR | P@5 | p95 ms | measured | timed |\n|---|---:|---:|---:|---|---|\n" in written
+    assert f"| one | 0.1 |  | 7.0 | {OLD} | {OLD} |" in written
+    assert f"| two | 0.3 | 0.5 | 8.0 | {NEW} | {OLD} |" in written, "its time is still that of then"
+    assert f"| new | 0.4 | 0.6 |  | {NEW} |  |" in written
     assert f"| p2 | +0.200 | {OLD} |" in written and f"| {OLD} | `ragbench run` | this |" in written
-    assert written.endswith("## What the words mean\n\nNew words.\n")
+    assert written.endswith("## Columns\n\nNew words.\n")
     assert updated(written, AFTER) == written, "a second time changes nothing"
 
 
@@ -164,12 +164,12 @@ def test_an_update_replaces_verdicts_whole_and_forgets_runs_of_which_nothing_is_
 def test_the_table_of_the_appendix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Seed 000, appendix A, from the committed reference; a time of another commit has a star."""
     arms = ["baseline", *(f"{family}phase{n}" for family, first in (("", 1), ("tuned_", 2)) for n in range(first, 5))]
-    rows = [f"| {arm} | test | 0.5 | 0.6 | 0.7 | 0.{n} | 7.0 | 8.0 | {NEW} | {NEW} |" for n, arm in enumerate(arms)]
+    rows = [f"| {arm} | 0.5 | 0.6 | 0.7 | 0.{n} | 7.0 | 8.0 | {NEW} | {NEW} |" for n, arm in enumerate(arms)]
     rows[1] = rows[1].replace(f"{NEW} | {NEW}", f"{NEW} | {OLD}")
-    columns = ("arm", "split", "nDCG@5", "nDCG@10", "RR", "R@10", "p50 ms", "p95 ms", "measured", "timed")
+    columns = ("arm", "nDCG@5", "nDCG@10", "RR", "R@10", "p50 ms", "p95 ms", "measured", "timed")
     table = "\n".join([f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *rows])
-    reference, page = tmp_path / "REFERENCE.md", tmp_path / "page.md"
-    reference.write_text(f"# Reference\n\n## Presets by split\n\n{table}\n", encoding="utf-8")
+    reference, page = tmp_path / "reference.md", tmp_path / "page.md"
+    reference.write_text(f"# Reference\n\n## Presets, test queries\n\n{table}\n", encoding="utf-8")
     page.write_text("<!-- appendix -->\n<!-- end of appendix -->\n", encoding="utf-8")
     assert measure_reference.main(["--appendix", str(page), "--out", str(reference)]) == 0
     printed = capsys.readouterr().out.strip()
@@ -187,7 +187,7 @@ def test_an_update_of_other_topics_is_refused() -> None:
 def test_a_file_of_other_topics_is_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "REFERENCE.md"
+    file = tmp_path / "reference.md"
     file.write_text(BEFORE, encoding="utf-8")
     words = ["--presets", "baseline", "--update", "--out", str(file), f"paths.results={tmp_path}/runs"]
     assert measure_reference.main([*words]) == 2

@@ -14,9 +14,9 @@ def test_conformance_page_is_current() -> None:
 def test_the_reference_has_the_phases_with_their_measures_and_times() -> None:
     # seed 000, appendix A
     text = (ROOT / "docs" / "research" / "reference.md").read_text(encoding="utf-8")
-    head = next(line for line in text.splitlines() if line.startswith("| arm | split"))
+    head = next(line for line in text.splitlines() if line.startswith("| arm | "))
     assert all(name in head for name in ("nDCG@5", "nDCG@10", "RR", "p50 ms", "p95 ms"))
-    assert all(f"| {arm} | test |" in text for arm in ("baseline", "phase1", "phase2", "phase3"))
+    assert all(f"\n| {arm} | " in text for arm in ("baseline", "phase1", "phase2", "phase3"))
 
 
 def test_the_page_on_scaling_has_the_sizes_of_the_seed() -> None:
@@ -38,11 +38,8 @@ def test_librarian_with_chunks_costs_less_than_twice_as_much() -> None:
 def test_the_presets_of_librarian_answer_within_200_ms() -> None:
     # seed 004, success criteria; as the reference results have measured it
     text = (ROOT / "docs" / "research" / "reference.md").read_text(encoding="utf-8")
-    head, *rows = [
-        [cell.strip() for cell in line.split("|")]
-        for line in text.splitlines()
-        if "| split |" in line or "| test |" in line
-    ]
+    _, _, table = text.partition("## Presets, test queries\n\n")
+    head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.partition("\n\n")[0].splitlines()]
     p95 = {row[1]: float(row[head.index("p95 ms")]) for row in rows if row[1].startswith("librarian_")}
     assert set(p95) == {f"librarian_{mode}" for mode in ("keyword", "semantic", "hybrid", "rerank")}
     assert all(each < 200 for each in p95.values())
