@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragbench.extras.fit.tuning.report import Tuning as Tuning
     from ragbench.extras.fit.workbench import tune
     from ragbench.extras.remote.live.objects import retriever
-    from ragbench.extras.ship.loaded_bundle import load
+    from ragbench.extras.ship.deployment import load
     from ragbench.models.functions import encoder, reranker
     from ragbench.tracking import mlflow_metrics
     from ragbench.workbench import CustomStage as CustomStage
@@ -50,7 +50,7 @@ HOME = {
     "Tuning": "ragbench.extras.fit.tuning.report",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.runs",
-    "load": "ragbench.extras.ship.loaded_bundle",
+    "load": "ragbench.extras.ship.deployment",
     "load_benchmark": "ragbench.benchmark.load",
     "measure": "ragbench.evaluation.measures",
     "mlflow_metrics": "ragbench.tracking",

@@ -30,7 +30,7 @@ SEARCH = """
 import sys
 import ragbench
 print("after import:", *sorted(name for name in sys.modules if name.startswith("ragbench.")))
-from ragbench.extras.ship.loaded_bundle import load
+from ragbench.extras.ship.deployment import load
 with load(sys.argv[1]) as bundle:
     assert bundle.search("lamps")
 print("after search:", *sorted(sys.modules))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import ragbench
 from ragbench.extras.engines import opened
 from ragbench.extras.engines.search import Found
 
 
-def by_chunk(found: Found) -> dict[str, tuple[float, dict[str, float]]]:
-    """The fused score of every chunk, and its score in the sources that found it; best first."""
-    sources = {source: values.tolist() for source, values in found.sources.items()}
+def by_chunk(hits: Found) -> dict[str, tuple[float, dict[str, float]]]:
+    """The fused score of every chunk, and its score in the sources that returned it; best first."""
+    sources = {source: values.tolist() for source, values in hits.sources.items()}
     return {
-        chunk: (score, {source: each[row] for source, each in sources.items() if not math.isnan(each[row])})
-        for row, (chunk, score) in enumerate(zip(found.chunk_ids, found.scores.tolist(), strict=True))
+        chunk: (score, {source: scores[row] for source, scores in sources.items() if not math.isnan(scores[row])})
+        for row, (chunk, score) in enumerate(zip(hits.chunk_ids, hits.scores.tolist(), strict=True))
     }
 
 
@@ -26,11 +28,11 @@ def scores_alike(one: str | Path, other: str | Path, texts: Iterable[str], withi
 
     `within` is how far apart scores of a source may be besides the usual relative 1e-5.
     """
-    with opened.load(one) as first, opened.load(other) as second:
+    with ragbench.load(one) as bundle, closing(opened.connect(one)) as first, closing(opened.connect(other)) as second:
         for text in texts:
-            vector = first.index.encoder.encode_queries([text])[0]
+            vector = bundle.index.encoder.encode_queries([text])[0]
             for only in (None, ["api-reference#0", "caching#0"]):
-                these, those = (by_chunk(each.engine.ask(text, vector, only)) for each in (first, second))
+                these, those = (by_chunk(engine.ask(text, vector, only)) for engine in (first, second))
                 assert these.keys() == those.keys()
                 for chunk, (score, sources) in these.items():
                     assert those[chunk][0] == pytest.approx(score, abs=1e-5)

@@ -107,8 +107,8 @@ NOT_RUN = {
     "source=pyserini:beir": "downloads an index: tests/extras/remote/live/test_anserini.py",
     "--confirm": "takes queries not used before: tests/experiment/test_comparisons.py",
     ",draft,": "makes the encoder in a minute: tests/extras/backends/test_draft.py",
-    "opensearch://": "needs a server: tests/extras/engines/test_aliased.py",
-    "env:NOTES": "needs a server: tests/extras/engines/test_aliased.py",
+    "opensearch://": "needs a server: tests/extras/engines/test_opensearch.py",
+    "env:NOTES": "needs a server: tests/extras/engines/test_opensearch.py",
     "postgres://": "needs a server: tests/extras/engines/test_postgres.py",
 }
 SILENT = (["gate", "--pin"], ["serve", "mcp"])

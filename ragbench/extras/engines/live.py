@@ -42,10 +42,10 @@ class LiveEngine(Live):
 
     def asking(self) -> Callable[[str, int], Any]:
         """One connection for all queries."""
-        from ragbench.extras.engines import opened
+        from ragbench.extras.engines.opened import EngineDeployment
 
         try:
-            bundle = opened.load(self.engine, order=self.order)
+            bundle = EngineDeployment(self.engine).open(order=self.order)
         except RagbenchError as error:
             raise LiveError(f"{self.name} cannot be asked: {error}") from None
 

@@ -3,46 +3,43 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.errors import BenchmarkError, BundleError
+from ragbench.base.errors import BundleError
 from ragbench.base.files import sha256
 from ragbench.base.formatting import interval
 from ragbench.base.progress import counted
-from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.boundary.permissions import trust
 from ragbench.config.settings import Settings
-from ragbench.evaluation.measures import DEPTH, Run, document_run, ndcg
+from ragbench.evaluation.measures import Run, document_run
 from ragbench.export import file_format
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import Bench, Replay
-from ragbench.extras.engines import content, opened, postgres, sqlite
+from ragbench.extras.engines import content, opened, opensearch
 from ragbench.extras.engines import plan as plans
 from ragbench.extras.engines.content import temporary_folder
+from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import Plan
+from ragbench.extras.engines.postgres import PostgresEngine
 from ragbench.extras.engines.search import Engine
+from ragbench.extras.engines.sqlite import SqliteEngine
 from ragbench.extras.engines.words import Terms
-from ragbench.extras.ship import bundle
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, load
-from ragbench.extras.ship.verify import rankings
+from ragbench.extras.ship import bundle, checks
+from ragbench.extras.ship.deployment import BundleFolder
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.index.index import Index
 from ragbench.models.access import Models
 from ragbench.models.resolve import load_encoder
-from ragbench.search.engine.executor import Arm
 from ragbench.search.engine.pipeline import start
 from ragbench.search.stages.fuse import Fuse
-
-_DRAWS = 60  # mixtures of weights that are tried
-_SEED = 13
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ def load_job(
     """Make the bundle of an arm in a temporary folder, and open it."""
     settings, missing = plans.without_ranker(measured.settings), plans.left_out(measured.settings, format)
     if not plans.has_fusion(settings):
-        settings, note = _nearest_fusion(bench, settings, plans.NEAREST)
+        settings, note = _nearest_fusion(settings)
         missing.append(f"fuse: {format} lacks {plans.fusion_of(measured.settings)}; nearest that it has: {note}")
     plan = Plan.of(settings, format)
     temporary = temporary_folder("ragbench-export")
@@ -110,67 +107,24 @@ def load_job(
             self_contained=self_contained,
         )
         sentences = file_format.sentences(measured, evidence, caution)
-        with trust(), load(folder, models=bench.builder.models) as loaded:  # written a moment ago
+        with trust(), BundleFolder(folder).open(models=bench.builder.models) as loaded:  # written a moment ago
             yield LoadJob(loaded, settings, plan, tuple(sentences), tuple(missing))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _nearest_fusion(bench: Bench, settings: Settings, fusions: Sequence[Fuse]) -> tuple[Settings, str]:
-    """The settings with one of `fusions`, each with the weights that give the best nDCG@10 on the train topics.
-
-    Without train topics the first fusion is taken, with the weights that `settings` have.
-    """
-    try:
-        queries = bench.queries("train")
-    except BenchmarkError:
-        queries = []
+def _nearest_fusion(settings: Settings) -> tuple[Settings, str]:
+    """The settings with a fusion that engines have, with the same weights, and what that is."""
     entry, configured = next(iter(settings.pipeline.all_of(Fuse).items()))
-    if not queries:
-        best = replace(fusions[0], weights=configured.weights)
-        note = "no train topics to refit its weights"
-    else:
-        arm = bench.arm(settings)
-        states = [state for state in _before_fusion(arm, queries) if state.rankings]
-        sources = sorted({source for state in states for source in state.rankings})
-        drawn = np.random.default_rng(_SEED).dirichlet(np.ones(len(sources)), size=_DRAWS).round(2)
-        mixtures = [{name: configured.weights.get(name, 1.0) for name in sources}, dict.fromkeys(sources, 1.0)]
-        mixtures += [dict(zip(sources, row.tolist(), strict=True)) for row in drawn]
-        tried = [replace(fusion, weights=mixture) for fusion in fusions for mixture in mixtures]
-        values = [_gain([fusion.fuse(state, arm.index) for state in states], states, arm, bench) for fusion in tried]
-        best = tried[int(np.argmax(np.round(values, 6)))]
-        note = f"weights refitted on {len(states)} train topics"
-    changes = {f"{entry}.{name}": getattr(best, name) for name in ("method", "k", "norm", "missing")}
-    changes |= {f"{entry}.weights": dict(best.weights), f"{entry}.norms": {}}
-    return settings.with_values(changes), f"{best.describe()}, {note}"
-
-
-def _before_fusion(arm: Arm, queries: Sequence[Query]) -> Sequence[QueryState]:
-    arm.index.prepare(arm.pipeline.needs)
-    states_before: Sequence[QueryState] = ()
-    for name, states in arm.pipeline.steps([QueryState(query) for query in queries], arm.index):
-        if isinstance(dict(arm.pipeline.stages)[name], Fuse):
-            break
-        states_before = states
-    return states_before
-
-
-def _gain(rankings: Sequence[Ranking], states: Sequence[QueryState], arm: Arm, bench: Bench) -> float:
-    changes = []
-    table, qrels = arm.index.chunks, bench.benchmark.document_qrels
-    for ranking, state in zip(rankings, states, strict=True):
-        grades = qrels.get(state.query.qid, {})
-        if not any(grade > 0 for grade in grades.values()):
-            continue
-        rows = list(dict.fromkeys(table.document[ranking.chunks].tolist()))[:DEPTH]
-        gains = [float(max(0, grades.get(table.docnos[row], 0))) for row in rows]
-        changes.append(ndcg(gains, [float(grade) for grade in grades.values() if grade > 0]))
-    return float(np.mean(changes)) if changes else 0.0
+    nearest = replace(plans.NEAREST, weights=configured.weights)
+    changes = {f"{entry}.{name}": getattr(nearest, name) for name in ("method", "k", "norm", "missing")}
+    changes |= {f"{entry}.weights": dict(nearest.weights), f"{entry}.norms": {}}
+    return settings.with_values(changes), nearest.describe()
 
 
 def answers(engine: Engine, bench: Bench) -> tuple[Run, Run, str]:
     """What an engine answers to the run's topics: with the learned order on top, alone, and as golden lines."""
-    with opened.over(engine, bench.builder.models, owned=False) as searchable:
+    with opened.over(engine, bench.builder.models) as searchable:
         index = searchable.index
         states = dict(searchable.pipeline.steps(start(bench.queries()), index))
         _, cut = searchable.pipeline.stages[-1]
@@ -223,11 +177,14 @@ def engine_factory(format: str, target: Path | str) -> Create:
     Raises ConfigError, BundleError.
     """
     if isinstance(target, Path):
-        return partial(sqlite.SqliteEngine.create, target)
-    engines: Mapping[str, Any] = {"postgres": postgres.PostgresEngine, **opened.ALIASED}
-    engine = engines[format]
-    engine.reach(target)
-    return partial(engine.create, target)
+        return partial(SqliteEngine.create, target)
+    if format == "postgres":
+        PostgresEngine.reach(target)
+        return partial(PostgresEngine.create, target)
+    system = opensearch.SYSTEMS[format]
+    with closing(Cluster(system, target)) as cluster:
+        cluster.require_free()
+    return partial(OpenSearchEngine.create, system, target)
 
 
 def load_search(
@@ -258,10 +215,10 @@ def load_search(
 def write_all(engine: Engine, job: LoadJob) -> None:
     """Load everything, in one transaction."""
     terms, vectors, total = Terms(job.plan.analyzer), job.vectors, job.index.chunks.n_documents
-    with engine.transaction():
+    with engine.transaction() as writer:
         for row in counted("loading documents", content.rows(job.index, job.plan), total):
-            engine.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
-        engine.finish(terms.forms(), opened.pack(job.bundle.folder), {})
+            writer.put(row, [None if vectors is None else vectors[chunk.number] for chunk in row.chunks], terms)
+        writer.finish(terms.forms(), opened.pack(job.bundle.folder), {})
 
 
 def finalize_load(
@@ -274,15 +231,15 @@ def finalize_load(
         priced.require(max_loss, format)
     with_golden(job.bundle.folder, golden)
     sentences = [*job.missing, *ranker_sentence(priced, alone)]
-    with engine.transaction():
+    with engine.transaction() as writer:
         facts = {"measured": [f"{priced.sentence}.", *sentences, *job.about]}
-        engine.finish({}, opened.pack(job.bundle.folder), facts)
+        writer.finish({}, opened.pack(job.bundle.folder), facts)
     return priced, sentences
 
 
 def require_golden(address: str, models: Models) -> None:
     """Replay the golden queries as others see the engine. Raises BundleError when it gives other hits."""
-    with opened.load(address, models=models) as loaded:
-        check = rankings(loaded, loaded.golden())
+    with opened.EngineDeployment(address).open(models=models) as loaded:
+        check = checks.rankings(loaded)
     if check.outcome == "fails":
         raise BundleError(f"{address} is loaded, but {check.message}: export it again")

@@ -1,4 +1,4 @@
-"""Open an engine as a bundle: it searches, and what ragbench adds on top (a learned order) runs here.
+"""An engine as a deployment: it searches, and what ragbench adds on top (a learned order) runs here.
 
 Changed documents are taken into an engine in one transaction, in which only what has changed is written.
 """
@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from ragbench.base.errors import BoundaryError, BundleError, ConfigError
+from ragbench.base.errors import BoundaryError, BundleError, ConfigError, RagbenchError
 from ragbench.base.files import why_unreadable
 from ragbench.base.types import Document
 from ragbench.boundary.paths import inside, resolved
 from ragbench.config.settings import Settings
-from ragbench.extras.engines import content
+from ragbench.export.gate import Check
+from ragbench.extras.engines import content, opensearch, postgres
 from ragbench.extras.engines.content import temporary_folder
-from ragbench.extras.engines.opensearch import ElasticsearchEngine, OpenSearchEngine
+from ragbench.extras.engines.opensearch import Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import cut_of, ranker_of
-from ragbench.extras.engines.postgres import SCHEMES, PostgresEngine
-from ragbench.extras.engines.search import Engine, SearchEngine
+from ragbench.extras.engines.postgres import PostgresEngine
+from ragbench.extras.engines.search import Engine, SearchEngine, Writer
 from ragbench.extras.engines.sqlite import MAGIC, SqliteEngine
 from ragbench.extras.engines.words import Terms
-from ragbench.extras.ship import bundle, generation
+from ragbench.extras.ship import bundle, checks, generation
 from ragbench.extras.ship.address import is_remote
 from ragbench.extras.ship.loaded_bundle import BundleStore, LoadedBundle, settings_of
 from ragbench.extras.ship.refresh import Refreshed, Refresher
@@ -34,17 +36,14 @@ from ragbench.search.engine.pipeline import Pipeline
 
 _PARTS = ("chunks", "terms")
 """The parts of an index that are used next to an engine."""
-ALIASED: Mapping[str, type[OpenSearchEngine]] = {
-    "opensearch": OpenSearchEngine,
-    "elasticsearch": ElasticsearchEngine,
-}
-"""The engines with an alias by the format that loads them."""
 
 
-def is_engine(location: str | Path) -> bool:
-    """Whether this is a file of SQLite or the address of a server, and not the folder of a bundle."""
-    if is_remote(str(location)):
-        return True
+def deployment(location: str | Path) -> EngineDeployment | None:
+    """The engine in a file of SQLite or behind the address of a server; None for the folder of a bundle."""
+    return EngineDeployment(location) if is_remote(str(location)) or _is_sqlite(location) else None
+
+
+def _is_sqlite(location: str | Path) -> bool:
     try:
         with Path(location).expanduser().open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -55,56 +54,75 @@ def is_engine(location: str | Path) -> bool:
 def connect(location: str | Path, writable: bool = False) -> Engine:
     """The engine in a file or behind an address. Raises BundleError, ConfigError for others."""
     if is_remote(str(location)):
-        scheme = resolved(str(location)).partition("://")[0]
-        for engine in ALIASED.values():
-            if scheme in engine.schemes:
-                return engine(str(location))
-        if scheme not in SCHEMES:
-            schemes = ", ".join(f"{name}://" for name in ("postgres", *ALIASED))
-            raise ConfigError(f"'{scheme}' is not a supported engine: specify a file, or an address of {schemes}")
-        return PostgresEngine(str(location), writable)
+        return _connect_server(str(location), writable)
     path = Path(location).expanduser()
     if not path.is_file():
         raise BundleError(f"the file does not exist {path}: make one with ragbench export --format sqlite")
     return SqliteEngine(path, writable)
 
 
-class EngineBundle(LoadedBundle):
-    """A bundle whose searches an engine answers."""
-
-    engine: Engine
-    delete_unpacked: Callable[[], object]
-    owned = True
-    """Whether the engine is closed with it."""
-
-    def __enter__(self) -> EngineBundle:
-        return self
-
-    def close(self) -> None:
-        """Close index and engine, and delete what was unpacked."""
-        super().close()
-        if self.owned:
-            self.engine.close()
-        self.delete_unpacked()
+def _connect_server(address: str, writable: bool) -> Engine:
+    scheme = resolved(address).partition("://")[0]
+    if scheme in postgres.SCHEMES:
+        return PostgresEngine(address, writable)
+    for system in opensearch.SYSTEMS.values():
+        if scheme in opensearch.schemes(system):
+            return OpenSearchEngine(Cluster(system, address))
+    names = ", ".join(f"{name}://" for name in ("postgres", *opensearch.SYSTEMS))
+    raise ConfigError(f"'{scheme}' is not a supported engine: specify a file, or an address of {names}")
 
 
-def load(
-    location: str | Path, *, threads: int | None = None, models: Models | None = None, order: bool = True
-) -> EngineBundle:
-    """Open an engine that ragbench loaded. `order=False`: what the engine alone gives, without the learned order.
+class EngineDeployment:
+    """An engine in a file or behind an address."""
 
-    Raises BundleError when it does not answer, or was not loaded by ragbench.
-    """
-    engine = connect(location)
-    try:
-        return over(engine, models or Models(cache=None, threads=threads), order)
-    except BaseException:
-        engine.close()
-        raise
+    def __init__(self, location: str | Path) -> None:
+        self._location = location
+
+    def open(
+        self,
+        *,
+        corpus: str | Path | None = None,
+        threads: int | None = None,
+        models: Models | None = None,
+        order: bool = True,
+    ) -> LoadedBundle:
+        """Open it. `order=False`: what the engine alone gives, without the learned order.
+
+        Raises BundleError when it does not answer, or was not loaded by ragbench; ConfigError for a `corpus`.
+        """
+        if corpus is not None:
+            raise ConfigError(f"{self._location} is an engine, which has no corpus: omit corpus")
+        engine = connect(self._location)
+        try:
+            return over(engine, models or Models(cache=None, threads=threads), order, closing=engine.close)
+        except BaseException:
+            engine.close()
+            raise
+
+    def check(self, options: checks.Options) -> Iterator[Check]:
+        """Check its content, its models, and what it answers."""
+        engine = connect(self._location)
+        with over(engine, Models(cache=None), closing=engine.close) as loaded:
+            damage = engine.damage()
+            unchanged = Check("content", "passes", "documents, vectors and terms are unchanged")
+            yield Check("content", "fails", f"{damage}: export it again") if damage else unchanged
+            yield from checks.models(loaded.record)
+            yield checks.rankings(loaded)
+            yield Check("latency", "not checked", "an engine is timed as an arm: live=engine live.engine=ADDRESS")
+            yield checks.drift(loaded)
+            yield checks.environment_of(loaded.record)
+
+    def follower(self, corpus: Path | None, threads: int | None) -> EngineRefresher:
+        """What keeps it up to date."""
+        return EngineRefresher(self._location, corpus, threads=threads)
 
 
-def over(engine: Engine, models: Models, order: bool = True, owned: bool = True) -> EngineBundle:
-    """A bundle over an engine that is open; `owned`: it is closed with the bundle."""
+def over(
+    engine: Engine, models: Models, order: bool = True, closing: Callable[[], object] = lambda: None
+) -> LoadedBundle:
+    """A bundle over an engine that is open; `closing` is called when the bundle is closed."""
+    state = partial(_state, engine)
+    opened_as = state()
     folder = temporary_folder("ragbench-engine")
     try:
         unpack(engine, folder)
@@ -112,24 +130,26 @@ def over(engine: Engine, models: Models, order: bool = True, owned: bool = True)
         bundle.check_files(folder, record)
         settings = settings_of(folder, record)
         serves = generation.current(folder, record)
-        index = Index(
-            settings.index,
-            serves.collection,
-            _none,
-            BundleStore(folder / bundle.INDEX),
-            models,
-            times=lambda: serves.modified,
-        )
+        store = BundleStore(folder / bundle.INDEX)
+        index = Index(settings.index, serves.collection, _none, store, models, times=lambda: serves.modified)
         pipeline = pipeline_over(engine, settings, order)
         index.prepare(pipeline.needs | {"facets"})
-        opened = EngineBundle(folder, record, settings, index, serves)
+        opened = LoadedBundle(folder, record, settings, index, serves, pipeline, state, opened_as)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    opened.pipeline, opened.engine, opened.owned = pipeline, engine, owned
     # Also where nobody closes it, as an arm of a run, which asks until the process ends.
-    opened.delete_unpacked = weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)
+    opened.on_close(weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True))
+    opened.on_close(closing)
     return opened
+
+
+def _state(engine: Engine) -> object:
+    """What changes with the content of an engine, None while it does not answer."""
+    try:
+        return engine.version() or None
+    except RagbenchError:
+        return None
 
 
 def pipeline_over(engine: Engine, settings: Settings, order: bool = True) -> Pipeline:
@@ -177,34 +197,31 @@ def _none() -> list[Document]:
     raise BundleError("an engine has no documents to build an index from: export it again")
 
 
-class EngineRefresher(Refresher):
-    """Keeps an engine up to date with a folder of markdown; as `Refresher` does with a bundle."""
+class EngineRefresher:
+    """Keeps an engine up to date with a folder of markdown; what it holds for ragbench is refreshed as a bundle is."""
 
-    def __init__(
-        self,
-        location: str | Path,
-        corpus: Path | None = None,
-        *,
-        threads: int | None = None,
-    ) -> None:
+    def __init__(self, location: str | Path, corpus: Path | None = None, *, threads: int | None = None) -> None:
         self._engine = connect(location, writable=True)
-        folder = temporary_folder("ragbench-engine")
-        self._clean = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._folder = temporary_folder("ragbench-engine")
+        self._clean = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._unpacked = self._engine.version()
-        unpack(self._engine, folder)
-        super().__init__(folder, corpus, threads=threads)
+        unpack(self._engine, self._folder)
+        self._refresher = Refresher(
+            self._folder, corpus, threads=threads, pipeline=partial(pipeline_over, self._engine)
+        )
+        self.corpus, self.beside = self._refresher.corpus, self._refresher.beside
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:
         """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left."""
-        with self._engine.transaction():
+        with self._engine.transaction() as writer:
             if self._engine.version() != self._unpacked:
-                shutil.rmtree(self.folder)
-                self.folder.mkdir()
-                unpack(self._engine, self.folder)
+                shutil.rmtree(self._folder)
+                self._folder.mkdir()
+                unpack(self._engine, self._folder)
             self._unpacked = ""
-            refreshed = super().refresh(allow_shrink)
+            refreshed = self._refresher.refresh(allow_shrink, partial(self._write, writer))
             if refreshed.anything:
-                self._engine.finish({}, pack(self.folder), {})
+                writer.finish({}, pack(self._folder), {})
             unpacked = self._engine.version()
         self._unpacked = unpacked
         return refreshed
@@ -214,21 +231,17 @@ class EngineRefresher(Refresher):
         self._engine.close()
         self._clean()
 
-    def _open(self) -> None:
-        super()._open()
-        self._settings.__dict__["pipeline"] = pipeline_over(self._engine, self._settings)
-
-    def _ready(self, index: Index) -> None:
+    def _write(self, writer: Writer, index: Index) -> None:
         """Write the documents that differ from those of the engine."""
-        known_digests, plan = dict(self._engine.digests()), self._engine.plan
+        known_digests, plan = dict(writer.digests()), self._engine.plan
         terms, changed = Terms(plan.analyzer), []
         for row in content.rows(index, plan):
             if known_digests.pop(row.docno, None) != row.digest:
                 changed.append(row)
         texts = {content.passage_key(chunk.passage): chunk.passage for row in changed for chunk in row.chunks}
-        vectors = dict(self._engine.vectors(texts))
+        vectors = dict(writer.vectors(texts))
         for docno in (*known_digests, *(row.docno for row in changed)):
-            self._engine.drop(docno)
+            writer.drop(docno)
         new = sorted(texts.keys() - vectors.keys())
         if new and "dense" in plan.depths:
             vectors |= dict(zip(new, index.encoder.encode_passages([texts[key] for key in new]), strict=True))
@@ -236,5 +249,5 @@ class EngineRefresher(Refresher):
             chunk_vectors = [
                 vectors[content.passage_key(chunk.passage)] if "dense" in plan.depths else None for chunk in row.chunks
             ]
-            self._engine.put(row, chunk_vectors, terms)
-        self._engine.finish(terms.forms(), None, {})
+            writer.put(row, chunk_vectors, terms)
+        writer.finish(terms.forms(), None, {})

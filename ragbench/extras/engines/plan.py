@@ -19,7 +19,8 @@ from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 
 FUSIONS = ("rrf", "convex/min_max")
 """The fusions that a statement of SQL has; a chunk that a source did not return has its lowest score there."""
-NEAREST = (Fuse("convex", norm="min_max"), Fuse("rrf"))
+NEAREST = Fuse("convex", norm="min_max")
+"""What is taken instead of another one."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from ragbench.boundary.paths import resolved
 from ragbench.extras.engines import postgres_schema as made
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found, Vector, parse_errors
-from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables
+from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables, TableWriter, about_rows
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -159,10 +159,6 @@ def translate_errors(server: Server) -> Iterator[None]:
         raise BundleError(server.sentence(error)) from None
 
 
-if TYPE_CHECKING:
-    from psycopg import Connection
-
-
 def lines(table: str, rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     """Rows as COPY reads them, without words that PostgreSQL cannot hold."""
     of_words = table == "forms" or table.endswith("_words")
@@ -201,7 +197,6 @@ class PostgresEngine(Tables):
     """A schema of PostgreSQL. Threads may share it: each search has a connection of its own while it runs."""
 
     def __init__(self, address: str, writable: bool = False, inside: Connection[Any] | None = None) -> None:
-        super().__init__()
         self._server, self._writable, self._inside = Server.of(address), writable, inside
         self._schema = self._server.schema if inside is None else made.draft(self._server.schema)
         self._idle: list[Connection[Any]] = []
@@ -210,9 +205,8 @@ class PostgresEngine(Tables):
         self._waiting: dict[str, list[str]] = {}
         self._n_waiting = 0
         self._fresh = inside is not None
-        if inside is None:
-            with self._connection():
-                self._open()
+        with self._connection():
+            self.read_about()
 
     @staticmethod
     @contextmanager
@@ -223,14 +217,11 @@ class PostgresEngine(Tables):
             if db.info.parameter_status("server_encoding") != "UTF8":
                 raise ConfigError(f"{server.name} is not in UTF-8: name a database that is")
             db.execute(made.begin(server.schema, plan))
-            engine = PostgresEngine(address, True, db)
-            engine._prepare(db)
+            _look_into(made.draft(server.schema), db)
             db.execute(made.schema(plan, dimension, server.partitions))
-            engine.plan = plan
-            engine._say({"format": FORMAT, "plan": plan.to_json(), **facts})
-            engine.about = {}
-            yield engine
-            engine._send()
+            about = about_rows({"format": FORMAT, "plan": plan.to_json(), **facts})
+            db.cursor().executemany("INSERT INTO about VALUES (%s, %s)", list(map(to_postgres, about)))
+            yield PostgresEngine(address, True, db)
             db.execute(made.swap(server.schema))
 
     @staticmethod
@@ -257,34 +248,35 @@ class PostgresEngine(Tables):
         statement = (
             f"SELECT {', '.join(('chunk_id', 'score', *self.plan.depths))} FROM search(?, {dense}NULL, ?::text[])"
         )
-        return Found.of(self.plan.depths, self._rows(statement, values))
+        return Found.of(self.plan.depths, self.rows(statement, values))
 
     @parse_errors
     def damage(self) -> str | None:
         """What is wrong with its content, None if nothing is."""
-        ((current, recorded),) = self._rows(
+        ((current, recorded),) = self.rows(
             f"SELECT {made.digest(self.plan)}, (SELECT value FROM about WHERE key = 'digest')"
         )
         return None if current == recorded else "its content is not that which was written"
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[TableWriter]:
         """Everything inside counts at once, or not at all; another writer waits."""
-        self._last_id.clear()
         if self._inside is not None:  # of the load
-            yield
+            yield TableWriter(self)
+            self._send()
             return
         with translate_errors(self._server), self._connection() as db, db.transaction():
             self._inside = db
             try:
                 db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"ragbench {self._schema}",))
-                yield
+                yield TableWriter(self)
                 self._send()
             finally:
                 self._inside = None
                 self._waiting, self._n_waiting = {}, 0
 
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns; once again if the server was started again."""
         self._send()
         for retry in (True, False):
             with translate_errors(self._server), self._connection() as db:
@@ -296,12 +288,14 @@ class PostgresEngine(Tables):
                     _close(self._idle)  # the server was started again: the others are closed, too
         raise AssertionError("unreachable")
 
-    def _execute(self, sql: str) -> None:
+    def execute(self, sql: str) -> None:
+        """Send a statement."""
         self._send()
         with translate_errors(self._server), self._connection() as db:
             db.execute(sql)
 
-    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows, which are sent many at once."""
         table_lines = list(lines(table, rows))
         self._waiting.setdefault(table, []).extend(table_lines)
         self._n_waiting += sum(map(len, table_lines))
@@ -319,34 +313,34 @@ class PostgresEngine(Tables):
                     with cursor.copy(f"COPY {table} ({', '.join(COLUMNS[table])}) FROM STDIN") as copy:
                         copy.write("".join(waiting[table]))
 
-    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
+    def delete(self, table: str, column: str, values: Collection[Any]) -> None:
+        """Delete the rows that have one of the values."""
         self._send()
         with translate_errors(self._server), self._connection() as db:
             db.execute(f"DELETE FROM {table} WHERE {column} = ANY (%s)", (to_postgres(values),))
 
-    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+    def among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+        """The condition that a column has one of the values, which are one array."""
         return f"{column} = ANY (?)", list(values)
 
-    def _json(self, value: Any) -> str:
+    def json(self, value: Any) -> str:
+        """A value as text without NUL, which PostgreSQL cannot hold."""
         return json.dumps(value, ensure_ascii=False).replace("\\u0000", "\\ufffd")
 
-    def _vector(self, value: Any) -> Vector:
+    def vector(self, value: Any) -> Vector:
+        """A vector of the text of pgvector."""
         return np.array(read_json(value), np.float32)
 
-    def _seal(self) -> None:
+    def seal(self) -> None:
+        """Make the keys and the function of new tables, and keep a digest."""
         if self._fresh:
-            ((collation,),) = self._rows(f"SELECT {made.WORDS}")
-            self._execute(made.keys(self.plan, collation, self._server.partitions))
+            ((collation,),) = self.rows(f"SELECT {made.WORDS}")
+            self.execute(made.keys(self.plan, collation, self._server.partitions))
         if "dense" in self.plan.depths:
-            self._execute(made.GRAPH)
+            self.execute(made.GRAPH)
         self._fresh = False
-        self._execute("DELETE FROM about WHERE key = 'digest'")
-        self._execute(f"INSERT INTO about SELECT 'digest', {made.digest(self.plan)}")
-
-    def _prepare(self, db: Connection[Any]) -> None:
-        """Look for tables in the schema, and for the type of vectors where the extension was made."""
-        path = [self._schema, *(name for (name,) in db.execute(made.VECTORS)), "pg_catalog"]
-        db.execute(f"SET search_path TO {', '.join(map(made.identifier, path))}")
+        self.execute("DELETE FROM about WHERE key = 'digest'")
+        self.execute(f"INSERT INTO about SELECT 'digest', {made.digest(self.plan)}")
 
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:
@@ -357,13 +351,19 @@ class PostgresEngine(Tables):
             db = self._idle.pop() if self._idle else None
         if db is None:
             db = self._server.connect(read_only=not self._writable)
-            self._prepare(db)
+            _look_into(self._schema, db)
         try:
             yield db
         finally:
             with self._lock:
                 if not db.closed:
                     self._idle.append(db)
+
+
+def _look_into(schema: str, db: Connection[Any]) -> None:
+    """Look for tables in the schema, and for the type of vectors where the extension was made."""
+    path = [schema, *(name for (name,) in db.execute(made.VECTORS)), "pg_catalog"]
+    db.execute(f"SET search_path TO {', '.join(map(made.identifier, path))}")
 
 
 def _close(connections: list[Connection[Any]]) -> None:

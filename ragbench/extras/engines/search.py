@@ -57,7 +57,7 @@ def parse_errors(method: F) -> F:
     """The method of an engine, with one sentence where what it returns is not what ragbench wrote there."""
 
     @functools.wraps(method)
-    def translating(self: Engine, /, *positional: Any, **named: Any) -> Any:
+    def translating(self: Any, /, *positional: Any, **named: Any) -> Any:
         try:
             return method(self, *positional, **named)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, zlib.error) as error:
@@ -92,6 +92,35 @@ def _scores(values: Sequence[Any]) -> Scores:
     return scores
 
 
+class Writer(Protocol):
+    """Writes into an engine, inside a transaction of it."""
+
+    def digests(self) -> Mapping[str, str]:
+        """The digest of every document's content by docno."""
+        ...
+
+    def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
+        """The vectors that are there of passages by their keys (`content.passage_key`)."""
+        ...
+
+    def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
+        """Write a document that is not there, and its chunks."""
+        ...
+
+    def drop(self, docno: str) -> None:
+        """Remove a document, if it is there."""
+        ...
+
+    def finish(
+        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, facts: Mapping[str, Any]
+    ) -> None:
+        """Add forms of words, replace the files (None: keep them), set values of what the engine says about itself.
+
+        Renews what is counted over all documents.
+        """
+        ...
+
+
 class Engine(Protocol):
     """A loaded engine."""
 
@@ -102,9 +131,6 @@ class Engine(Protocol):
 
     plan: Plan
     """What it searches."""
-
-    about: Mapping[str, str]
-    """What it says about itself."""
 
     def files(self) -> Mapping[str, bytes]:
         """The files of the bundle that was loaded with it, by name."""
@@ -118,41 +144,16 @@ class Engine(Protocol):
         """A text that differs after every change of its content."""
         ...
 
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
     def damage(self) -> str | None:
         """What is wrong with its content, None if nothing is, as far as it can tell."""
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Everything written inside counts at once, or not at all; searches of this object see it already."""
+    def transaction(self) -> AbstractContextManager[Writer]:
+        """What is written inside counts at once, or not at all; searches of this object see it already."""
         ...
 
-    def digests(self) -> Mapping[str, str]:
-        """The digest of every document's content by docno."""
-        ...
-
-    def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
-        """The vectors that it has of passages by their keys (`content.passage_key`)."""
-        ...
-
-    def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
-        """Write a document that it does not have, and its chunks."""
-        ...
-
-    def drop(self, docno: str) -> None:
-        """Remove a document, if it is there."""
-        ...
-
-    def finish(
-        self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, facts: Mapping[str, Any]
-    ) -> None:
-        """Add forms of words, replace the files (None: keep them), set values of what it says about itself.
-
-        Renews what is counted over all documents.
-        """
+    def close(self) -> None:
+        """Close the connection."""
         ...
 
 

@@ -28,7 +28,7 @@ from ragbench.base.files import atomic_write
 from ragbench.extras.engines import tables
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found, Vector, parse_errors
-from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables, units
+from ragbench.extras.engines.tables import COLUMNS, FORMAT, Tables, TableWriter, about_rows, units
 from ragbench.extras.engines.words import query_terms
 
 MAGIC = b"SQLite format 3\0"
@@ -167,7 +167,6 @@ class SqliteEngine(Tables):
     """An open file. Threads may share it; every search sees one state of the file, and so do writers of it."""
 
     def __init__(self, path: Path, writable: bool = False, draft: sqlite3.Connection | None = None) -> None:
-        super().__init__()
         self._path, self._lock, self._until = path, threading.RLock(), math.inf
         if draft is None and path.with_name(f"{path.name}-journal").exists():
             _undo_killed_refresh(path)
@@ -180,7 +179,7 @@ class SqliteEngine(Tables):
         self._db.set_progress_handler(lambda: time.monotonic() > self._until, _STEPS)
         try:
             self._check_schema()
-            self._open()
+            self.read_about()
             if self.about.get("search") != statement(self.plan):
                 raise BundleError(f"{path} contains another search than its plan: export it again")
         except BaseException:
@@ -190,7 +189,7 @@ class SqliteEngine(Tables):
     def _check_schema(self) -> None:
         """Raise BundleError for views, triggers, and tables that ragbench does not create: they may contain code."""
         known_statements = {_words(sql) for sql in _schema(("chunk", "document"), None).split(";")}
-        for name, sql in self._rows("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"):
+        for name, sql in self.rows("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"):
             of_vectors = re.match(r"(?s)(sqlite_sequence|vectors_\w+) CREATE TABLE ", f"{name} {sql}")
             if not of_vectors and _DIMENSION.sub("float[None]", _words(str(sql))) not in known_statements:
                 raise BundleError(f"{self._path} is not a search that ragbench exported ({name}): export one")
@@ -202,14 +201,9 @@ class SqliteEngine(Tables):
         try:
             with atomic_write(path) as draft, closing(connect(draft)) as db, _one_sentence(path):
                 db.executescript(f"PRAGMA journal_mode = MEMORY; {schema(plan, dimension)}")
-                db.executemany(
-                    "INSERT INTO about VALUES (?, ?)",
-                    (("format", str(FORMAT)), ("plan", plan.to_json()), ("search", statement(plan))),
-                )
-                engine = SqliteEngine(path, writable=True, draft=db)
-                with engine.transaction():
-                    engine._say(facts)
-                yield engine
+                about = {"format": FORMAT, "plan": plan.to_json(), "search": statement(plan), **facts}
+                db.executemany("INSERT INTO about VALUES (?, ?)", about_rows(about))
+                yield SqliteEngine(path, writable=True, draft=db)
         except OSError as error:
             raise BundleError(f"cannot write {path} ({error.strerror}): name another file with --out") from None
 
@@ -226,13 +220,14 @@ class SqliteEngine(Tables):
             "vector": None if vector is None else np.asarray(vector, np.float32).tobytes(),
             "only": None if only is None else json.dumps(list(only)),
         }
-        return Found.of(self.plan.depths, self._rows(statement(self.plan), values))
+        return Found.of(self.plan.depths, self.rows(statement(self.plan), values))
 
     def _look_up(self, forms: Iterable[str]) -> Mapping[str, str]:
-        condition, value = self._among("form", sorted(forms))
-        return dict(self._rows(f"SELECT form, terms FROM forms WHERE {condition}", (value,)))
+        condition, value = self.among("form", sorted(forms))
+        return dict(self.rows(f"SELECT form, terms FROM forms WHERE {condition}", (value,)))
 
-    def _rows(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns; again after what a killed refresh left is undone."""
         for retry in (True, False):
             with _one_sentence(self._path), self._lock:
                 self._until = time.monotonic() + _SECONDS
@@ -246,25 +241,34 @@ class SqliteEngine(Tables):
                 _undo_killed_refresh(self._path)
         raise AssertionError("unreachable")
 
-    def _execute(self, sql: str) -> None:
+    def execute(self, sql: str) -> None:
+        """Send a statement."""
         with _one_sentence(self._path), self._lock:
             self._db.execute(sql)
 
-    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows."""
         values = ", ".join("?" * len(COLUMNS[table]))
         sql = f"INSERT INTO {table} ({', '.join(COLUMNS[table])}) VALUES ({values})"
         with _one_sentence(self._path):
             self._db.executemany(sql, (tuple(map(_plain, row)) for row in rows))
 
-    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
+    def delete(self, table: str, column: str, values: Collection[Any]) -> None:
+        """Delete the rows that have one of the values."""
         with _one_sentence(self._path):
             self._db.executemany(f"DELETE FROM {table} WHERE {column} = ?", ((value,) for value in values))
 
-    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+    def among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+        """The condition that a column has one of the values, which are one list of JSON."""
         return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
-    def _vector(self, value: Any) -> Vector:
+    def vector(self, value: Any) -> Vector:
+        """A vector of bytes."""
         return np.frombuffer(value, np.float32)
+
+    def json(self, value: Any) -> str:
+        """A value as text."""
+        return json.dumps(value)
 
     def close(self) -> None:
         """Close the file."""
@@ -272,20 +276,21 @@ class SqliteEngine(Tables):
             self._db.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[TableWriter]:
         """Everything inside counts at once, or not at all; searches of this object see it already."""
         with self._lock, _one_sentence(self._path):
             self._db.execute("BEGIN IMMEDIATE")
-            self._last_id.clear()
             try:
-                yield
+                yield TableWriter(self)
                 self._db.commit()
             except BaseException:
                 self._db.rollback()
                 raise
 
-    def _seal(self) -> None:
-        self._say({"digest": self._digest()})
+    def seal(self) -> None:
+        """Keep a digest over all tables."""
+        self.delete("about", "key", ["digest"])
+        self.insert("about", [("digest", self._digest())])
 
     def _digest(self) -> str:
         """Return a digest over all tables, except that of the digest itself."""

@@ -149,13 +149,10 @@ def counting(plan: Plan) -> list[str]:
 
 
 class Tables(ABC):
-    """Reads and writes the tables; subclasses know how statements, with `?` for values, are sent."""
+    """Reads the tables; subclasses know how statements, with `?` for values, are sent."""
 
     about: Mapping[str, str]
     plan: Plan
-
-    def __init__(self) -> None:
-        self._last_id: dict[str, int] = {}
 
     @property
     @abstractmethod
@@ -163,29 +160,41 @@ class Tables(ABC):
         """Where it is, for messages."""
 
     @abstractmethod
-    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows that a statement returns. Raises BundleError."""
 
     @abstractmethod
-    def _execute(self, sql: str) -> None:
+    def execute(self, sql: str) -> None:
         """Send a statement without values. Raises BundleError."""
 
     @abstractmethod
-    def _insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+    def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Add rows, with values as in `COLUMNS`."""
 
     @abstractmethod
-    def _delete(self, table: str, column: str, values: Collection[Any]) -> None:
+    def delete(self, table: str, column: str, values: Collection[Any]) -> None:
         """Delete the rows that have one of the values."""
 
     @abstractmethod
-    def _among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
+    def among(self, column: str, values: Collection[Any]) -> tuple[str, Any]:
         """The condition that a column has one of the values, and the one value of the statement that it needs."""
 
-    def _open(self) -> None:
+    @abstractmethod
+    def vector(self, value: Any) -> Vector:
+        """A vector as it is stored."""
+
+    @abstractmethod
+    def json(self, value: Any) -> str:
+        """A value as the text of a column of JSON."""
+
+    @abstractmethod
+    def seal(self) -> None:
+        """Keep a digest over all tables in `about`; called when everything is written."""
+
+    def read_about(self) -> None:
         """Read what it says about itself. Raises BundleError for tables that are not ours, or of another version."""
         try:
-            self.about = dict(self._rows("SELECT key, value FROM about"))
+            self.about = dict(self.rows("SELECT key, value FROM about"))
             version, plan = int(self.about["format"]), self.about["plan"]
         except (BundleError, KeyError, TypeError, ValueError, OverflowError):
             raise BundleError(
@@ -201,95 +210,95 @@ class Tables(ABC):
     @parse_errors
     def version(self) -> str:
         """A text that differs after every change of its content."""
-        return str(dict(self._rows("SELECT key, value FROM about WHERE key = 'digest'")).get("digest"))
+        return str(dict(self.rows("SELECT key, value FROM about WHERE key = 'digest'")).get("digest"))
 
     @parse_errors
     def files(self) -> Mapping[str, bytes]:
         """The files for ragbench."""
-        return {name: unzipped(body) for name, body in self._rows("SELECT name, content FROM files")}
+        return {name: unzipped(body) for name, body in self.rows("SELECT name, content FROM files")}
+
+
+class TableWriter:
+    """Writes documents into tables, inside a transaction of them."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables, self.name = tables, tables.name
+        self._last_id: dict[str, int] = {}
 
     @parse_errors
     def digests(self) -> Mapping[str, str]:
         """The digest of every document's content by docno."""
-        return dict(self._rows("SELECT docno, digest FROM documents"))
+        return dict(self._tables.rows("SELECT docno, digest FROM documents"))
 
     @parse_errors
     def vectors(self, keys: Collection[str]) -> Mapping[str, Vector]:
-        """The vectors that it has of passages by their keys."""
-        if "dense" not in self.plan.depths:
+        """The vectors that are there of passages by their keys."""
+        if "dense" not in self._tables.plan.depths:
             return {}
-        condition, value = self._among("passage", keys)
+        condition, value = self._tables.among("passage", keys)
         joined = "SELECT passage, vector FROM chunks JOIN vectors ON vectors.rowid = chunks.id"
-        return {key: self._vector(body) for key, body in self._rows(f"{joined} WHERE {condition}", (value,))}
-
-    @abstractmethod
-    def _vector(self, value: Any) -> Vector:
-        """A vector as it is stored."""
+        rows = self._tables.rows(f"{joined} WHERE {condition}", (value,))
+        return {key: self._tables.vector(body) for key, body in rows}
 
     def put(self, row: DocumentRow, vectors: Sequence[Vector | None], terms: Terms) -> None:
-        """Write a document that it does not have, and its chunks."""
-        document = self._next("documents")
-        metadata = self._json(row.metadata)
-        self._insert("documents", [(document, row.docno, row.path, row.title, row.modified, metadata, row.digest)])
-        if self.plan.wholes:
-            self._put_words("document", document, self.plan.wholes, row.fields, terms)
+        """Write a document that is not there, and its chunks."""
+        tables, plan, document = self._tables, self._tables.plan, self._next("documents")
+        metadata = tables.json(row.metadata)
+        tables.insert("documents", [(document, row.docno, row.path, row.title, row.modified, metadata, row.digest)])
+        if plan.wholes:
+            self._put_words("document", document, plan.wholes, row.fields, terms)
         for chunk, vector in zip(row.chunks, vectors, strict=True):
             number = self._next("chunks")
             lines = (chunk.heading_level, chunk.start_line, chunk.end_line)
             texts = (chunk.text, passage_key(chunk.passage))
-            self._insert("chunks", [(number, document, chunk.chunk_id, self._json(chunk.headings), *lines, *texts)])
-            if self.plan.words:
-                self._put_words("chunk", number, self.plan.words, chunk.fields, terms)
+            tables.insert("chunks", [(number, document, chunk.chunk_id, tables.json(chunk.headings), *lines, *texts)])
+            if plan.words:
+                self._put_words("chunk", number, plan.words, chunk.fields, terms)
             if vector is not None:
-                self._insert("vectors", [(number, vector)])
-
-    def _json(self, value: Any) -> str:
-        return json.dumps(value)
-
-    def _put_words(self, unit: str, number: int, scoring: Bm25F, texts: Mapping[str, str], terms: Terms) -> None:
-        rows = ((p.term, number, p.tf, p.length, p.fields) for p in postings(texts, scoring, terms))
-        self._insert(f"{unit}_words", rows)
-
-    def _next(self, table: str) -> int:
-        """A new id; the ids are read once in a transaction."""
-        if table not in self._last_id:
-            ((self._last_id[table],),) = self._rows(f"SELECT COALESCE(MAX(id), 0) FROM {table}")
-        self._last_id[table] += 1
-        return self._last_id[table]
+                tables.insert("vectors", [(number, vector)])
 
     def drop(self, docno: str) -> None:
         """Remove a document, if it is there."""
-        documents = [number for (number,) in self._rows("SELECT id FROM documents WHERE docno = ?", (docno,))]
+        tables = self._tables
+        documents = [number for (number,) in tables.rows("SELECT id FROM documents WHERE docno = ?", (docno,))]
         for document in documents:
-            chunks = [number for (number,) in self._rows("SELECT id FROM chunks WHERE document = ?", (document,))]
-            if "dense" in self.plan.depths:
-                self._delete("vectors", "rowid", chunks)
+            chunks = [number for (number,) in tables.rows("SELECT id FROM chunks WHERE document = ?", (document,))]
+            if "dense" in tables.plan.depths:
+                tables.delete("vectors", "rowid", chunks)
             for unit, numbers in (("chunk", chunks), ("document", documents)):
-                if unit in units(self.plan):
-                    self._delete(f"{unit}_words", "unit", numbers)
-            self._delete("chunks", "id", chunks)
-        self._delete("documents", "id", documents)
+                if unit in units(tables.plan):
+                    tables.delete(f"{unit}_words", "unit", numbers)
+            tables.delete("chunks", "id", chunks)
+        tables.delete("documents", "id", documents)
 
     def finish(
         self, forms: Mapping[str, Sequence[str]], files: Mapping[str, bytes] | None, facts: Mapping[str, Any]
     ) -> None:
         """Add forms, replace the files, set values of `facts`, renew what is counted over all documents."""
-        self._delete("forms", "form", forms)
-        self._insert("forms", ((form, " ".join(terms)) for form, terms in forms.items()))
+        tables = self._tables
+        tables.delete("forms", "form", forms)
+        tables.insert("forms", ((form, " ".join(terms)) for form, terms in forms.items()))
         if files is not None:
-            self._execute("DELETE FROM files")
-            self._insert("files", ((name, zlib.compress(body)) for name, body in files.items()))
-        for sql in counting(self.plan):
-            self._execute(sql)
-        self._say(facts)
-        self._seal()
+            tables.execute("DELETE FROM files")
+            tables.insert("files", ((name, zlib.compress(body)) for name, body in files.items()))
+        for sql in counting(tables.plan):
+            tables.execute(sql)
+        tables.delete("about", "key", facts)
+        tables.insert("about", about_rows(facts))
+        tables.seal()
 
-    @abstractmethod
-    def _seal(self) -> None:
-        """Called when everything is written: keep a digest over it in `about`."""
+    def _put_words(self, unit: str, number: int, scoring: Bm25F, texts: Mapping[str, str], terms: Terms) -> None:
+        rows = ((p.term, number, p.tf, p.length, p.fields) for p in postings(texts, scoring, terms))
+        self._tables.insert(f"{unit}_words", rows)
 
-    def _say(self, facts: Mapping[str, Any]) -> None:
-        """Set values of `facts`."""
-        self._delete("about", "key", facts)
-        rows = ((key, value if isinstance(value, str) else json.dumps(value)) for key, value in facts.items())
-        self._insert("about", rows)
+    def _next(self, table: str) -> int:
+        """A new id; the ids are read once."""
+        if table not in self._last_id:
+            ((self._last_id[table],),) = self._tables.rows(f"SELECT COALESCE(MAX(id), 0) FROM {table}")
+        self._last_id[table] += 1
+        return self._last_id[table]
+
+
+def about_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Facts as rows of the table `about`."""
+    return [(key, value if isinstance(value, str) else json.dumps(value)) for key, value in facts.items()]

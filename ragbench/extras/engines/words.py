@@ -12,10 +12,9 @@ df the largest number of units that hold the term in one field. See `ragbench.in
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ragbench.index.analyzers import analyze, analyzer, length
@@ -132,29 +131,6 @@ def postings(texts: Mapping[str, str], scoring: Bm25F, terms: Terms) -> list[Pos
             fields[term] |= 1 << bit
     rounded_size = _in_a_byte(int(size + 0.5))
     return [Posting(term, float(value), rounded_size, fields[term]) for term, value in sorted(tf.items())]
-
-
-def impacts(units: Sequence[Sequence[Posting]], scoring: Bm25F) -> list[list[float]]:
-    """What every posting of every unit adds to a query that has its term, computed here and not by a database."""
-    fields, k1 = scoring.scaled
-    frequencies = [
-        Counter(posting.term for postings in units for posting in postings if posting.fields >> bit & 1)
-        for bit in range(len(fields))
-    ]
-    filled = [
-        sum(any(posting.fields >> bit & 1 for posting in postings) for postings in units) for bit in range(len(fields))
-    ]
-    n_units, total = max(filled, default=0), sum(posting.tf for postings in units for posting in postings)
-    mean, b = total / max(n_units, 1), scoring.b
-    highest = {term: max(counter[term] for counter in frequencies) for term in set().union(*frequencies)}
-    idf = {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in highest.items()}
-    return [
-        [
-            idf[posting.term] * posting.tf / (posting.tf + k1 * (1 - b + b * posting.length / mean))
-            for posting in postings
-        ]
-        for postings in units
-    ]
 
 
 def score(term: str, unit: str, scoring: Bm25F) -> str:

@@ -10,10 +10,7 @@ file:/run/secrets/notes                      the file that holds it
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from ragbench.base import plugins
-from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import Capability
 
 _KEPT = ("env:", "file:")
@@ -32,14 +29,3 @@ def parse_location(text: str) -> Path | str:
 def need(text: str) -> Capability:
     """What it takes to ask an engine."""
     return Capability.SENDS if is_remote(text) else Capability.READS
-
-
-def engines(location: str | Path) -> Any:
-    """What opens engines, if this is the file or the address of one; None for the folder of a bundle.
-
-    Raises ConfigError for an address where no installed extra opens engines.
-    """
-    find_engine = plugins.hook("engines")
-    if find_engine is None and is_remote(str(location)):
-        raise ConfigError(f"{location} is an engine, which needs ragbench/extras/engines: install ragbench[all]")
-    return find_engine if find_engine is not None and find_engine.is_engine(location) else None

@@ -71,8 +71,9 @@ class Generation:
 
 
 def state(folder: Path) -> object:
-    """Return what changes when another generation or another bundle replaces this one."""
-    return file_version(folder / bundle.RECORD), file_version(folder / NAME)
+    """What changes when another generation or another bundle replaces this one; None where no bundle is."""
+    record = file_version(folder / bundle.RECORD)
+    return None if record is None else (record, file_version(folder / NAME))
 
 
 def current(folder: Path, record: Mapping[str, Any]) -> Generation:

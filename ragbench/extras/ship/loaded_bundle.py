@@ -1,14 +1,15 @@
-"""Open a bundle or an engine, and use it: `ragbench.load("bundle").search("how do I rotate a key")`.
+"""A bundle that is open: `ragbench.load("bundle").search("how do I rotate a key")`.
 
 A bundle may come from a third party: without `--trust`, it executes nothing of its own and sends nothing.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,7 @@ from ragbench.base.bounds import shown
 from ragbench.base.build import build
 from ragbench.base.errors import BundleError, ConfigError, IndexError_
 from ragbench.base.files import why_unreadable
-from ragbench.base.fingerprint import plain, short_digest
+from ragbench.base.fingerprint import short_digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Hit
 from ragbench.benchmark.benchmark import Benchmark
@@ -27,7 +28,6 @@ from ragbench.boundary.permissions import EVERYTHING, Capability, granting, trus
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 from ragbench.extras.ship import bundle, documents, generation
-from ragbench.extras.ship.address import engines
 from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.generation import Generation
 from ragbench.index.artefacts import Artefact, ArtefactStore, Build
@@ -40,8 +40,6 @@ from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
 
 _UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
-_TRIES = 5
-"""Of opening a bundle that is refreshed at that moment."""
 _ELSEWHERE = ("text", "context", "explanation")
 
 
@@ -68,14 +66,28 @@ class LoadedBundle:
     """An open bundle: its pipeline over its index. `search` may be called from several threads."""
 
     def __init__(
-        self, folder: Path, record: Mapping[str, Any], settings: Settings, index: Index, serves: Generation
+        self,
+        folder: Path,
+        record: Mapping[str, Any],
+        settings: Settings,
+        index: Index,
+        serves: Generation,
+        pipeline: Pipeline,
+        state: Callable[[], object],
+        opened_as: object,
     ) -> None:
         self.folder = folder
         self.record = record
         self.settings = settings
         self.index = index
         self.serves = serves
-        self.pipeline: Pipeline = settings.pipeline
+        self.pipeline = pipeline
+        self.state = state
+        """Gives what changes when another content takes the place of this one; None while that cannot be said."""
+        self.opened_as = opened_as
+        """The state before it was opened."""
+        self._closing = ExitStack()
+        self.on_close(index.close)
 
     def __repr__(self) -> str:
         return f"LoadedBundle({self.name!r}, {counted(self.index.chunks.n_documents, 'document')}: {self.pipeline!r})"
@@ -167,7 +179,11 @@ class LoadedBundle:
 
     def close(self) -> None:
         """Close the index; searches fail from now on."""
-        self.index.close()
+        self._closing.close()
+
+    def on_close(self, function: Callable[[], object]) -> None:
+        """Call a function after what was opened later is closed."""
+        self._closing.callback(function)
 
     def _filters(self, filters: Mapping[str, Any] | FilterDocuments | None) -> FilterDocuments | None:
         if filters is None:
@@ -183,7 +199,9 @@ def load_folder(
     threads: int | None,
     models: Models | None,
 ) -> LoadedBundle:
-    """Open the folder of a bundle, its index and its models, as `ragbench.extras.ship.loaded_bundle.load` says."""
+    """Open the folder of a bundle, its index and its models, as `ragbench.extras.ship.deployment.load` says."""
+    state = partial(generation.state, folder)
+    opened_as = state()
     record = bundle.read_record(folder)
     settings = settings_of(folder, record)
     serves = generation.current(folder, record)
@@ -216,7 +234,7 @@ def load_folder(
         index.prepare(settings.pipeline.needs | {"facets"})
     for spec in bundle.cross_encoders(settings.pipeline):
         index.models.cross_encoder(spec)
-    return LoadedBundle(folder, record, settings, index, serves)
+    return LoadedBundle(folder, record, settings, index, serves, settings.pipeline, state, opened_as)
 
 
 def documents_of(settings: Settings, corpus: str | Path | None = None) -> Benchmark:
@@ -259,54 +277,3 @@ def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
 
 def _no_documents() -> Sequence[Document]:
     raise IndexError_("a bundle has an index and no documents, so a missing artefact cannot be built: export it again")
-
-
-def load(
-    folder: str | Path,
-    *,
-    corpus: str | Path | None = None,
-    threads: int | None = None,
-    models: Models | None = None,
-) -> LoadedBundle:
-    """Open a bundle with its index and models, or an engine that `ragbench export` loaded.
-
-    Args:
-        folder: The folder of a bundle, or the file or address of an engine.
-        corpus: The folder of the documents now; they are compared with those of the bundle. A bundle without an index
-            builds it from them.
-        threads: The most threads of one model call; None uses all CPUs.
-        models: The models of another bundle, to share them.
-
-    Returns:
-        A bundle that answers `search(query, top_n=10)`.
-
-    Raises:
-        BundleError: The folder is not a bundle, or was made of other documents.
-        IndexError_: The index does not fit.
-        ModelError: A model does not fit.
-    """
-    if (opened := engines(folder)) is not None:
-        if corpus is not None:
-            raise ConfigError(f"{folder} is an engine, which has no corpus: omit corpus")
-        loaded: LoadedBundle = opened.load(folder, threads=threads, models=models)
-        return loaded
-    path = Path(folder).expanduser()
-
-    def attempt() -> LoadedBundle:
-        bundle.check_files(path, bundle.read_record(path))
-        return load_folder(path, corpus, threads, models)
-
-    for _ in range(_TRIES - 1):
-        state_before = generation.state(path)
-        try:
-            return attempt()
-        except (BundleError, IndexError_):
-            if generation.state(path) == state_before:
-                raise  # else a refresh has replaced what was being opened
-    return attempt()
-
-
-def metadata(hit: Hit) -> dict[str, Any]:
-    """All fields of a hit except its text, as plain values."""
-    named = {field.name: getattr(hit, field.name) for field in dataclasses.fields(hit) if field.name not in _ELSEWHERE}
-    return {name: plain(value) for name, value in named.items()}

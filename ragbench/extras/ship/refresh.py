@@ -12,7 +12,7 @@ import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from ragbench.base.fingerprint import short_digest, text_digest
 from ragbench.base.formatting import counted
 from ragbench.base.progress import steps, task_ticks
 from ragbench.base.types import Document
+from ragbench.config.settings import Settings
 from ragbench.corpus.links import Dialect, collection_digest, resolve_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.reader import ReadFile, docno_of, read_vault
@@ -41,6 +42,7 @@ from ragbench.index.lexical import LexicalSpec
 from ragbench.index.shards import Building, Tick, fill_shard
 from ragbench.index.texts import lexical_rows
 from ragbench.models.access import Models
+from ragbench.search.engine.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,8 +92,8 @@ class Refresher:
     """Keeps a bundle up to date with a folder; files and models that it has read are reused by the next refresh.
 
     If another bundle replaces `folder`, the next refresh opens it. `corpus` is the folder of the documents
-    (None: the one that the bundle names). Raises BundleError for a bundle whose documents do not come from a folder of
-    markdown.
+    (None: the one that the bundle names), `pipeline` gives what is served by the settings. Raises BundleError for a
+    bundle whose documents do not come from a folder of markdown.
     """
 
     def __init__(
@@ -100,9 +102,11 @@ class Refresher:
         corpus: Path | None = None,
         *,
         threads: int | None = None,
+        pipeline: Callable[[Settings], Pipeline] = lambda settings: settings.pipeline,
     ) -> None:
         self.folder = folder.expanduser()
         self._threads = threads
+        self._make_pipeline = pipeline
         self._read: dict[tuple[str, str], ReadFile] = {}
         self._open()
         named = corpus or self._data.get("corpus")
@@ -110,19 +114,25 @@ class Refresher:
             raise BundleError("the bundle does not record where its documents are: specify the folder with --corpus")
         self.corpus = Path(named).expanduser()
 
-    def refresh(self, allow_shrink: bool = False) -> Refreshed:
+    @property
+    def beside(self) -> Path:
+        """The record, which another bundle replaces."""
+        return self.folder / bundle.RECORD
+
+    def refresh(self, allow_shrink: bool = False, ready: Callable[[Index], None] = lambda index: None) -> Refreshed:
         """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left.
 
-        `allow_shrink` accepts that. Of two processes at the same time, the second waits and then finds nothing new.
+        `allow_shrink` accepts that. `ready` is called with the index of a new generation, before queries are replayed
+        in it. Of two processes at the same time, the second waits and then finds nothing new.
         """
         with self._alone():
-            return self._refresh(allow_shrink)
+            return self._refresh(allow_shrink, ready)
 
     def _alone(self) -> FileLock:
         (self.folder / CACHE).mkdir(exist_ok=True)
         return FileLock(self.folder / CACHE / "refresh.lock")
 
-    def _refresh(self, allow_shrink: bool) -> Refreshed:
+    def _refresh(self, allow_shrink: bool, ready: Callable[[Index], None]) -> Refreshed:
         if generation.file_version(self.folder / bundle.RECORD) != self._identity:
             self._open()
         previous = generation.current(self.folder, self._record)
@@ -146,7 +156,7 @@ class Refresher:
         with bundle.reading(self.folder):
             self._keep_vectors(last)
         self._report_numerics(last)
-        built = self._build(previous, documents, kept_files)
+        built = self._build(previous, documents, kept_files, ready)
         if generation.file_version(self.folder / bundle.RECORD) != self._identity:
             last.close()
             raise BundleError(f"another bundle has taken the place of {self.folder}: refresh again")
@@ -167,6 +177,7 @@ class Refresher:
                 f"{self.folder} was made with data.loader={loader}: only a folder of markdown can be followed"
             )
         self._identity, self._record, self._settings, self._data = identity, record, settings, data
+        self._pipeline = self._make_pipeline(settings)
         self._models = Models(cache=self.folder / CACHE, threads=self._threads)
 
     def _documents(self, last: Index, digests: Mapping[str, str]) -> tuple[Sequence[Document], tuple[str, ...]]:
@@ -190,7 +201,13 @@ class Refresher:
         resolved, _ = resolve_links([documents[docno] for docno in sorted(documents)], dialect)
         return resolved, tuple(kept_files)
 
-    def _build(self, previous: Generation, documents: Sequence[Document], kept_files: tuple[str, ...]) -> Generation:
+    def _build(
+        self,
+        previous: Generation,
+        documents: Sequence[Document],
+        kept_files: tuple[str, ...],
+        ready: Callable[[Index], None],
+    ) -> Generation:
         """Build the index of the documents and replay the golden queries in it."""
         modified = {document.docno: document.modified for document in documents}
         built = Generation(
@@ -204,19 +221,16 @@ class Refresher:
             kept=kept_files,
         )
         index = self._index(built, ArtefactStore(self.folder / bundle.INDEX), documents)
-        needs = bundle.needs(self._settings.pipeline)
+        needs = bundle.needs(self._pipeline)
         index.prepare(needs)
-        self._ready(index)
+        ready(index)
         measured = generation.at_export(self.folder, self._record)
-        golden = tuple(bundle.replay(self._settings.pipeline, index, steps("replaying queries", measured.golden)))
+        golden = tuple(bundle.replay(self._pipeline, index, steps("replaying queries", measured.golden)))
         table = self._measured_chunks()
         drift = Drift(_share_changed(table, index.chunks), *_agreement(measured.golden, golden, table, index.chunks))
         fingerprints = index.fingerprints(needs)
         index.close()
         return replace(built, artefacts=fingerprints, golden=golden, drift=drift)
-
-    def _ready(self, index: Index) -> None:
-        """Called when the index of the new generation is complete, before queries are replayed in it."""
 
     def _index(self, serves: Generation, store: ArtefactStore, documents: Sequence[Document] = ()) -> Index:
         return Index(
@@ -239,7 +253,7 @@ class Refresher:
 
     def _keep_vectors(self, last: Index) -> None:
         """Put the vectors of the index into the cache if there is none yet: a bundle is exported without one."""
-        kinds = (need.partition(":") for need in self._settings.pipeline.needs)
+        kinds = (need.partition(":") for need in self._pipeline.needs)
         sources = [source for kind, _, source in kinds if kind == "dense"]
         if not sources or (self.folder / CACHE / "embeddings.sqlite").exists():
             return
@@ -256,7 +270,7 @@ class Refresher:
 
     def _report_numerics(self, index: Index) -> None:
         """Report models that round differently here than where the bundle was exported."""
-        for need, entry in zip(self._settings.pipeline.encoders, self._record["models"], strict=False):
+        for need, entry in zip(self._pipeline.encoders, self._record["models"], strict=False):
             local = getattr(index.part(need), "numerics", "")
             if (recorded := entry.get("numerics", local)) != local:
                 _LOG.info(

@@ -1,21 +1,22 @@
 """A stand-in for OpenSearch and Elasticsearch: it answers the requests of ragbench in the shapes that they document.
 
 It is no engine. It keeps documents in memory, refuses what their mappings and query languages refuse as far as that is
-checked here, and scores by `bm25f` with the weights, k1 and b that it was sent: what is tested is our side.
+checked here, and scores by BM25F with the weights, k1 and b that it was sent: what is tested is our side.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from ragbench.extras.engines.words import Terms, impacts
-from ragbench.extras.engines.words import postings as postings_of
+from ragbench.extras.engines.words import Posting, Terms, postings
 from ragbench.index.lexical import Bm25F
 from tests.loopback import Loopback
 
@@ -62,14 +63,10 @@ class OpenSearchServer(Loopback):
     def aliases(self) -> dict[str, str]:
         return {alias: index for index, aliases in self.named.items() for alias in aliases}
 
-    @property
-    def collections(self) -> list[str]:
-        return list(self.indices)
-
     def remove_unit(self, alias: str) -> None:
         """Lose a chunk."""
         documents = self.indices[self.aliases[alias]]["documents"]
-        del documents[next(key for key, found in documents.items() if found["kind"] == "chunk")]
+        del documents[next(key for key, row in documents.items() if row["kind"] == "chunk")]
 
     def do(self, method: str, path: str, kind: str | None, body: bytes) -> Any:
         parts, given = urlsplit(path), parse_qs(urlsplit(path).query)
@@ -86,20 +83,20 @@ class OpenSearchServer(Loopback):
             case "GET", [names, "_alias"]:
                 assert given["ignore_unavailable"] == ["true"]
                 wanted = [re.compile(name.replace("*", ".*")) for name in names.split(",")]
-                found = {
+                named = {
                     index: {"aliases": {alias: {} for alias in aliases}}
                     for index, aliases in self.named.items()
-                    if any(each.fullmatch(name) for each in wanted for name in (index, *aliases))
+                    if any(pattern.fullmatch(name) for pattern in wanted for name in (index, *aliases))
                 }
-                if not found:
+                if not named:
                     raise Refused(404, "aliases_not_found_exception", "missing")
-                return found
+                return named
             case "POST", ["_aliases"]:
                 return self.rename(sent["actions"])
             case "POST", ["_msearch"]:
-                asked = zip(sent[::2], sent[1::2], strict=True)
-                answers = [{**self.search(self.index(header["index"]), each), "status": 200} for header, each in asked]
-                return {"took": 1, "responses": [{**each, **self.altered} for each in answers]}
+                requests = zip(sent[::2], sent[1::2], strict=True)
+                answers = [self.search(self.index(header["index"]), request) for header, request in requests]
+                return {"took": 1, "responses": [{**answer, "status": 200, **self.altered} for answer in answers]}
             case "PUT", [index]:
                 return self.create(index, sent)
             case "DELETE", [index]:
@@ -111,11 +108,11 @@ class OpenSearchServer(Loopback):
             case "POST", [index, "_search"]:
                 return self.search(self.index(index), sent)
             case "POST", [index, "_count"]:
-                hits = [each for each in self.index(index)["documents"].values() if matches(each, sent["query"])]
+                hits = [row for row in self.index(index)["documents"].values() if matches(row, sent["query"])]
                 return {"count": len(hits), "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0}}
             case "POST", [index, "_delete_by_query"]:
                 documents = self.index(index)["documents"]
-                gone = [key for key, each in documents.items() if matches(each, sent["query"])]
+                gone = [key for key, row in documents.items() if matches(row, sent["query"])]
                 for key in gone:
                     del documents[key]
                 return {"deleted": len(gone), "failures": [], "timed_out": False}
@@ -212,17 +209,15 @@ class OpenSearchServer(Loopback):
             script = body["script"]
             assert set(script) == {"source", "params"} and script["source"] == SCRIPTS[self.system]
             asked = np.array(script["params"]["vector"])
-            near = {key: each for key, each in documents.items() if matches(each, body["query"])}
-            return {
-                key: float(1 + asked @ each["vector"] / np.linalg.norm(asked) / np.linalg.norm(each["vector"]))
-                for key, each in near.items()
-            }
+            near = {key: np.array(row["vector"]) for key, row in documents.items() if matches(row, body["query"])}
+            length = np.linalg.norm(asked)
+            return {key: float(1 + asked @ vector / length / np.linalg.norm(vector)) for key, vector in near.items()}
         assert kind == "bool"
-        found = dict.fromkeys((key for key, each in documents.items() if matches(each, query)), 0.0)
-        for each in body.get("must", ()):
-            by_words = self.by_words(index, each)
-            found = {key: by_words[key] for key in found if key in by_words}
-        return found
+        scores = dict.fromkeys((key for key, row in documents.items() if matches(row, query)), 0.0)
+        for clause in body.get("must", ()):
+            by_words = self.by_words(index, clause)
+            scores = {key: by_words[key] for key in scores if key in by_words}
+        return scores
 
     def by_words(self, index: dict[str, Any], query: dict[str, Any]) -> dict[str, float]:
         ((kind, body),) = query.items()
@@ -237,15 +232,15 @@ class OpenSearchServer(Loopback):
         similarity = index["settings"]["index"]["similarity"]["default"]
         assert similarity["type"] == "BM25"
         scoring = Bm25F(weights, similarity["k1"], similarity["b"])
-        held = {key: each[prefix] for key, each in index["documents"].items() if prefix in each}
-        words = [postings_of(texts, scoring, self.terms) for texts in held.values()]
+        held = {key: row[prefix] for key, row in index["documents"].items() if prefix in row}
+        words = [postings(texts, scoring, self.terms) for texts in held.values()]
         factor = 1 + similarity["k1"] if self.system == "elasticsearch" else 1.0
         scores = {}
-        for key, postings, values in zip(held, words, impacts(words, scoring), strict=True):
-            gives = {posting.term: value for posting, value in zip(postings, values, strict=True)}
-            found = [gives[term] for term in body["query"].split() if term in gives]
-            if found:
-                scores[key] = factor * sum(found)
+        for key, unit, values in zip(held, words, impacts(words, scoring), strict=True):
+            gives = {posting.term: value for posting, value in zip(unit, values, strict=True)}
+            terms = [gives[term] for term in body["query"].split() if term in gives]
+            if terms:
+                scores[key] = factor * sum(terms)
         return scores
 
 
@@ -253,10 +248,33 @@ def matches(document: dict[str, Any], query: dict[str, Any]) -> bool:
     ((kind, body),) = query.items()
     if kind == "bool":
         assert set(body) <= {"filter", "must", "must_not"}
-        return all(matches(document, each) for each in body.get("filter", ())) and not any(
-            matches(document, each) for each in body.get("must_not", [])
+        return all(matches(document, clause) for clause in body.get("filter", ())) and not any(
+            matches(document, clause) for clause in body.get("must_not", [])
         )
     ((field, wanted),) = body.items()
     held = document.get(field, [])
     held = held if isinstance(held, list) else [held]
     return bool(set(held) & set(wanted if kind == "terms" else [wanted]))
+
+
+def impacts(units: Sequence[Sequence[Posting]], scoring: Bm25F) -> list[list[float]]:
+    """What every posting of every unit adds to a query that has its term, by the formula of `words`."""
+    fields, k1 = scoring.scaled
+    frequencies = [
+        Counter(posting.term for postings in units for posting in postings if posting.fields >> bit & 1)
+        for bit in range(len(fields))
+    ]
+    filled = [
+        sum(any(posting.fields >> bit & 1 for posting in postings) for postings in units) for bit in range(len(fields))
+    ]
+    n_units, total = max(filled, default=0), sum(posting.tf for postings in units for posting in postings)
+    mean, b = total / max(n_units, 1), scoring.b
+    highest = {term: max(counter[term] for counter in frequencies) for term in set().union(*frequencies)}
+    idf = {term: math.log1p((n_units - df + 0.5) / (df + 0.5)) for term, df in highest.items()}
+    return [
+        [
+            idf[posting.term] * posting.tf / (posting.tf + k1 * (1 - b + b * posting.length / mean))
+            for posting in postings
+        ]
+        for postings in units
+    ]

@@ -13,17 +13,17 @@ import pytest
 from ragbench.base.errors import BundleError, ConfigError
 from ragbench.commands.export import DESCRIPTION
 from ragbench.extras.engines.content import temporary_folder
-from ragbench.extras.engines.opened import ALIASED
+from ragbench.extras.engines.opensearch import SYSTEMS
 from ragbench.index.analyzers import analyze, analyzer
 
 
-def test_the_help_names_every_engine() -> None:
-    missing = {name for name in ("sqlite", "postgres", *ALIASED) if name not in DESCRIPTION.casefold()}
+def test_export_help_names_every_engine() -> None:
+    missing = {name for name in ("sqlite", "postgres", *SYSTEMS) if name not in DESCRIPTION.casefold()}
     assert not missing
 
 
 @pytest.mark.parametrize("name", ["technical", "code", "standard", "english"])
-def test_an_analyzer_of_ours_is_that_of_the_index(name: str) -> None:
+def test_analysis_of_opensearch_gives_our_terms(name: str) -> None:
     """Lucene builds the analyzer from the parts the file names, and it gives our terms."""
     from ragbench.extras.engines.opensearch import analysis
     from ragbench.index.jvm import java
@@ -51,8 +51,8 @@ def test_an_analyzer_of_ours_is_that_of_the_index(name: str) -> None:
         "porter_stem": lambda f: ("porterStem",),
         "remove_duplicates": lambda f: ("removeDuplicates",),
     }
-    for each in defined["analyzer"][used]["filter"]:
-        options = defined["filter"][each]
+    for name_of_filter in defined["analyzer"][used]["filter"]:
+        options = defined["filter"][name_of_filter]
         builder.addTokenFilter(*factories[options["type"]](options))
     text = "C++ agents' getUserById of Node.js v3.1.2, --max-lag and the HTTPResponseErrors"
     assert analyze(builder.build(), text) == analyze(analyzer(name), text)
@@ -67,7 +67,7 @@ def test_an_analyzer_of_ours_is_that_of_the_index(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("out", [None, Path("requests.json")])
-def test_an_engine_that_is_no_file_needs_an_address(finished, format: str, address: str, out: Path | None) -> None:
+def test_export_to_a_server_needs_an_address(finished, format: str, address: str, out: Path | None) -> None:
     from ragbench.export.write import write
 
     instead = " instead of --out" if out else ""
@@ -82,7 +82,7 @@ def test_an_engine_that_is_no_file_needs_an_address(finished, format: str, addre
         ("opensearch", "opensearch://127.0.0.1:1/notes"),
     ],
 )
-def test_a_server_that_does_not_answer_is_told_before_any_work(
+def test_export_refuses_dead_servers_before_any_work(
     finished, monkeypatch: pytest.MonkeyPatch, format: str, address: str
 ) -> None:
     from ragbench.export.write import write
@@ -93,7 +93,7 @@ def test_a_server_that_does_not_answer_is_told_before_any_work(
         write(finished.folder, arm="baseline", format=format, load=address, force=True)
 
 
-def test_a_temporary_folder_of_a_killed_process_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()

@@ -92,10 +92,10 @@ def version(place: str) -> str:
         return engine.version()
 
 
-def test_the_schema_gives_the_measured_hits(loaded, notes: str, recommended, questions) -> None:
+def test_schema_gives_the_measured_hits(loaded, notes: str, recommended, questions) -> None:
     assert loaded.replay.loss == pytest.approx(0, abs=0.005)
     assert "in the backend, with the ranker" in loaded.replay.sentence
-    assert any("learned order, which ragbench serve --engine puts on top, adds" in each for each in loaded.missing)
+    assert any("learned order, which ragbench serve" in sentence for sentence in loaded.missing)
     measured = measured_arm.find(recommended.folder)
     first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
     topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
@@ -107,27 +107,27 @@ def test_the_schema_gives_the_measured_hits(loaded, notes: str, recommended, que
 
 
 @pytest.mark.slow
-def test_the_built_in_topics_lose_nothing(server: str, workplace: Path) -> None:
+def test_builtin_topics_lose_nothing(server: str, workplace: Path) -> None:
     """All 257 test topics over all documents, whose vectors come with ragbench."""
     around = ["split=test", f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"]
     settings = composition.compose(["+exp=recommended", *around])
-    found = run([settings], load_benchmark(settings.config["data"]))
-    written = write(found.folder, format="postgres", load=f"{server}&schema=builtin")
+    results = run([settings], load_benchmark(settings.config["data"]))
+    written = write(results.folder, format="postgres", load=f"{server}&schema=builtin")
     assert written.replay.topics > 200
     assert written.replay.loss <= 0.005
 
 
 @pytest.mark.slow
-def test_every_source_scores_as_sqlite(recommended, notes: str, questions, tmp_path: Path) -> None:
+def test_sources_score_as_in_sqlite(recommended, notes: str, questions, tmp_path: Path) -> None:
     pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
     file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite").out
     odd = "getAuthToken's (tokens), C++ na\u00efve CAF\u00c9 \u2018x\u2019\u00a0y"
     scores_alike(file, notes, [*questions, odd])
 
 
-def test_one_statement_asks_it(notes: str) -> None:
+def test_search_function_answers_psql(notes: str) -> None:
     """As the documentation says, without ragbench."""
-    with opened.load(notes) as bundle:
+    with ragbench.load(notes) as bundle:
         vector = postgres.vector_text(bundle.index.encoder.encode_queries(["proof of identity"])[0])
     rows = sql(notes, f"SELECT chunk_id, score FROM notes.search('proof of identity', '{vector}')")
     assert rows[0][0].startswith("authentication#") and [row[1] for row in rows] == sorted(row[1] for row in rows)[::-1]
@@ -146,21 +146,20 @@ def test_filters_restrict_the_search_itself(notes: str) -> None:
 
 
 @pytest.mark.slow
-def test_content_that_was_changed_is_found(own: str) -> None:
+def test_verify_fails_for_changed_content(own: str) -> None:
     sql(own, "UPDATE own.chunks SET text = 'x' WHERE id = 1")
     assert {check.part: check.outcome for check in verify(own)}["content"] == "fails"
 
 
 @pytest.mark.slow
-def test_one_changed_note_is_taken_in(own: str, handbook_folder: Path, tmp_path: Path) -> None:
+def test_refresh_takes_in_changed_notes(own: str, handbook_folder: Path, tmp_path: Path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
     (notes / "team.md").unlink()
-    refresher = EngineRefresher(own, notes)
-    found = refresher.refresh()
-    assert (found.added, found.changed, found.deleted) == (("pelican",), (), ("team",))
-    assert refresher.refresh().anything is False
-    refresher.close()
+    with closing(EngineRefresher(own, notes)) as refresher:
+        refreshed = refresher.refresh()
+        assert (refreshed.added, refreshed.changed, refreshed.deleted) == (("pelican",), (), ("team",))
+        assert refresher.refresh().anything is False
     with ragbench.load(own) as bundle:
         assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
         assert bundle.document("team") is None
@@ -170,24 +169,24 @@ def test_one_changed_note_is_taken_in(own: str, handbook_folder: Path, tmp_path:
 KILLED = """
     import os, signal
     from pathlib import Path
-    from ragbench.extras.engines import postgres
-    finish = postgres.PostgresEngine.finish
+    from ragbench.extras.engines.tables import TableWriter
+    finish = TableWriter.finish
     def killed(*values):
         finish(*values)
         os.kill(os.getpid(), signal.SIGKILL)
-    postgres.PostgresEngine.finish = killed
+    TableWriter.finish = killed
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["finish", "swap"])
-def test_a_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> None:
+def test_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> None:
     before = version(own)
-    where = "postgres.PostgresEngine.finish" if moment == "finish" else "postgres_schema.swap"
+    where = "tables.TableWriter.finish" if moment == "finish" else "postgres_schema.swap"
     program = f"""
         import os, signal
         from ragbench.export import write
-        from ragbench.extras.engines import postgres, postgres_schema
+        from ragbench.extras.engines import postgres_schema, tables
         from pathlib import Path
         real = {where}
         def killed(*values):
@@ -203,13 +202,13 @@ def test_a_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -
     )
     assert ended.returncode == (-signal.SIGKILL if moment == "finish" else 1), ended.stderr
     with ragbench.load(own) as bundle:
-        assert bundle.engine.version() == before
+        assert bundle.state() == before
         assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
     assert sql(own, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'own\\_\\_%'") == []
 
 
 @pytest.mark.slow
-def test_a_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, tmp_path: Path) -> None:
+def test_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, tmp_path: Path) -> None:
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican.\n", encoding="utf-8")
     program = textwrap.dedent(KILLED) + textwrap.dedent(f"""
@@ -224,7 +223,7 @@ def test_a_killed_refresh_leaves_the_old_data(own: str, handbook_folder: Path, t
 
 
 @pytest.mark.slow
-def test_a_new_load_keeps_who_may_read(own: str, recommended) -> None:
+def test_load_keeps_who_may_read(own: str, recommended) -> None:
     sql(own, "DROP ROLE IF EXISTS reader")
     sql(
         own,
@@ -238,14 +237,14 @@ def test_a_new_load_keeps_who_may_read(own: str, recommended) -> None:
     sql(own, "DROP OWNED BY reader; DROP ROLE reader")
 
 
-def test_a_loss_leaves_the_old_data(own: str, recommended) -> None:
+def test_load_with_a_loss_leaves_the_old_data(own: str, recommended) -> None:
     before = version(own)
-    with pytest.raises(ConfigError, match="more than --max-loss -1"):
+    with pytest.raises(ConfigError, match="--max-loss -1"):
         write(recommended.folder, format="postgres", load=own, max_loss=-1.0)
     assert version(own) == before
 
 
-def test_the_schema_is_an_arm(notes: str, recommended, handbook_folder: Path, workplace: Path) -> None:
+def test_live_postgres_scores_as_measured(notes: str, recommended, handbook_folder: Path, workplace: Path) -> None:
     own = measured_arm.find(recommended.folder)
     around = [
         *(
@@ -256,12 +255,12 @@ def test_the_schema_is_an_arm(notes: str, recommended, handbook_folder: Path, wo
         *(f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false"),
     ]
     settings = composition.compose(["live=postgres", f"live.engine='{notes}'", "name=deployed", *around])
-    found = run([settings], load_benchmark(settings.config["data"]))
-    assert measured_arm.find(found.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
+    results = run([settings], load_benchmark(settings.config["data"]))
+    assert measured_arm.find(results.folder).quality["nDCG@10"] == pytest.approx(own.quality["nDCG@10"])
 
 
 @pytest.mark.slow
-def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
+def test_service_survives_loads_and_restarts(own: str, recommended) -> None:
     from ragbench.extras.ship.serving.messages import SearchRequest
     from ragbench.extras.ship.serving.reload import Reloader
     from ragbench.extras.ship.serving.service import SearchService
@@ -285,7 +284,7 @@ def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "reason"),
     [
         ("postgres://postgres@/postgres?host=/nowhere", r"does not answer \(.*\): check that it runs"),
         ("postgres://127.0.0.1:1/x", r"does not answer \(.*\): check that it runs"),
@@ -301,44 +300,44 @@ def test_it_is_served_and_loaded_anew(own: str, recommended) -> None:
         ("mysql://host/db", "'mysql' is not a supported engine"),
     ],
 )
-def test_what_cannot_be_opened_is_one_sentence(server: str, place: str, said: str) -> None:
-    with pytest.raises((BundleError, ConfigError), match=said) as raised:
+def test_unusable_addresses_are_one_sentence(server: str, place: str, reason: str) -> None:
+    with pytest.raises((BundleError, ConfigError), match=reason) as raised:
         ragbench.load(place.format(server=server))
     assert "secret" not in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_a_password_is_asked_for_and_never_shown(server: str, own: str, tmp_path: Path, monkeypatch) -> None:
+def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypatch) -> None:
     sql(server, "DROP ROLE IF EXISTS locked")
     sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
     sql(own, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
     place = own.replace("postgres@", "locked@")
-    with pytest.raises(BundleError, match="refuses the name or password: set PGPASSWORD"):
+    with pytest.raises(BundleError, match="PGPASSWORD"):
         ragbench.load(place)
     monkeypatch.setenv("NOTES_DSN", place.replace("locked@", "locked:wrong-one@"))
-    with pytest.raises(BundleError, match="refuses the name or password") as raised:
+    with pytest.raises(BundleError, match="PGPASSWORD") as raised:
         ragbench.load("env:NOTES_DSN")
     assert "wrong-one" not in str(raised.value)
     (tmp_path / "dsn").write_text(place.replace("locked@", "locked:open%20sesame@") + "\n")
     with ragbench.load(f"file:{tmp_path / 'dsn'}") as bundle:
         assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
-        assert "sesame" not in repr(bundle) + bundle.engine.name
+        assert "sesame" not in repr(bundle) + repr(bundle.pipeline)
     sql(own, "DROP OWNED BY locked; DROP ROLE locked")
 
 
 @pytest.mark.slow
-def test_what_cannot_be_loaded_is_one_sentence(server: str, recommended) -> None:
+def test_refused_loads_are_one_sentence(server: str, recommended) -> None:
     load = {"format": "postgres"}
     sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
-    with pytest.raises(BundleError, match="the schema theirs holds something else"):
+    with pytest.raises(BundleError, match="theirs holds"):
         write(recommended.folder, load=f"{server}&schema=theirs", **load)
     assert sql(server, "SELECT count(*) FROM theirs.a") == [(0,)]
     sql(server, "CREATE ROLE humble LOGIN")
     sql(server, "CREATE DATABASE bare")
     bare = server.replace("/postgres?", "/bare?")
-    with pytest.raises(BundleError, match="may not make it: ask its administrator for CREATE EXTENSION vector"):
+    with pytest.raises(BundleError, match="CREATE EXTENSION vector"):
         write(recommended.folder, load=bare.replace("postgres@", "humble@"), **load)
     sql(server, "ALTER DATABASE bare SET extension_control_path = '/nowhere'")
-    with pytest.raises(BundleError, match="has no pgvector: install it on the server"):
+    with pytest.raises(BundleError, match="has no pgvector"):
         write(recommended.folder, load=bare, **load)
     with pytest.raises(ConfigError, match="use one of them"):
         write(recommended.folder, Path("x"), load=bare, **load)
@@ -348,15 +347,15 @@ def test_what_cannot_be_loaded_is_one_sentence(server: str, recommended) -> None
 
 def test_tables_of_another_version_are_refused(own: str) -> None:
     sql(own, "UPDATE own.about SET value = '0' WHERE key = 'format'")
-    with pytest.raises(BundleError, match="is of another version of ragbench: export it again"):
+    with pytest.raises(BundleError, match="another version"):
         ragbench.load(own)
 
 
 @pytest.mark.slow
-def test_a_view_of_yours_stops_a_new_load(own: str, recommended) -> None:
+def test_dependent_view_stops_a_load(own: str, recommended) -> None:
     sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
     try:
-        with pytest.raises(BundleError, match="cannot be replaced, because another object depends on it"):
+        with pytest.raises(BundleError, match="another object depends"):
             write(recommended.folder, format="postgres", load=own)
         assert sql(own, "SELECT count(*) > 0 FROM public.titles") == [(True,)]
     finally:
@@ -367,10 +366,10 @@ def test_many_vectors_get_a_graph(server: str, two_chunks, monkeypatch) -> None:
     monkeypatch.setattr(postgres_schema, "GRAPH", postgres_schema.GRAPH.replace(f"> {postgres_schema.EXACT}", "> 1"))
     place = f"{server}&schema=graph"
     plan, rows, terms = two_chunks
-    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine:
+    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine, engine.transaction() as writer:
         for row, vector in rows:
-            engine.put(row, [vector], terms)
-        engine.finish(terms.forms(), {}, {})
+            writer.put(row, [vector], terms)
+        writer.finish(terms.forms(), {}, {})
     in_schema = "relname = 'vectors_graph' AND relnamespace = 'graph'::regnamespace"  # other tests have graphs, too
     assert sql(place, f"SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE {in_schema}") == [("hnsw",)]
     hits = opened.connect(place).ask("apple", np.array([1.0, 0.0], np.float32), None)
@@ -382,13 +381,14 @@ def many(server: str, schema: str, two_chunks, n: int = 400) -> str:
     """Documents of one chunk, words and vectors drawn with a seed, below the schema."""
     (plan, ((row, _), *_), terms), rng = two_chunks, np.random.default_rng(5)
     place = f"{server}&schema={schema}"
-    with postgres.PostgresEngine.create(place, replace(plan, depths=dict.fromkeys(plan.depths, 20)), 8, {}) as engine:
+    plan = replace(plan, depths=dict.fromkeys(plan.depths, 20))
+    with postgres.PostgresEngine.create(place, plan, 8, {}) as engine, engine.transaction() as writer:
         for number in range(n):
             text = " ".join(rng.choice(["apple", "pear", "plum", "fig", "quince"], 6))
             chunk = replace(row.chunks[0], chunk_id=f"{number}#0", text=text, fields={"content": text})
             document = replace(row, docno=f"{number}", fields={"content": text}, chunks=(chunk,))
-            engine.put(document, [rng.standard_normal(8).astype(np.float32)], terms)
-        engine.finish(terms.forms(), {}, {})
+            writer.put(document, [rng.standard_normal(8).astype(np.float32)], terms)
+        writer.finish(terms.forms(), {}, {})
     return place.partition("&partitions")[0]
 
 
@@ -403,13 +403,13 @@ def test_partitions_answer_as_one_table(server: str, two_chunks) -> None:
         for text in ("apple", "quince fig fig", "nothing known", ""):
             vector, only = rng.standard_normal(8).astype(np.float32), [f"{n}#0" for n in rng.choice(400, 30)]
             for asked in ((text, vector, None), (text, vector, only)):
-                found = [engine.ask(*asked) for engine in (one, parts)]
-                assert list(found[0].chunk_ids) == list(found[1].chunk_ids)
-                assert list(found[0].scores) == pytest.approx(list(found[1].scores))
+                of_one, of_parts = (engine.ask(*asked) for engine in (one, parts))
+                assert list(of_one.chunk_ids) == list(of_parts.chunk_ids)
+                assert list(of_one.scores) == pytest.approx(list(of_parts.scores))
         assert parts.damage() is None
 
 
-def test_every_partition_has_a_graph(server: str, two_chunks, monkeypatch) -> None:
+def test_partitions_have_a_graph_each(server: str, two_chunks, monkeypatch) -> None:
     exact = many(server, "exact", two_chunks)
     monkeypatch.setattr(postgres_schema, "GRAPH", postgres_schema.GRAPH.replace(f"> {postgres_schema.EXACT}", "> 1"))
     place = many(server, "graphs&partitions=3", two_chunks)
@@ -422,9 +422,9 @@ def test_every_partition_has_a_graph(server: str, two_chunks, monkeypatch) -> No
     with closing(opened.connect(exact)) as engine, closing(opened.connect(place)) as parts:
         for _ in range(20):
             vector = rng.standard_normal(8).astype(np.float32)
-            best, found = (set(each.ask("", vector, None).chunk_ids) for each in (engine, parts))
-            assert len(found) == 20
-            shares.append(len(best & found) / 20)
+            best, near = (set(asked.ask("", vector, None).chunk_ids) for asked in (engine, parts))
+            assert len(near) == 20
+            shares.append(len(best & near) / 20)
     assert np.mean(shares) > 0.95
     used = (
         "SELECT min(idx_scan) > 0 FROM pg_stat_user_indexes WHERE relname ~ '^vectors' AND indexrelname ~ 'vector_idx'"
@@ -441,15 +441,15 @@ HOSTILE = [
 ]
 
 
-def test_any_text_goes_in_and_comes_out(server: str, two_chunks) -> None:
+def test_hostile_texts_are_stored_and_found(server: str, two_chunks) -> None:
     place = f"{server}&schema=hostile"
     plan, rows, terms = two_chunks
     plan = replace(plan, depths=dict.fromkeys(plan.depths, 100))
-    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine:
+    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine, engine.transaction() as writer:
         for number, text in enumerate(HOSTILE):
             row, vector = rows[0]
             chunk = replace(row.chunks[0], chunk_id=f"{text}#{number}", text=text, fields={"content": text})
-            engine.put(
+            writer.put(
                 replace(
                     row,
                     docno=f"{number}{text}",
@@ -461,7 +461,7 @@ def test_any_text_goes_in_and_comes_out(server: str, two_chunks) -> None:
                 [vector],
                 terms,
             )
-        engine.finish(terms.forms(), {}, {"measured": HOSTILE[:1]})
+        writer.finish(terms.forms(), {}, {"measured": HOSTILE[:1]})
     stored = [text for (text,) in sql(place, "SELECT text FROM hostile.chunks ORDER BY id")]
     assert stored == list(map(postgres.text_of, HOSTILE))
     engine = opened.connect(place)
@@ -469,14 +469,14 @@ def test_any_text_goes_in_and_comes_out(server: str, two_chunks) -> None:
     for text in HOSTILE:
         assert len(engine.ask(text, vector, None).chunk_ids) == len(HOSTILE)
         assert len(engine.ask(text, vector, ["no\0thing", text]).chunk_ids) == 0
-    forms = {form: " ".join(found) for form, found in terms.forms().items()}
+    forms = {form: " ".join(known) for form, known in terms.forms().items()}
     for text in HOSTILE:
         wanted = words.query_terms(postgres.text_of(text), lambda asked: {w: forms[w] for w in asked if w in forms})
         lexical = engine.ask(text, vector, None).sources["lexical"]
         assert (not np.isnan(lexical).all()) == bool(wanted)
 
 
-def test_addresses() -> None:
+def test_parse_location_tells_files_from_addresses() -> None:
     assert address.parse_location("notes.sqlite") == Path("notes.sqlite")
     assert address.parse_location("env:X") == "env:X" and address.is_remote("postgres://h/d")
     assert without_secret("postgres://me@[::1]:5432/db?sslmode=require")

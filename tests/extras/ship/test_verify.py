@@ -22,8 +22,9 @@ from ragbench.evaluation.latency import Timing
 from ragbench.evaluation.machine import Watch
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship.bundle import Golden
-from ragbench.extras.ship.loaded_bundle import load
-from ragbench.extras.ship.verify import same_ranking, verify
+from ragbench.extras.ship.checks import same_ranking
+from ragbench.extras.ship.deployment import load
+from ragbench.extras.ship.verify import verify
 from ragbench.index.artefacts import MANIFEST, manifest_entry
 
 
@@ -160,7 +161,7 @@ def test_an_index_that_would_be_another_fails(change) -> None:
 @pytest.mark.slow
 def test_latency_is_measured_again_before_it_fails(change, monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = iter([9.0, 9.0, 1.0, 9.0, 9.0, 9.0])
-    monkeypatch.setattr("ragbench.extras.ship.verify.p95_at_least", lambda samples: next(bounds))
+    monkeypatch.setattr("ragbench.extras.ship.checks.p95_at_least", lambda samples: next(bounds))
     timed = change(lambda record: record["latency_ms"].update(p95=2.0))
     assert [outcomes(timed, latency=True)["latency"][0] for _ in range(2)] == ["passes", "fails"]
 

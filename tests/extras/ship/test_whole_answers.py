@@ -20,8 +20,9 @@ from mcp.client.streamable_http import streamable_http_client
 from ragbench.base.types import Hit
 from ragbench.commands import cli
 from ragbench.export import measured_arm
+from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.documents import StoredDocument
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, load
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.service import SearchService

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.errors import RagbenchError
-from ragbench.extras.ship.address import engines, parse_location
+from ragbench.extras.ship.address import parse_location
 
 if TYPE_CHECKING:
-    from ragbench.extras.ship.refresh import Refreshed, Refresher
+    from ragbench.extras.ship.deployment import Follower
+    from ragbench.extras.ship.refresh import Refreshed
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,35 +44,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Refresh, once or for as long as asked."""
-    from ragbench.extras.ship.refresh import Refresher
+    from ragbench.extras.ship.deployment import deployment
 
     with console.progress(arguments.quiet or arguments.json):
-        opened = engines(arguments.bundle)
-        kind: type[Refresher] = Refresher if opened is None else opened.EngineRefresher
-        refresher = kind(arguments.bundle, arguments.corpus, threads=arguments.threads)
-        refreshed = refresher.refresh(arguments.allow_shrink)
+        follower = deployment(arguments.bundle).follower(arguments.corpus, arguments.threads)
+        refreshed = follower.refresh(arguments.allow_shrink)
         tell(refreshed, arguments.json)
     if refreshed.anything and not arguments.json and not arguments.watch:
         print("a server that runs loads it on the signal SIGHUP, or by itself with serve --watch")
         console.next_command(shlex.join(["verify", str(arguments.bundle)]))
     if arguments.watch:
-        _follow(refresher, refreshed, arguments)
+        _follow(follower, refreshed, arguments)
     return 0
 
 
-def _follow(refresher: Refresher, refreshed: Refreshed, arguments: argparse.Namespace) -> None:
+def _follow(follower: Follower, refreshed: Refreshed, arguments: argparse.Namespace) -> None:
     """Refresh whenever a file changes or another bundle replaces this one, until Ctrl-C."""
     import gc
 
-    from ragbench.extras.ship.bundle import RECORD
     from ragbench.extras.ship.refresh import changes
 
     gc.disable()  # it takes a fifth of the time of a refresh: garbage is collected after it
     try:
-        for _ in changes(refresher.corpus, refresher.folder / RECORD):
+        for _ in changes(follower.corpus, follower.beside):
             previous = refreshed.generation
             try:
-                refreshed = refresher.refresh(arguments.allow_shrink)
+                refreshed = follower.refresh(arguments.allow_shrink)
             except (RagbenchError, OSError) as error:  # the folder may have been exchanged meanwhile
                 _LOG.warning(f"the bundle stays as it is ({error})")
             else:

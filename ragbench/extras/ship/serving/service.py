@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
-from ragbench.base.errors import ConfigError, RagbenchError
+from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import short_digest
 from ragbench.boundary.permissions import Capability
 from ragbench.extras.ship import documents
 from ragbench.extras.ship.bundle import RECORD
+from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.documents import ListedDocument
-from ragbench.extras.ship.loaded_bundle import LoadedBundle, load
+from ragbench.extras.ship.loaded_bundle import LoadedBundle
 from ragbench.extras.ship.serving import messages
 from ragbench.extras.ship.serving.metrics import Metrics
 from ragbench.extras.ship.serving.search_log import SearchLog
@@ -383,12 +384,8 @@ class SearchService:
 
     def engine_signature(self) -> tuple[tuple[str, int, int, int], ...]:
         """What a server says about its content, as `reload.signature` does of files; empty where it does not answer."""
-        engine = getattr(self._current.active.bundle, "engine", None)
-        try:
-            version = engine.version() if engine is not None else ""
-        except RagbenchError:
-            return ()
-        return ((RECORD, crc32(version.encode()), 0, 0),) if version else ()
+        state = self._current.active.bundle.state()
+        return () if state is None else ((RECORD, crc32(repr(state).encode()), 0, 0),)
 
     def reload(self) -> str:
         """Open the folder again and make the new bundle answer; returns its version. No request is dropped.

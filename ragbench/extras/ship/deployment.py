@@ -1,0 +1,122 @@
+"""Where a measured search is kept: the folder of a bundle, or an engine that `ragbench export` loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from ragbench.base import plugins
+from ragbench.base.errors import BundleError, ConfigError, IndexError_
+from ragbench.export.gate import Check
+from ragbench.extras.ship import bundle, checks, generation
+from ragbench.extras.ship.address import is_remote
+from ragbench.extras.ship.loaded_bundle import LoadedBundle, load_folder
+from ragbench.extras.ship.refresh import Refreshed, Refresher
+from ragbench.models.access import Models
+
+_TRIES = 5
+"""Of opening a bundle that is refreshed at that moment."""
+
+
+class Follower(Protocol):
+    """Keeps a deployment up to date with the folder `corpus`; `beside` is a file that changes with the deployment."""
+
+    corpus: Path
+
+    @property
+    def beside(self) -> Path:
+        """A file that another one replaces when another search takes the place of this one."""
+        ...
+
+    def refresh(self, allow_shrink: bool = False) -> Refreshed:
+        """Serve what is in the folder now. Raises CorpusError when less than half of the documents are left."""
+        ...
+
+
+class Deployment(Protocol):
+    """A measured search where it is kept."""
+
+    def open(
+        self, *, corpus: str | Path | None = None, threads: int | None = None, models: Models | None = None
+    ) -> LoadedBundle:
+        """Open it, as `load` says."""
+        ...
+
+    def check(self, options: checks.Options) -> Iterator[Check]:
+        """The outcome of every check that it has, one by one."""
+        ...
+
+    def follower(self, corpus: Path | None, threads: int | None) -> Follower:
+        """What keeps it up to date with a folder of markdown (None: the one that it names). Raises BundleError."""
+        ...
+
+
+class BundleFolder:
+    """The folder of a bundle."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.expanduser()
+
+    def open(
+        self, *, corpus: str | Path | None = None, threads: int | None = None, models: Models | None = None
+    ) -> LoadedBundle:
+        """Open it; again if it was refreshed meanwhile."""
+        for _ in range(_TRIES - 1):
+            state_before = generation.state(self.folder)
+            try:
+                return self._open(corpus, threads, models)
+            except (BundleError, IndexError_):
+                if generation.state(self.folder) == state_before:
+                    raise  # else a refresh has replaced what was being opened
+        return self._open(corpus, threads, models)
+
+    def _open(self, corpus: str | Path | None, threads: int | None, models: Models | None) -> LoadedBundle:
+        bundle.check_files(self.folder, bundle.read_record(self.folder))
+        return load_folder(self.folder, corpus, threads, models)
+
+    def check(self, options: checks.Options) -> Iterator[Check]:
+        """Check its files, models and documents, then what it answers."""
+        return checks.of_folder(self.folder, options)
+
+    def follower(self, corpus: Path | None, threads: int | None) -> Refresher:
+        """What keeps it up to date."""
+        return Refresher(self.folder, corpus, threads=threads)
+
+
+def deployment(location: str | Path) -> Deployment:
+    """What is kept in a folder, in a file, or behind an address. ConfigError where no installed extra opens engines."""
+    engines = plugins.hook("engines")
+    engine: Deployment | None = engines(location) if engines is not None else None
+    if engine is not None:
+        return engine
+    if is_remote(str(location)):
+        raise ConfigError(f"{location} is an engine, which needs ragbench/extras/engines: install ragbench[all]")
+    return BundleFolder(Path(location))
+
+
+def load(
+    folder: str | Path,
+    *,
+    corpus: str | Path | None = None,
+    threads: int | None = None,
+    models: Models | None = None,
+) -> LoadedBundle:
+    """Open a bundle with its index and models, or an engine that `ragbench export` loaded.
+
+    Args:
+        folder: The folder of a bundle, or the file or address of an engine.
+        corpus: The folder of the documents now; they are compared with those of the bundle. A bundle without an index
+            builds it from them.
+        threads: The most threads of one model call; None uses all CPUs.
+        models: The models of another bundle, to share them.
+
+    Returns:
+        A bundle that answers `search(query, top_n=10)`.
+
+    Raises:
+        BundleError: The folder is not a bundle, or was made of other documents.
+        IndexError_: The index does not fit.
+        ModelError: A model does not fit.
+    """
+    return deployment(folder).open(corpus=corpus, threads=threads, models=models)

@@ -1,0 +1,316 @@
+"""A search behind an alias: stand-ins for OpenSearch and Elasticsearch, by the same tests."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import ragbench
+from ragbench.base.errors import BundleError, ConfigError
+from ragbench.benchmark.load import load as load_benchmark
+from ragbench.config import composition
+from ragbench.experiment.run import run
+from ragbench.export import measured_arm
+from ragbench.export.write import write
+from ragbench.extras.engines import opened, opensearch
+from ragbench.extras.engines.opened import EngineRefresher
+from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngine
+from ragbench.extras.engines.plan import Plan
+from ragbench.extras.ship.verify import verify
+from ragbench.index.lexical import Bm25F
+from tests.export.scores import by_chunk, scores_alike
+from tests.extras.engines.opensearch_server import OpenSearchServer
+
+WRITES = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
+"""Elasticsearch is written to as OpenSearch is."""
+
+
+@pytest.fixture(scope="module", params=["opensearch", pytest.param("elasticsearch", marks=pytest.mark.slow)])
+def server(request) -> Iterator[OpenSearchServer]:
+    with closing(OpenSearchServer(request.param, "technical")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def loaded(recommended, server):
+    return write(recommended.folder, format=server.system, load=f"{server.address}/notes")
+
+
+@pytest.fixture
+def own(recommended, server) -> str:
+    """The address of a search that a test may change."""
+    address = f"{server.address}/own"
+    write(recommended.folder, format=server.system, load=address)
+    return address
+
+
+def indices_of_loads(server, alias: str) -> list[str]:
+    return [name for name in server.indices if name.startswith(f"{alias}--")]
+
+
+@pytest.mark.slow
+def test_index_gives_the_measured_hits(loaded, server, recommended, questions) -> None:
+    assert loaded.replay.loss == pytest.approx(0, abs=0.005)
+    assert "in the backend, with the ranker" in loaded.replay.sentence
+    assert any("learned order, which ragbench serve" in sentence for sentence in loaded.missing)
+    measured = measured_arm.find(recommended.folder)
+    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
+    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
+    with ragbench.load(f"{server.address}/notes") as bundle:
+        for text in questions:
+            hits = bundle.search(text, 3)
+            assert (hits[0].docno if hits else None) == first.get(topics[text])
+    checks = {check.part: check.outcome for check in verify(f"{server.address}/notes")}
+    assert (checks["content"], checks["rankings"]) == ("passes", "passes")
+
+
+def test_sources_score_as_in_sqlite(loaded, server, recommended, questions, tmp_path: Path) -> None:
+    pytest.importorskip("sqlite_vec", reason="install ragbench[engines]")
+    file = write(recommended.folder, tmp_path / "notes.sqlite", format="sqlite").out
+    scores_alike(file, f"{server.address}/notes", [*questions, "cache cache"], within=1e-6)
+
+
+def test_filters_restrict_the_search_itself(loaded, server) -> None:
+    with ragbench.load(f"{server.address}/notes") as bundle:
+        hits = bundle.search("identity", 5, filters={"category": "reference"})
+        assert len(hits) == 5
+        assert {bundle.document(hit.docno).frontmatter["category"] for hit in hits} == {"reference"}
+        assert bundle.search("identity", 5, filters={"author": "nobody"}) == []
+
+
+def test_live_engine_scores_as_measured(loaded, server, recommended, workplace: Path) -> None:
+    data = recommended.config(recommended.arms[0])["data"]
+    around = ["data=vault", f"data.corpus={data['corpus']}", f"data.queries={data['queries']}"]
+    around += [f"paths.results={workplace}", "latency.enabled=false", "tracking.enabled=false", "name=deployed"]
+    settings = composition.compose(["live=engine", f"live.engine={server.address}/notes", *around])
+    results = run([settings], load_benchmark(settings.config["data"]))
+    there, here = (measured_arm.find(arm.folder).quality["nDCG@10"] for arm in (results, recommended))
+    assert there == pytest.approx(here, abs=0.005)
+
+
+@pytest.mark.slow
+@WRITES
+def test_refresh_is_seen_by_open_connections(own: str, handbook_folder: Path, tmp_path: Path) -> None:
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "pelican.md").write_text("# Pelicans\n\nThe zyzzyva of a pelican is kept in its bill.\n", encoding="utf-8")
+    (notes / "team.md").unlink()
+    with closing(opened.connect(own)) as asking, closing(EngineRefresher(own, notes)) as refresher:
+        before = asking.version()
+        refreshed = refresher.refresh()
+        assert (refreshed.added, refreshed.changed, refreshed.deleted) == (("pelican",), (), ("team",))
+        assert refresher.refresh().anything is False
+        assert asking.version() != before  # what a service looks at
+        vector = ragbench.load(own).index.encoder.encode_queries(["zyzzyva"])[0]
+        assert asking.ask("zyzzyva", vector, None).chunk_ids[0].startswith("pelican#")
+    with ragbench.load(own) as bundle:
+        assert bundle.search("zyzzyva pelican", 1)[0].docno == "pelican"
+        assert bundle.document("team") is None
+    assert [check for check in verify(own) if check.outcome == "fails"] == []
+
+
+@pytest.mark.slow
+@WRITES
+@pytest.mark.parametrize("moment", ["Cluster.bulk", "IndexWriter.finish", "Cluster.swap"])
+def test_killed_load_leaves_the_old_data(own: str, server, recommended, moment: str) -> None:
+    before = server.aliases["own"]
+    owner, method = moment.split(".")
+    program = f"""
+        import os, signal
+        from pathlib import Path
+        from ragbench.export import write
+        from ragbench.extras.engines.opensearch import {owner}
+        real = {owner}.{method}
+        def killed(*values, **named):
+            if {method!r} != "swap":
+                real(*values, **named)
+            os.kill(os.getpid(), signal.SIGKILL)
+        {owner}.{method} = killed
+        write.write(Path({str(recommended.folder)!r}), format={server.system!r}, load={own!r})
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert server.aliases["own"] == before
+    with ragbench.load(own) as bundle:
+        assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
+    assert indices_of_loads(server, "own") != [before]
+    write(recommended.folder, format=server.system, load=own)  # deletes what was abandoned
+    assert indices_of_loads(server, "own") == [server.aliases["own"]] != [before]
+
+
+@pytest.mark.slow
+def test_load_with_a_loss_leaves_the_old_data(own: str, server, recommended) -> None:
+    before = server.aliases["own"]
+    with pytest.raises(ConfigError, match="--max-loss -1"):
+        write(recommended.folder, format=server.system, load=own, max_loss=-1.0)
+    assert indices_of_loads(server, "own") == [before] == [server.aliases["own"]]
+
+
+@pytest.mark.slow
+@WRITES
+def test_load_deletes_what_an_earlier_one_could_not(own: str, server, recommended, monkeypatch) -> None:
+    before = server.aliases["own"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Cluster, "discard", lambda cluster, index: None)
+        write(recommended.folder, format=server.system, load=own)
+    assert sorted(indices_of_loads(server, "own")) == sorted([before, server.aliases["own"]])
+    write(recommended.folder, format=server.system, load=own)
+    assert indices_of_loads(server, "own") == [server.aliases["own"]]
+
+
+@pytest.mark.slow
+@WRITES
+@pytest.mark.parametrize("moment", ["bulk", "swap"])
+def test_failed_refresh_leaves_the_old_data(
+    own: str, server, handbook_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    before = server.aliases["own"]
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "team.md").unlink()
+    with closing(EngineRefresher(own, notes)) as refresher:
+        with monkeypatch.context() as patched, pytest.raises(BundleError, match="the disk refuses"):
+            patched.setattr(Cluster, moment, refuse)
+            refresher.refresh()
+        assert indices_of_loads(server, "own") == [before] == [server.aliases["own"]]
+        assert refresher.refresh().deleted == ("team",)
+    assert indices_of_loads(server, "own") == [server.aliases["own"]] != [before]
+
+
+def refuse(*values: object) -> None:
+    raise BundleError("the disk refuses")
+
+
+@pytest.mark.slow
+@WRITES
+def test_refresh_deletes_indices_of_killed_loads(own: str, server, handbook_folder: Path, tmp_path: Path) -> None:
+    with closing(Cluster(SYSTEMS[server.system], own)) as cluster, closing(opened.connect(own)) as engine:
+        cluster.make(engine.plan, engine.about["dimension"])
+    assert len(indices_of_loads(server, "own")) == 2
+    notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
+    (notes / "team.md").unlink()
+    with closing(EngineRefresher(own, notes)) as refresher:
+        refresher.refresh()
+    assert indices_of_loads(server, "own") == [server.aliases["own"]]
+
+
+@pytest.mark.slow
+def test_verify_notices_missing_documents(own: str, server) -> None:
+    server.remove_unit("own")
+    checks = {check.part: check.message for check in verify(own) if check.outcome == "fails"}
+    assert "points are there" in checks["content"]
+
+
+def test_failing_server_is_one_sentence(loaded, server) -> None:
+    with closing(opened.connect(f"{server.address}/notes")) as engine:
+        server.dies_at = "_msearch"
+        try:
+            with pytest.raises(BundleError, match="does not answer") as raised:
+                engine.ask("cache", None if "dense" not in engine.plan.depths else [0.1] * 384, None)
+        finally:
+            server.dies_at = None
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("{system}://127.0.0.1:1/notes", "does not answer"),
+        ("{server}/nothing_here", "has no search: load one with ragbench export --format {system}"),
+        ("{server}/no/such", "must be such as {system}://localhost"),
+        ("{system}://[host/notes", "must be such as {system}://localhost"),
+        ("{system}://me:secret@host/notes", "put it into an environment variable or a file"),
+    ],
+)
+def test_unusable_addresses_are_one_sentence(server, address: str, reason: str) -> None:
+    with pytest.raises((BundleError, ConfigError)) as raised:
+        ragbench.load(address.format(server=server.address, system=server.system))
+    message = str(raised.value)
+    assert reason.format(system=server.system) in message
+    assert "\n" not in message and "secret" not in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("user", "sent"), [("me:p%40ss", "Basic bWU6cEBzcw=="), (":a2V5", "ApiKey a2V5")], ids=["password", "key"]
+)
+def test_secrets_come_from_the_environment(monkeypatch, recommended, user: str, sent: str) -> None:
+    with closing(OpenSearchServer("elasticsearch", "technical", authorization=sent)) as running:
+        monkeypatch.setenv("NOTES", running.address.replace("://", f"://{user}@") + "/notes")
+        written = write(recommended.folder, format="elasticsearch", load="env:NOTES")
+        assert written.out == "env:NOTES"
+        with ragbench.load("env:NOTES") as bundle:
+            assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
+        monkeypatch.setenv("NOTES", running.address + "/notes")
+        with pytest.raises(BundleError, match="status 401"):
+            ragbench.load("env:NOTES")
+
+
+@pytest.fixture
+def small(request, two_chunks) -> Iterator[tuple[OpenSearchServer, OpenSearchEngine]]:
+    """A server of the system that a test names, and a search with two chunks in it."""
+    plan, rows, terms = two_chunks
+    with closing(OpenSearchServer(request.param, "technical")) as running:
+        address = f"{running.address}/notes"
+        created = OpenSearchEngine.create(SYSTEMS[request.param], address, plan, 2, {})
+        with created as engine, engine.transaction() as writer:
+            for row, vector in rows:
+                writer.put(row, [vector], terms)
+            writer.finish(terms.forms(), {}, {})
+        with closing(opened.connect(address)) as engine:
+            yield running, engine
+
+
+@pytest.mark.parametrize("small", ["opensearch"], indirect=True)
+@pytest.mark.parametrize("altered", [{"timed_out": True}, {"_shards": {"failed": 1}}, {"error": {"type": "x"}}])
+def test_partial_answers_are_refused(small, altered) -> None:
+    server, engine = small
+    server.altered = altered
+    with pytest.raises(BundleError, match="does not answer"):
+        engine.ask("apple", [1.0, 0.0], None)
+
+
+@pytest.mark.parametrize(
+    ("small", "client"),
+    [("opensearch", "opensearchpy"), ("elasticsearch", "elasticsearch.dsl")],
+    indirect=["small"],
+    ids=["opensearch", "elasticsearch"],
+)
+def test_official_clients_read_every_query(small, two_chunks, client: str) -> None:
+    language = pytest.importorskip(client, reason=f"install {client.partition('.')[0]}")
+    server, engine = small
+    hits = engine.ask("apple", two_chunks[1][0][1], ["a#0"])
+    assert list(hits.chunk_ids) == ["a#0"] and hits.sources["dense"][0] == pytest.approx(1.0)
+    assert len(server.queries) > 3
+    for query in server.queries:
+        assert language.Q(query).to_dict() == query
+
+
+def test_index_of_others_is_not_replaced(recommended) -> None:
+    with closing(OpenSearchServer("opensearch", "technical")) as running:
+        running.indices["notes"], running.named["notes"] = {"documents": {}}, set()
+        with pytest.raises(ConfigError, match="is an index"):
+            write(recommended.folder, format="opensearch", load=f"{running.address}/notes")
+        assert list(running.indices) == ["notes"]
+        running.indices["mine"], running.named["mine"] = running.indices.pop("notes"), {"notes"}
+        del running.named["notes"]
+        with pytest.raises(ConfigError, match="leads to mine"):
+            write(recommended.folder, format="opensearch", load=f"{running.address}/notes")
+        assert list(running.indices) == ["mine"]
+
+
+def test_fuse_divides_by_ranks_and_by_ranges() -> None:
+    scoring = Bm25F((("content", 1.0),), 1.2, 0.75)
+    plan = Plan({"lexical": 9, "dense": 9}, {"lexical": 1, "dense": 2}, "rrf", 60, scoring, None, "english")
+    hits = by_chunk(opensearch.fuse(plan, {"lexical": {"a": 3.0, "b": 3.0, "c": 1.0}, "dense": {"c": 0.9}}))
+    assert [*hits] == ["c", "a", "b"] and hits["c"][1] == {"lexical": 1.0, "dense": 0.9}
+    assert [score for score, _ in hits.values()] == pytest.approx([1 / 62 + 2 / 61, 1 / 61, 1 / 61])
+    by_range = Plan(**{**vars(plan), "method": "convex"})
+    convex = opensearch.fuse(by_range, {"lexical": {"a": 3.0, "b": 1.0}, "dense": {}})
+    assert convex.scores.tolist() == pytest.approx([1 / 3, 0.0])
