@@ -2,8 +2,12 @@
 
     python -m research.shared_ranker sites.yaml exp=recommended ranker=off --write questions --sheet SHEET
 
-Writes `questions` as `ragbench fit ranker --collections sites.yaml --write questions`, `questions-without-SITE` for the
-atlas, and what the order was learned from, how, and what it gains on sites that it has not seen.
+Writes `questions`, `questions-without-SITE` for the atlas, and a data sheet: what the ranker was trained on, how, and
+what it gains on sites that it has not seen. sites.yaml lists collections; paths are relative to it:
+
+    - name: uv-docs
+      words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
+      weight: 1          # weight of each query; also kind, site, split
 """
 
 from __future__ import annotations
@@ -24,9 +28,10 @@ from ragbench.base.files import write_text
 from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import interval
 from ragbench.extras.atlas.changes import WITHOUT
-from ragbench.extras.fit import ltr_multi, training
-from ragbench.extras.fit.ltr_multi import MODELS, SPEC, Order
+from ragbench.extras.fit import training
 from ragbench.search.ranking import trees
+from research import ltr_multi
+from research.ltr_multi import MODELS, SPEC, Order
 
 if TYPE_CHECKING:
     import pandas as pd

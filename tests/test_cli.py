@@ -46,8 +46,7 @@ def test_a_command_shows_its_sub_commands(capsys: pytest.CaptureFixture[str]) ->
     [
         (["pols"], "did you mean data pool?"),
         (["calibrat"], "did you mean"),
-        (["fusions"], "did you mean compare fusions?"),
-        (["fit"], "takes one of adapter, calibration, weights, ranker as its first word, got none"),
+        (["fit"], "takes one of calibration, ranker as its first word, got none"),
         (["fit", "everything"], "got everything"),
         (["init", "notes", " "], "ragbench init does not accept ''"),
     ],

@@ -27,7 +27,6 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.config.function_stage import FunctionStage
 from ragbench.evaluation import measures
-from ragbench.extras.fit import fusions
 from ragbench.extras.remote import chat, endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
@@ -420,9 +419,6 @@ def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
     assert used["texts"] > 19 and used["tokens"] > 0
     assert cli.main(["advise", "paths.results=results"]) == 0
     assert "index.encoder.name=openai:small" in capsys.readouterr().out
-    monkeypatch.setattr(fusions, "has_ranx", lambda: False)  # compiles for a minute
-    assert cli.main(["compare", "fusions", "paths.results=results", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["arm"] == "recommended"
     names = "index.encoder.name=openai:small,ollama:small"
     assert cli.main(["run", "-m", "exp=recommended", names, *shared, "--json"]) == 0
     arms = [f"recommended index.encoder.name={name}:small" for name in ("openai", "ollama")]

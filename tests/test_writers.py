@@ -29,7 +29,6 @@ WRITERS = {
     "index/synonyms.py": DRAFT,
     "index/terms.py": DRAFT,
     "index/vocabulary.py": DRAFT,
-    "extras/backends/draft.py": ATOMIC,
     "models/store.py": ASIDE,
     "results/store.py": "into a folder of results, which counts when its record, written last, lists the files",
     "tracking/store.py": ASIDE,
@@ -39,7 +38,6 @@ STAYS = "the folder may stay empty: the next call uses it"
 
 MAKERS = {
     "benchmark/native.py": "a folder that is new or empty",
-    "extras/backends/draft.py": STAYS,
     "extras/engines/content.py": TEMPORARY,
     "extras/engines/opened.py": TEMPORARY,
     "extras/fit/tuning/study.py": STAYS,

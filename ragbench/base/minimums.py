@@ -39,9 +39,6 @@ FOR_P95_CI = 72
 FOLDERS = 4
 """Top-level folders of a collection for a cluster bootstrap over folders."""
 
-SITES = 3
-"""Sites to train a ranker for other sites: with each excluded in turn, at least two remain."""
-
 ARMS = 3
 """Arms for the probability of being the best; with fewer, the verdict is enough."""
 

@@ -30,7 +30,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Improve it": {
         "tune": "tune hyperparameters on the training queries, confirm them once on the test queries",
-        "fit": "train a calibration, fusion weights, a ranker or an adapter on judged queries",
+        "fit": "train a calibration or a ranker on judged queries",
     },
     "Ship it": {
         "export": "write a measured configuration for another system, or as a bundle that runs elsewhere",
@@ -62,9 +62,6 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 SUMMARY: Mapping[str, str] = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 WORDS: Mapping[str, Mapping[str, str]] = {
-    "compare": {
-        "fusions": "fusion methods on the result lists of a finished run",
-    },
     "data": {
         "check": "errors in queries and judgments that distort results",
         "power": "the smallest difference that a finished run can detect",
@@ -72,10 +69,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "comparisons": "earlier comparisons on these queries, and the unused queries",
     },
     "fit": {
-        "adapter": "a query-embedding adapter, saved only if question-style queries improve",
         "calibration": "isotonic calibration on the training queries",
-        "weights": "fusion weights on the training queries",
-        "ranker": "a ranker, from your own judged queries or for collections without judgments",
+        "ranker": "a ranker, from your own judged queries",
     },
     "list": {
         "config": "print the composed configuration and the pipeline as a sentence",

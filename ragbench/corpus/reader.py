@@ -11,14 +11,13 @@ import re
 import stat
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import yaml
 
-from ragbench.base import plugins, progress
+from ragbench.base import progress
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.types import Document
 from ragbench.boundary.yaml import read_frontmatter
@@ -28,8 +27,6 @@ from ragbench.corpus.links import Dialect, related_links, resolve_links
 from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown, without_modules
 from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
 from ragbench.corpus.sections import build_sections
-
-_ENDING = ".docx"
 
 _BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -84,7 +81,7 @@ def read_vault(
     memory: MutableMapping[tuple[str, str], ReadFile] | None = None,
     dialect: Dialect = "auto",
 ) -> Vault:
-    """Read every markdown file below `root`, and other texts and Word documents that `include` names.
+    """Read every markdown file below `root`, and other texts that `include` names.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
     themselves: a file must match both; files and folders whose name starts with a dot are excluded. Symbolic links
@@ -138,10 +135,9 @@ def read_vault(
 def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[Document, list[FileWarning]]:
     """The document of one file, with links still unresolved (`resolve_links`); never raises, whatever the bytes.
 
-    `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date. A
-    Word document (`.docx`) is read as the markdown of `ragbench.extras.systems.word_file`.
+    `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date.
     """
-    text, warnings = _decode_file(path, raw)
+    text, warnings = _decode(path, raw)
     frontmatter = _split_frontmatter(text)
     written = text[frontmatter.body :]
     body = without_modules(written, is_mdx(path))
@@ -178,19 +174,6 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         first_line=first_line,
     )
     return document, warnings
-
-
-def _decode_file(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
-    if not path.lower().endswith(_ENDING):
-        return _decode(path, raw)
-    to_markdown = plugins.hook("word_markdown") if find_spec("docx") else None
-    if to_markdown is None:
-        message = "it is a Word document: run pip install 'ragbench[word]' to read it, or exclude it."
-        return "", [FileWarning(path, "unreadable", message)]
-    try:
-        return to_markdown(raw), []
-    except ValueError as error:  # its message continues a sentence that begins with "it"
-        return "", [FileWarning(path, "unreadable", f"it {error}; save it again or remove it.")]
 
 
 def docno_of(path: str) -> str:

@@ -34,7 +34,6 @@ _NEUTRAL: _Fixed = {
     ("Fuse", "norms"): {},
     ("Fuse", "least"): {"dense": -1.0},
     ("Fuse", "missing"): "lowest",
-    ("index", "encoder.adapter"): "",
     ("index", "passage.title"): False,
     ("index", "passage.path"): False,
 }

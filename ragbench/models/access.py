@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from ragbench.models.functions import endpoint
 from ragbench.models.resolve import (
     CrossEncoderSpec,
     EncoderSpec,
-    adapted,
     is_list_reranker,
     load_cross_encoder,
     load_encoder,
@@ -45,8 +44,6 @@ class Models:
 
     def encoder(self, spec: EncoderSpec) -> Encoder:
         """The encoder of a specification."""
-        if spec.adapter:
-            return adapted(self.encoder(replace(spec, adapter="")), spec)
         if spec not in self._encoders:
             from ragbench.models.cache import CachedEncoder
             from ragbench.models.store import Recorded

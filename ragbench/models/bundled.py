@@ -12,10 +12,6 @@ from ragbench.base.errors import ModelError
 from ragbench.models.folder import Backend, ModelFolder, Settings
 
 Kind = Literal["encoder", "cross-encoder"]
-DRAFT = "draft"
-"""The encoder of `ragbench.extras.backends.draft`."""
-DRAFT_SOURCE = "bge-small-en-v1.5"
-"""The model that it is made from."""
 
 
 @dataclass(frozen=True)
@@ -122,5 +118,5 @@ def find(name: str) -> Bundled | None:
 
 
 def names(kind: Kind) -> list[str]:
-    """The names of all bundled models of a kind; the encoders include `draft`, which is made from one of them."""
-    return [model.name for model in BUNDLED if model.kind == kind] + [DRAFT] * (kind == "encoder")
+    """The names of all bundled models of a kind."""
+    return [model.name for model in BUNDLED if model.kind == kind]

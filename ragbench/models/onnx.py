@@ -62,10 +62,6 @@ class OnnxGraph:
         encoding = self.tokenizer.encode(text, second)
         return self._run(encoding.ids, encoding.attention_mask, encoding.type_ids)
 
-    def output_of_tokens(self, ids: list[int]) -> NDArray[Any]:
-        """The output for the tokens of one text, markers among them, without its batch axis."""
-        return self._run(ids, [1] * len(ids), [0] * len(ids))
-
     @property
     def tokenizer(self) -> Tokenizer:
         """Cuts a text into at most `max_tokens` tokens, markers among them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -49,12 +49,12 @@ Numerics = Literal["fast", "exact"]
 
 @dataclass(frozen=True)
 class EncoderSpec(Validated):
-    """An encoder by name: a folder, a bundled model, `draft` or `owner/model` on the hub.
+    """An encoder by name: a folder, a bundled model or `owner/model` on the hub.
 
     The prefixes are put before every query or passage. None takes those of the model's family
     (`ragbench.models.resolve`); `instruction` adds optional ones, too. Texts are cut after `max_tokens` tokens (at
-    least 3), or after the limit of the model if that is lower. `adapter` moves the vectors of queries
-    (`ragbench fit adapter`). `numerics`: `exact` computes an int8 ONNX model in float32 (`ragbench.models.onnx`).
+    least 3), or after the limit of the model if that is lower. `numerics`: `exact` computes an int8 ONNX model in
+    float32 (`ragbench.models.onnx`).
     """
 
     name: ModelName = "bge-small-en-v1.5"
@@ -63,7 +63,6 @@ class EncoderSpec(Validated):
     instruction: bool = False  # also use the model's optional instruction
     max_tokens: Annotated[int, Ge(3)] = 512
     numerics: Numerics = "fast"  # exact: an int8 model returns the same on every CPU type, for 2.3 times the CPU time
-    adapter: str = ""  # moves the vectors of queries: NAME@DIGEST, as `ragbench fit adapter --write NAME` prints it
 
     def prefixes(self, name: str) -> dict[str, str]:
         """The prefixes for a model of this name: those given, else those of its family."""
@@ -87,30 +86,17 @@ class CrossEncoderSpec(Validated):
     numerics: Numerics = "fast"
 
 
-def adapted(encoder: Encoder, spec: EncoderSpec) -> Encoder:
-    """The encoder with the adapter of a specification on its queries."""
-    return cast(Encoder, _backend("adapter")(encoder, spec))
-
-
 def load_encoder(spec: EncoderSpec, threads: int | None = None) -> Encoder:
     """The encoder of a specification; its weights are read at first use.
 
     `threads` is how many texts are encoded at the same time (None: one per CPU); vectors do not depend on it.
     ModelError for an unknown name.
     """
-    if spec.adapter:
-        return adapted(load_encoder(replace(spec, adapter=""), threads), spec)
     if is_endpoint(spec.name, "encoder"):
         return cast(Encoder, endpoint("encoder", spec.name)(spec))
     if (function := extensions.find("encoder", spec.name)) is not None:
         code = extensions.code_digest(function)
         return FunctionEncoder(spec.name, function, code, **spec.prefixes(spec.name), max_tokens=spec.max_tokens)
-    if spec.name == bundled.DRAFT:
-        _, folder, _ = _resolve(bundled.DRAFT_SOURCE, "encoder")
-        parallel = threads_for(threads)
-        prefixed = spec.prefixes(spec.name)
-        encoder = _backend("draft")(folder, **prefixed, max_tokens=spec.max_tokens, threads=parallel)
-        return cast(Encoder, encoder)
     name, folder, settings = _resolve(spec.name, "encoder")
     parallel, prefixed = threads_for(threads), spec.prefixes(name)
     if folder.backend != "onnx":
@@ -167,9 +153,7 @@ def check_name(name: str, kind: Kind) -> None:
         if kind == "cross-encoder":
             endpoint("address", name)(name)
         return
-    if _is_hub_name(name) or (kind == "encoder" and name == bundled.DRAFT):
-        return
-    if extensions.find("encoder" if kind == "encoder" else "reranker", name) is None:
+    if not _is_hub_name(name) and extensions.find("encoder" if kind == "encoder" else "reranker", name) is None:
         _locate(name, kind)
 
 

@@ -106,7 +106,7 @@ COMMANDS = {
     "from-log": ("topics", "from-log", "FOLDER/log.jsonl", "--replace", "--out", "ROOT/topics.jsonl"),
     "atlas add": ("atlas", "add", "PRESETS", "--quiet"),
     "fit calibration": ("fit", "calibration", "--write", "mine", "--quiet"),
-    "fit ranker": ("fit", "ranker", "--collections", "FOLDER/collections.yaml", *_LEARNED, "--write", "mine"),
+    "fit ranker": ("fit", "ranker", "--from-fusion", *_LEARNED, "--write", "mine"),
 }
 """By name; RUN and PRESETS are finished runs, FOLDER that of the campaign, ROOT that of the case."""
 _EARLIER = {"presets": ("run", "-m", "exp=plain_hybrid,baseline", "split=all", *MEASURED)}

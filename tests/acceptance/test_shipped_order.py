@@ -12,8 +12,9 @@ from ragbench.base import pinned_text
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.evidence.statistics import compare
-from ragbench.extras.fit import ltr_multi, ranker, training
+from ragbench.extras.fit import ranker, training
 from ragbench.search.stages.rank import Rank
+from research import ltr_multi
 
 ROOT = Path(__file__).parents[2]
 SHEET = ROOT / "docs" / "research" / "order-questions.md"

@@ -1,4 +1,4 @@
-"""The commands that fit and look inside (fit calibration, fit weights), called as a person does."""
+"""`fit calibration` and what shows the vocabulary, called as a person does."""
 
 from __future__ import annotations
 
@@ -129,20 +129,6 @@ def test_calibrate_refuses_what_cannot_be_fitted(capsys, place) -> None:
     assert "--depth must be at least 1" in refused(capsys, "fit", "calibration", "--depth", "0", *place)
     assert "--threshold must be between 0 and 1" in refused(capsys, "fit", "calibration", "--threshold", "2", *place)
     assert "--best-of cannot be 'code'" in refused(capsys, "fit", "calibration", "--best-of", "code", *place)
-
-
-def test_learn_weights(capsys, place) -> None:
-    found = answer(capsys, "fit", "weights", "--draws", "15", *place)
-    assert found["queries"] == 10
-    assert set(found["weights"]) == {"dense", "lexical"}
-    assert sum(found["weights"].values()) == pytest.approx(2.0, abs=2e-3)
-    assert 0 < found["before"] <= found["after"] <= 1
-    assert found["before"] == pytest.approx(found["held_out"]["mean_baseline"])
-    settings = composition.compose(found["overrides"].split())
-    assert dict(settings.pipeline)["fuse"].weights["dense"] == found["weights"]["dense"]
-    assert "use them with: fuse.weights.dense=" in call(capsys, "fit", "weights", "--draws", "2", *place)
-    assert "weights need at least two sources" in refused(capsys, "fit", "weights", "dense=null", *place)
-    assert "--draws must be at least 1" in refused(capsys, "fit", "weights", "--draws", "0")
 
 
 def test_search_with_a_hypothesis(capsys, place) -> None:

@@ -89,11 +89,11 @@ def test_models_show_their_digests(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("ragbench fit ", {"adapter", "calibration", "weights", "ranker"}),
+        ("ragbench fit ", {"calibration", "ranker"}),
         ("ragbench list co", {"config"}),
         ("ragbench list p", {"parameters", "plugins"}),
-        ("ragbench fit ranker --coll", {"--collections"}),
-        ("ragbench fit weights p6=", {"on", "off"}),
+        ("ragbench fit ranker --from", {"--from-fusion"}),
+        ("ragbench fit calibration p6=", {"on", "off"}),
         ("ragbench run +exp=phase", {"phase1", "phase2", "phase3", "phase4"}),
         ("ragbench run p6=", {"on", "off"}),
         ("ragbench run -m +exp=baseline,phase1 p6.bl", {"p6.blend="}),

@@ -33,7 +33,6 @@ from ragbench import commands
 from ragbench.base.errors import RagbenchError
 from ragbench.commands import cli
 from ragbench.corpus.reader import read_vault
-from ragbench.extras.fit import fusions
 from ragbench.models import bundled
 from tests.anserini_index import build
 from tests.extras.collect.topics.conftest import ChatServer
@@ -74,17 +73,15 @@ ARMS = {
 }
 ORDER = (
     "list, list config, doctor, completion, index, search, run, data, data pool, judge, compare",
-    "compare fusions, report, diagnose, advise, track, track ui, atlas, export, refresh",
+    "report, diagnose, advise, track, track ui, atlas, export, refresh",
     "verify, serve, serve mcp, studio",
 )
 ELSEWHERE = {
     "agents": "tests/extras/ship/commands/test_agents.py",
     "ablate": "tests/experiment/test_ablate.py",
-    "fit": "tests/extras/fit/commands/test_fit.py",
-    "fit adapter": "tests/extras/fit/test_adapter.py",
+    "fit": "tests/extras/fit/commands/test_fit_ranker.py",
     "fit calibration": "tests/commands/test_fitting.py",
-    "fit ranker": "tests/extras/fit/commands/test_learn_ranker.py",
-    "fit weights": "tests/commands/test_fitting.py",
+    "fit ranker": "tests/extras/fit/commands/test_fit_ranker_from_fusion.py",
     "gate": "tests/commands/test_gate.py",
     "init": "tests/journeys/test_printed_commands.py",
     "topics": "tests/extras/collect/topics",
@@ -94,8 +91,7 @@ ELSEWHERE = {
 
 NOT_RUN = {
     "execution=joblib execution.workers=2$": "starts processes: tests/experiment/test_execution.py",
-    "fit adapter": "takes 20 judged queries: tests/extras/fit/test_adapter.py",
-    "fit ranker": "takes 20 judged queries: tests/extras/fit/commands/test_learn_ranker.py",
+    "fit ranker": "takes 20 judged queries: tests/extras/fit/commands/test_fit_ranker_from_fusion.py",
     "tune.fidelity=halving": "takes long: tests/extras/fit/tuning/test_search.py",
     "tune.switches=": "takes long: tests/extras/fit/tuning/test_search.py",
     "gate results/runs/A": "takes two runs of one configuration: tests/commands/test_gate.py",
@@ -106,7 +102,6 @@ NOT_RUN = {
     "model=rerank:": "needs a server: tests/extras/remote/test_endpoint.py",
     "source=pyserini:beir": "downloads an index: tests/extras/remote/live/test_anserini.py",
     "--confirm": "takes queries not used before: tests/experiment/test_comparisons.py",
-    ",draft,": "makes the encoder in a minute: tests/extras/backends/test_draft.py",
     "opensearch://": "needs a server: tests/extras/engines/test_opensearch.py",
     "env:NOTES": "needs a server: tests/extras/engines/test_opensearch.py",
     "postgres://": "needs a server: tests/extras/engines/test_postgres.py",
@@ -210,7 +205,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The project as it was made, and as the working directory."""
     monkeypatch.setenv("HOME", str(project / "home"))
-    monkeypatch.setattr(fusions, "has_ranx", lambda: False)  # compiles for a minute
     monkeypatch.chdir(project)
     files = {path: path.read_bytes() for path in project.glob("*.*") if path.is_file()}
     kept = {*project.iterdir(), *(project / "results" / "runs").iterdir()}
@@ -273,11 +267,9 @@ def test_every_example_runs(folder, stands_for, monkeypatch, capsys) -> None:
 
     wrong = []
     for name in in_order():
-        follows = False
         for words in examples(name):
-            for later in {*runs.iterdir()} - kept if not follows else ():
+            for later in {*runs.iterdir()} - kept:
                 shutil.rmtree(later)
-            follows = words[0] == "run" != name  # `ragbench run ... && ragbench compare fusions`
             line = " ".join(words)
             if any(each in f"{line}$" for each in NOT_RUN):
                 continue
@@ -301,9 +293,6 @@ def before(
     """Make what an example needs, and take away what it would not write over."""
     if words[0] == "topics":
         Path("topics.jsonl").unlink(missing_ok=True)
-    if words[:3] == ["compare", "fusions", "@2"]:
-        for _ in range(2):
-            prepare("run split=train --arm recommended=exp=recommended")
     if words[:2] == ["data", "pool"]:
         Path("pool.csv").unlink(missing_ok=True)
     if words[0] == "gate" and "--pin" not in words and "gate:" not in Path("ragbench.yaml").read_text("utf-8"):

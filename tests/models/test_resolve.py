@@ -72,7 +72,7 @@ def test_an_unknown_name_lists_what_was_tried(tmp_path: Path) -> None:
     assert str(raised.value) == (
         "no encoder 'bge-smal-en' (tried: folder bge-smal-en does not exist; no bundled model has this name; "
         "not on the hub, whose names have the form owner/model): "
-        "name a folder, a model of the hub or one of bge-small-en-v1.5, multilingual-e5-small, all-MiniLM-L6-v2, draft"
+        "name a folder, a model of the hub or one of bge-small-en-v1.5, multilingual-e5-small, all-MiniLM-L6-v2"
     )
     with pytest.raises(ModelError, match=r"holds neither model\.onnx with tokenizer\.json nor PyTorch weights"):
         load_cross_encoder(CrossEncoderSpec(str(tmp_path)))

@@ -201,7 +201,7 @@ def _ordering(run: Run) -> Iterator[Lever]:
             "fit the fusion weights",
             f"better weights order the same results differently{lost}",
             bound,
-            (run.command("fit weights"), run.command("tune")),
+            (run.command("tune", "tune=[fuse]"), run.command("tune")),
         )
     if run.off("p6") and not run.was_tried("p6=on"):
         ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])

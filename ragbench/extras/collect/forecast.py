@@ -18,7 +18,6 @@ from ragbench.base.errors import RagbenchError
 from ragbench.base.progress import Step, in_words, report
 from ragbench.evaluation.machine import waited_ms
 from ragbench.experiment.plan import Plan
-from ragbench.models.bundled import DRAFT
 from ragbench.models.cache import CachedCrossEncoder, CachedEncoder
 from ragbench.models.functions import is_endpoint
 from ragbench.search.engine.executor import Arm
@@ -127,7 +126,6 @@ def forecast(plan: Plan, *, keep: bool = False) -> Forecast:
             source = name.partition(":")[2]
             vectors = arm.index.spec.vectors(source)
             encoder = arm.index.part(f"encoder:{source}".rstrip(":"))
-            encoder = getattr(encoder, "of_passages", encoder)  # under an adapter, which moves queries only
             if arm.index.store.has("dense", arm.index.fingerprint(name)):
                 continue
             texts = list(dict.fromkeys(vectors.passage.passages(arm.index.chunks)))
@@ -188,8 +186,6 @@ def _speed(spec: EncoderSpec, encoder: Encoder, texts: Sequence[str], keep: bool
     """The speed for each character of a passage, by a sample of the texts; None for a model that is not tried."""
     if is_endpoint(spec.name):
         return None
-    if spec.name == DRAFT:
-        return _Speed(0.0)  # a look into a table
     if len(texts) <= _SMALL:
         return _Speed(_SMALL_EACH * len(texts) / max(1, _characters(texts)))
     report("estimating the time")

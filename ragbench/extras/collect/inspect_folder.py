@@ -19,7 +19,7 @@ from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.corpus.folder import MARKDOWN, find_files
 
-OTHERS = ("**/*.txt", "**/*.docx")
+OTHERS = ("**/*.txt",)
 """Files that are read without markdown, or on request."""
 _QUERIES = ("queries.csv", "queries.tsv", "queries.jsonl", "questions.csv", "topics.jsonl")
 _JUDGED = ("sections.qrels", "documents.qrels")

@@ -107,12 +107,12 @@ def without_ranker(settings: Settings) -> Settings:
     """The configuration as the engine alone runs it: the searches by vectors and BM25, their fusion and the cut."""
     kept_stages = {id(stage) for stage in (settings.pipeline.first(RetrieveDense), chunk_words(settings))}
     kept_stages.add(id(document_words(settings)))
-    off: dict[str, Any] = {
-        name: {}
+    off = {
+        name: dict[str, Any]()
         for name, stage in settings.pipeline
         if not isinstance(stage, (Fuse, Cut)) and id(stage) not in kept_stages
     }
-    return settings.with_values(off | {"index.encoder.adapter": ""})
+    return settings.with_values(off)
 
 
 def ranker_of(settings: Settings) -> tuple[str, Rank] | None:
@@ -134,10 +134,7 @@ def cut_of(settings: Settings) -> Cut:
 def left_out(settings: Settings, system: str) -> list[str]:
     """A sentence for every stage that neither the engine nor the learned order on top of it does."""
     kept_names = {name for name, _ in with_ranker(without_ranker(settings), settings).pipeline}
-    moved = (
-        f"index.encoder.adapter: vectors of queries are not moved in {system}, where programs embed queries themselves"
-    )
-    return ([moved] if settings.index.encoder.adapter else []) + [
+    return [
         f"{name} ({stage.describe()}): neither {system} nor ragbench serve on top of it has such a step"
         for name, stage in settings.pipeline
         if name not in kept_names

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from ragbench.base.types import QueryState
 from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import ndcg
-from ragbench.extras.fit import adapter, training
+from ragbench.extras.fit import training
 from ragbench.extras.fit.training import Numbers, Values
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm
@@ -134,12 +133,6 @@ class Sample:
         grown, prior = trees.parse(stage.trees), stage.prior
         read = self.reading(grown.features).rows
         return replace(self, norms=tuple(n + grown(rows) / prior for n, rows in zip(self.norms, read, strict=True)))
-
-    @staticmethod
-    def joined(samples: Sequence[Sample]) -> Sample:
-        """The queries of several samples with the same features, in order."""
-        columns = ("qids", "groups", "areas", "rows", "norms", "grades", "rest", "ideals")
-        return Sample(samples[0].features, *(tuple(chain(*(getattr(part, c) for part in samples))) for c in columns))
 
 
 def sample(
@@ -407,25 +400,15 @@ class FinetunedRanker:
     learned: Learned
 
 
-def finetuning_sample(
-    settings: Settings, arm: Arm, benchmark: Benchmark, split: str, start: Rank | None, spec: Spec
-) -> Sample:
-    """What can be learned from the topics of a split, with all features that the order to start from reads.
-
-    Where the settings have an adapter, vectors of training topics are moved by adapters of other topics.
-    """
+def finetuning_sample(arm: Arm, benchmark: Benchmark, split: str, start: Rank | None, spec: Spec) -> Sample:
+    """What can be learned from the topics of a split, with all features that the order to start from reads."""
     known_features = start.features if start is not None else ()
 
     def select_features(sources: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*known_features, *spec.features(sources)]))
 
     depth = start.depth if start is not None else spec.depth
-    if split == "train" and settings.index.encoder.adapter:
-        states: Sequence[QueryState] = adapter.cross_fitted(
-            settings, benchmark, arm, adapter.AdapterSpec(seed=spec.seed)
-        )
-    else:
-        states = training.answers(arm, benchmark.select(split))
+    states = training.answers(arm, benchmark.select(split))
     return sample(states, arm.index, benchmark, depth, select_features)
 
 

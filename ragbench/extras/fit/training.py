@@ -142,11 +142,14 @@ def _by_name(names: Sequence[str], places: Numbers) -> dict[str, list[int]]:
     return members
 
 
-def check(name: str | None, reserved: Sequence[str] = ("on", "off")) -> None:
+_RESERVED = ("on", "off")
+
+
+def check(name: str | None) -> None:
     """Raise ConfigError for a `--write` that cannot name an option of the configuration, or has no place."""
-    if name is not None and (not re.fullmatch(r"\w[\w-]*", name) or name in reserved):
+    if name is not None and (not re.fullmatch(r"\w[\w-]*", name) or name in _RESERVED):
         raise ConfigError(
-            f"--write must be a name of letters, digits and hyphens other than {', '.join(reserved)}, got {name}"
+            f"--write must be a name of letters, digits and hyphens other than {', '.join(_RESERVED)}, got {name}"
         )
     if name is not None and locations.project() is None and locations.checkout() is None:
         raise ConfigError("--write needs a project to write to: run ragbench init FOLDER first")

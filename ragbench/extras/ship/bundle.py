@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, cast
+from typing import Any
 
-from ragbench.base import extensions, locations, plugins
+from ragbench.base import extensions, locations
 from ragbench.base.bounds import shown
 from ragbench.base.errors import BundleError, RagbenchError, ResultsError
 from ragbench.base.files import draft_of, publish_folder, remove_abandoned, sha256, why_unreadable
@@ -291,7 +291,7 @@ def _carry(folder: Path, models: Iterable[Mapping[str, Any]]) -> list[str]:
     """Copy the weights of bundled models; a sentence for each model that stays outside."""
     missing = []
     for entry in models:
-        model = bundled.find(bundled.DRAFT_SOURCE if entry["name"] == bundled.DRAFT else str(entry["name"]))
+        model = bundled.find(str(entry["name"]))
         model_folder = model.locate() if model is not None and model.backend == "onnx" else None
         if model is None or model_folder is None:
             missing.append(f"the {entry['kind']} {entry['name']} is not carried: it must be there where this is served")
@@ -454,7 +454,7 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
         {
             "kind": kind,
             "name": model.name,
-            "spec": {key: value for key, value in plain(spec).items() if key} | _adapter_in(spec),
+            "spec": {key: value for key, value in plain(spec).items() if key},
             "digest": model.digest,
             "numerics": getattr(model, "numerics", ""),
             "weights": dict(model.weights),
@@ -462,16 +462,6 @@ def _models(arm: Arm) -> list[dict[str, Any]]:
         }
         for kind, spec, model in loaded
     ]
-
-
-def _adapter_text(value: str) -> str:
-    text: str = plugins.load("ragbench.models", "adapter-text", "index.encoder.adapter")(value)
-    return text
-
-
-def _adapter_in(spec: Any) -> dict[str, str]:
-    named = getattr(spec, "adapter", "")
-    return {"adapter": _adapter_text(named)} if named else {}
 
 
 def _cautions(pipeline: Pipeline) -> list[str]:
@@ -491,8 +481,7 @@ def _cautions(pipeline: Pipeline) -> list[str]:
 def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration without folders of this machine; those of the documents are made absolute.
 
-    It contains the trees of a ranker and adapters themselves, so that the bundle does not depend on those of an
-    installation.
+    It contains the trees of a ranker themselves, so that the bundle does not depend on those of an installation.
     """
     data = {
         key: str(Path(value).expanduser().absolute()) if key in _DOCUMENT_PATHS and value else value
@@ -501,18 +490,7 @@ def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
     emptied = {key: {**config[key], **dict.fromkeys(names)} for key, names in _PLACES.items() if key in config}
     rankers = {key: node for key in (trees.GROUP, "rank") if "model" in (node := config.get(key) or {})}
     trees_in = {key: {**node, "model": trees.text_of(str(node["model"]))} for key, node in rankers.items()}
-    return cast("dict[str, Any]", _with_adapters({**config, **emptied, **trees_in, "data": data}))
-
-
-def _with_adapters(node: Any) -> Any:
-    """A part of the configuration with adapters instead of their names."""
-    if not isinstance(node, Mapping):
-        return node
-    inner = {key: _with_adapters(value) for key, value in node.items()}
-    spec = inner.get("encoder")
-    if isinstance(spec, dict) and spec.get("adapter"):
-        inner["encoder"] = {**spec, "adapter": _adapter_text(str(spec["adapter"]))}
-    return inner
+    return {**config, **emptied, **trees_in, "data": data}
 
 
 class BundleFormat:
@@ -543,8 +521,6 @@ EXPORT = BundleFormat()
 
 def licence_of(name: str, kind: Kind) -> str | None:
     """The licence of a model, None where it is not known: endpoints, functions, folders without a model card."""
-    if name == bundled.DRAFT:
-        name = bundled.DRAFT_SOURCE
     model = bundled.find(name)
     if model is not None:
         return model.licence

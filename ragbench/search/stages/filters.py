@@ -53,7 +53,7 @@ class FilterDocuments(StateStage):
     component: Name | None = None  # the second
     min_bytes: Natural | None = None
     max_bytes: Natural | None = None
-    file_types: tuple[_FileType, ...] = ()  # any of them, such as [.md, .docx]
+    file_types: tuple[_FileType, ...] = ()  # any of them, such as [.md, .txt]
     # level of the heading above the chunk; 0: before the first heading
     heading_levels: tuple[Annotated[int, Interval(ge=0, le=6)], ...] = ()
 

@@ -94,7 +94,7 @@ def test_queries_that_cannot_be_used_are_refused_before_anything_is_written(tabl
     assert not Path(project.FILE).exists()
 
 
-def test_texts_and_word_files_are_found_and_read_where_they_are_all_there_is(init, notes: Path) -> None:
+def test_text_files_are_found_and_read_where_they_are_all_there_is(init, notes: Path) -> None:
     (notes / "more.txt").write_text("Lamps are lit at dusk.", encoding="utf-8")
     _, out, _ = init()
     globs = '["**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"]'
@@ -103,7 +103,7 @@ def test_texts_and_word_files_are_found_and_read_where_they_are_all_there_is(ini
         path.unlink()
     code, out, _ = init()
     assert code == 0 and out.startswith("notes: 1 document, 1 chunk")
-    assert project.read(Path(project.FILE)).values["data.include"] == ["**/*.txt", "**/*.docx"]
+    assert project.read(Path(project.FILE)).values["data.include"] == ["**/*.txt"]
 
 
 def test_a_file_in_another_encoding_is_named(init, notes: Path) -> None:

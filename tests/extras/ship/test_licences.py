@@ -17,7 +17,6 @@ def test_every_bundled_model_has_one() -> None:
         "ms-marco-MiniLM-L-12-v2": "Apache-2.0",
         "all-MiniLM-L6-v2": "Apache-2.0",
     }
-    assert licence_of(bundled.DRAFT, "encoder") == "MIT"
     assert licence_of("openai:text-embedding-3-small", "encoder") is None
 
 

@@ -13,9 +13,7 @@ DESCRIPTION = """Train part of a search on judged queries, and report the gain o
 
 With --write, the result is saved as an option of the configuration. Otherwise the settings that use it are printed."""
 EXAMPLES = """examples:
-  ragbench fit adapter exp=recommended --write mine
   ragbench fit calibration --write mine              for calibration=mine
-  ragbench fit weights p7=on graph=on
   ragbench fit ranker exp=recommended --write mine   for ranker=mine
 """
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
 from ragbench.base.bounds import as_options
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError
 from ragbench.benchmark.split import TEST
 
 if TYPE_CHECKING:
@@ -24,32 +24,22 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Train a ranker (LambdaMART) on judged queries, and report its gain.
 
-By default the ranker is for this collection. The command prints the gain on held-out queries and on held-out folders, a
-learning curve, the most important features, and one confirmation on the test queries. Training starts from the
-configured `ranker`, and the result is saved only if the gain is significant. --from-fusion starts from the fused
-ranking and also saves a ranker whose gain over fusion is not significant.
-
-With --collections, the ranker is for collections without judgments. It is trained on several judged collections, and
-its gain on each site is measured with that site held out."""
+The command prints the gain on held-out queries and on held-out folders, a learning curve, the most important features,
+and one confirmation on the test queries. Training starts from the configured `ranker`, and the result is saved only if
+the gain is significant. --from-fusion starts from the fused ranking and also saves a ranker whose gain over fusion is
+not significant."""
 EXAMPLES = """examples:
   ragbench fit ranker exp=recommended --write mine    train on your queries, for ranker=mine
   ragbench fit ranker --from-fusion --write mine      start from the fused ranking, not from `ranker`
   ragbench run -m ranker=off,mine split=test           its verdict on the test queries, with latency
   ragbench fit ranker --no-test                       do not use the test queries
-  ragbench fit ranker --collections sites.yaml exp=recommended ranker=off
-  ragbench fit ranker --collections sites.yaml exp=recommended ranker=off --write mine
-sites.yaml lists collections; paths are relative to it:
-  - name: uv-docs
-    words: data=vault data.corpus=uv/vault data.queries=uv/queries.jsonl data.qrels=uv/qrels/test.tsv
-    weight: 1          # weight of each query; also kind, site, split
 """
 COMMAND = "fit ranker"
 """The name of this command in the record of comparisons."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What from, how, where to keep it, overrides and output options."""
-    parser.add_argument("--collections", metavar="FILE", help="YAML list of judged collections to train on")
+    """How to train, where to keep it, overrides and output options."""
     parser.add_argument("--from-fusion", action="store_true", help="start from the fused ranking, ignoring `ranker`")
     parser.add_argument(
         "--depth", type=int, default=100, metavar="N", help="number of results to order for each query (default 100)"
@@ -58,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         type=int,
         metavar="N",
-        help="number of trees (default: 80 for each model; up to 200 for your own queries)",
+        help="maximum number of trees (default: 200)",
     )
     parser.add_argument("--folds", type=int, metavar="N", help="number of cross-validation folds (default: 5)")
     parser.add_argument("--recency", action="store_true", help="also use the age of documents as a feature")
@@ -69,51 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Learn from several collections, or from one."""
-    from ragbench.extras.fit import training
-
-    training.check(arguments.write, ("on", "off", "builtin"))
-    if arguments.collections is not None and (
-        arguments.from_fusion or arguments.recency or arguments.folds is not None
-    ):
-        raise ConfigError("--from-fusion, --folds and --recency are for your own topics: omit them with --collections")
-    return _finetuned_ranker(arguments) if arguments.collections is None else _shared_ranker(arguments)
-
-
-def _shared_ranker(arguments: argparse.Namespace) -> int:
-    """Learn from several collections, print the gain on each without it, write the model."""
-    from ragbench.extras.fit import ltr_multi, training
-
-    collections = ltr_multi.read(Path(arguments.collections))
-    with as_options():
-        rounds = ltr_multi.SPEC.rounds if arguments.rounds is None else arguments.rounds
-        spec = replace(ltr_multi.SPEC, depth=arguments.depth, rounds=rounds)
-    with console.progress(arguments.quiet or arguments.json):
-        learned, table = ltr_multi.learn_from(collections, arguments.overrides, spec)
-    written = training.write_order(arguments.write, learned.stage, learned.comment) if arguments.write else []
-    if arguments.json:
-        console.print_json({"gains": table, "importance": learned.importance, "written": written})
-        return 0
-    console.print_table(
-        table, "nDCG@10 of documents, each site ordered by an order of the others", ltr_multi.COLUMNS.forms
-    )
-    for path in written:
-        print(f"written to {console.short_path(path)}")
-    print(
-        f"ranker={arguments.write} uses it"
-        if arguments.write
-        else "save it with --write NAME and use it with ranker=NAME"
-    )
-    return 0
-
-
-def _finetuned_ranker(arguments: argparse.Namespace) -> int:
     """Train on the queries of one collection, from the configured or the fused ranking, and report the gain."""
     from ragbench.config import composition
     from ragbench.config.benchmark import load
     from ragbench.extras.fit import ranker, training
     from ragbench.search.stages.rank import Rank
 
+    training.check(arguments.write)
     settings = composition.compose(arguments.overrides)
     with as_options():
         options = {name: getattr(arguments, name) for name in ("depth", "rounds", "folds", "recency")}
@@ -123,7 +75,7 @@ def _finetuned_ranker(arguments: argparse.Namespace) -> int:
     start = None if arguments.from_fusion else settings.pipeline.first(Rank)
     with console.progress(arguments.quiet or arguments.json):
         arm = ranker.arm(settings, benchmark)
-        judged = ranker.finetuning_sample(settings, arm, benchmark, "train", start, spec)
+        judged = ranker.finetuning_sample(arm, benchmark, "train", start, spec)
         fitted = ranker.finetune(judged, start, spec)
         learned = fitted.learned
         gain = training.compare(learned.held_out, learned.fused, settings)
@@ -200,7 +152,7 @@ def _confirmation(
 
     if TEST not in benchmark.splits:
         return None
-    judged = ranker.finetuning_sample(settings, arm, benchmark, TEST, start, spec)
+    judged = ranker.finetuning_sample(arm, benchmark, TEST, start, spec)
     key = [arm.pipeline.fingerprint, benchmark.collection, result.stage, spec]
     if not len(judged):
         return None

@@ -10,11 +10,10 @@ import pytest
 
 from ragbench.base import pinned_text
 from ragbench.base.errors import BenchmarkError, ConfigError
-from ragbench.extras.fit import ltr_multi
-from ragbench.extras.fit.ltr_multi import Collection, Part
 from ragbench.extras.fit.ranker import Sample, values_with
 from ragbench.search.ranking import trees
-from research import shared_ranker
+from research import ltr_multi, shared_ranker
+from research.ltr_multi import Collection, Part
 
 QUICK = replace(ltr_multi.SPEC, rounds=40, smallest=5)
 

@@ -1,4 +1,4 @@
-"""`fit ranker`: one order for several collections, kept, used and exported; more learned on top of it, or nothing."""
+"""`fit ranker` on top of a shared ranker, which the tool trains: kept, used and exported, or nothing learned."""
 
 from __future__ import annotations
 
@@ -49,6 +49,12 @@ def words_of(place: Path, letter: str) -> list[str]:
     return [*WORDS, *data, f"paths.results={place / 'results'}"]
 
 
+def train_shared(place: Path, rounds: int) -> None:
+    """Write the ranker `mine`, one without each site, and the sheet."""
+    words = [str(place / "sites.yaml"), "--rounds", str(rounds), "--write", "mine", "--sheet", str(place / "sheet.md")]
+    assert shared_ranker.main([*words, *WORDS, f"paths.results={place / 'results'}"]) == 0
+
+
 def trees_of(conf: Path, name: str) -> Path:
     (file,) = (conf / "ranker").glob(f"{name}-{'?' * 12}.txt")
     return file
@@ -56,13 +62,7 @@ def trees_of(conf: Path, name: str) -> Path:
 
 @pytest.mark.slow
 def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
-    learn = ["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "30", "--write", "mine"]
-    assert cli.main([*learn, "--json", *WORDS, f"paths.results={place / 'results'}"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert [row["collection"] for row in said["gains"]] == [
-        *("a", "b", "c", "all 3 sites", "all 3 sites, links hidden")
-    ]
-    assert all(row["gain"] > 0.1 for row in said["gains"][:4])  # on each site by an order of the other two
+    train_shared(place, rounds=30)
     text = trees_of(conf, "mine").read_text()
     name = pinned_text.named("mine", text)
     assert name in (conf / "ranker" / "mine.yaml").read_text()
@@ -95,9 +95,8 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
 
 @pytest.mark.slow
 def test_the_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, conf: Path) -> None:
+    train_shared(place, rounds=5)
     sheet = place / "sheet.md"
-    words = [str(place / "sites.yaml"), "--rounds", "5", "--write", "mine", "--sheet", str(sheet)]
-    assert shared_ranker.main([*words, *WORDS, f"paths.results={place / 'results'}"]) == 0
     text = trees_of(conf, "mine").read_text()
     assert pinned_text.named("mine", text) in sheet.read_text() and str(place) not in sheet.read_text()
     for letter in "abc":
@@ -107,12 +106,8 @@ def test_the_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, con
 
 @pytest.mark.slow
 def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf: Path) -> None:
-    learn = ["fit", "order", "--rounds", "30", "--json", "--write", "own"]
-    where = f"paths.results={place / 'results'}"
-    assert (
-        cli.main([*learn[:4], "--collections", str(place / "sites.yaml"), "--write", "mine", "--quiet", *WORDS, where])
-        == 0
-    )
+    learn = ["fit", "ranker", "--rounds", "30", "--json", "--write", "own"]
+    train_shared(place, rounds=30)
     capsys.readouterr()
     # On a vault like those that it was learned from there is nothing left to learn.
     assert cli.main([*learn, *words_of(place, "a"), "ranker=mine"]) == 0
@@ -146,8 +141,7 @@ def _killed(*given: object) -> None:
 
 
 def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
-    assert cli.main(["fit", "order", "--collections", str(place / "sites.yaml"), "--rounds", "5", "--write", "mine",
-                     "--quiet", *WORDS, f"paths.results={place / 'results'}"]) == 0  # fmt: skip
+    train_shared(place, rounds=5)
     settings = composition.compose([*words_of(place, "z"), "ranker=mine"])
     start = settings.pipeline.first(Rank)
     assert start is not None
@@ -155,7 +149,7 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
 
     benchmark = load(settings.config)
     spec = ranker.Spec(rounds=5)
-    judged = ranker.finetuning_sample(settings, ranker.arm(settings, benchmark), benchmark, "train", start, spec)
+    judged = ranker.finetuning_sample(ranker.arm(settings, benchmark), benchmark, "train", start, spec)
     found = ranker.finetune(judged, start, spec)
     whole, first = trees.parse(found.stage.trees), trees.parse(start.trees)
     assert found.stage.prior == start.prior and len(whole) > len(first)
@@ -165,15 +159,10 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["order", "mapper"], "mapper"),
-        (["mapper"], "takes one of adapter, calibration, weights, ranker as its first word, got mapper"),
-        ([], "takes one of adapter, calibration, weights, ranker as its first word, got none"),
-        (
-            ["order", "--from-fusion", "--collections", "sites.yaml"],
-            "--from-fusion, --folds and --recency are for your own topics",
-        ),
-        (["order", "--collections", "missing.yaml"], "missing.yaml cannot be read"),
-        (["order", "--write", "off"], "--write must be a name"),
+        (["ranker", "mapper"], "mapper"),
+        (["mapper"], "takes one of calibration, ranker as its first word, got mapper"),
+        ([], "takes one of calibration, ranker as its first word, got none"),
+        (["ranker", "--write", "off"], "--write must be a name"),
     ],
 )
 def test_other_words_are_refused(capsys, words: list[str], said: str) -> None:

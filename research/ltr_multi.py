@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragbench.base import minimums
 from ragbench.base.bounds import Name, Positive, Validated
 from ragbench.base.build import build
 from ragbench.base.columns import Column, Columns
@@ -27,7 +27,7 @@ from ragbench.config.benchmark import load
 from ragbench.config.composition import compose
 from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
-from ragbench.evidence.statistics import TIE
+from ragbench.evidence.statistics import TIE, compare
 from ragbench.extras.fit import ranker, training
 from ragbench.extras.fit.ranker import Sample, Spec
 from ragbench.extras.fit.training import Values
@@ -38,6 +38,9 @@ SPEC = Spec(prior=3.0, rounds=80, rate=0.05, smallest=20)
 """How the trees of such an order grow."""
 MODELS = 2
 """Models, each with its own seed, whose mean is the order."""
+MIN_SITES = 3
+"""Sites to train on: with each excluded in turn, at least two remain."""
+_MIN_SITES_FOR_CI = 4
 _PATHS = ("data.corpus", "data.queries", "data.qrels", "data.folder")
 
 
@@ -74,9 +77,7 @@ def read(file: Path) -> tuple[Collection, ...]:
     try:
         entries = read_yaml_file(file)
     except (OSError, BoundaryError) as error:
-        raise ConfigError(
-            f"{file} cannot be read ({why_unreadable(error)}): --collections needs a list in YAML"
-        ) from None
+        raise ConfigError(f"{file} cannot be read ({why_unreadable(error)}): name a YAML list of collections") from None
     if not isinstance(entries, list) or not all(isinstance(item, dict) for item in entries):
         raise ConfigError(f"{file} must be a list of collections, each with `name` and `words`")
     collections = []
@@ -101,9 +102,9 @@ def _absolute(override: str, folder: Path) -> str:
 
 def _require_sites(collections: Sequence[Collection], location: str) -> None:
     sites = {collection.site_name for collection in collections}
-    if len(sites) < minimums.SITES:
+    if len(sites) < MIN_SITES:
         raise BenchmarkError(
-            f"{location} has {len(sites)} sites, and a ranker for other sites needs at least {minimums.SITES}: "
+            f"{location} has {len(sites)} sites, and a ranker for other sites needs at least {MIN_SITES}: "
             "add collections, or learn from the topics of one with `ragbench fit ranker`"
         )
 
@@ -171,18 +172,17 @@ class Order:
     def comment(self) -> str:
         """From how much it was learned, for the file that keeps it."""
         topics = sum(len(part.sample) for part in self.parts)
-        return f"Learned by `ragbench fit ranker` from {topics} topics of {len(self.parts)} collections."
+        return f"Learned by `python -m research.shared_ranker` from {topics} topics of {len(self.parts)} collections."
 
 
 def learn(parts: Sequence[Part], spec: Spec = SPEC) -> Order:
     """Learn one order from the queries of all parts, and measure it with each site held out in turn.
 
-    A query counts as its collection's weight says. Raises BenchmarkError for fewer than `minimums.SITES` sites with
-    topics.
+    A query counts as its collection's weight says. Raises BenchmarkError for fewer than `MIN_SITES` sites with topics.
     """
     used = [part for part in parts if len(part.sample)]
     _require_sites([part.collection for part in used], "what was given")
-    everything = Sample.joined([part.sample for part in used])
+    everything = _joined([part.sample for part in used])
     sizes = [len(part.sample) for part in used]
     weights = np.repeat([part.collection.weight for part in used], sizes)
     sites = np.repeat([part.collection.site_name for part in used], sizes)
@@ -209,6 +209,12 @@ def learn(parts: Sequence[Part], spec: Spec = SPEC) -> Order:
     importance = ranker.shares_of_gain(everything.features, gains)
     by_part = [tuple(np.split(values, ends)) for values in (held_out, unlinked)]
     return Order(model, spec, tuple(used), by_part[0], by_part[1], importance, without)
+
+
+def _joined(samples: Sequence[Sample]) -> Sample:
+    """The queries of several samples with the same features, in order."""
+    columns = ("qids", "groups", "areas", "rows", "norms", "grades", "rest", "ideals")
+    return Sample(samples[0].features, *(tuple(chain(*(getattr(part, c) for part in samples))) for c in columns))
 
 
 def learn_from(collections: Sequence[Collection], overrides: Sequence[str], spec: Spec) -> tuple[Order, pd.DataFrame]:
@@ -251,8 +257,6 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
     The intervals of collections are of their topics; those of kinds are of sites, which are resampled whole; NaN where
     too few have been measured. The second row of a kind hides links from the order.
     """
-    from ragbench.evidence.statistics import compare
-
     rows: list[tuple[Any, ...]] = []
     pooled: dict[str, list[int]] = {}
     for number in sorted(range(len(order.parts)), key=lambda number: order.parts[number].collection.kind):
@@ -273,31 +277,27 @@ def gains(order: Order, seed: int = 13, draws: int = 10_000, confidence: float =
         for values, label in ((order.held_out, ""), (order.unlinked, ", links hidden")):
             learned = np.concatenate([values[number] for number in numbers])
             sums = np.bincount(site, learned - fused, minlength=len(names)).astype(np.float64)
-            half = np.nan
-            if len(names) >= minimums.FOLDERS:
-                half = half_width(sums, counts, seed, draws, confidence)
+            half = half_width(sums, counts, seed, draws, confidence) if len(names) >= _MIN_SITES_FOR_CI else np.nan
             gain, documents = float((learned - fused).mean()), sum(part.documents for part in parts)
             means = (fused.mean(), learned.mean(), gain, gain - half, gain + half)
             rows.append((kind, f"all {len(names)} sites{label}", documents, len(fused), np.nan, *means))
     return COLUMNS.frame(rows)
 
 
-def half_width(
-    sums: NDArray[np.float64], counts: NDArray[np.float64], seed: int, draws: int, confidence: float
-) -> float:
-    """The half-width of the interval of a mean when whole sites are resampled, from sums and numbers of topics by site.
+def half_width(sums: Values, counts: Values, seed: int, draws: int, confidence: float) -> float:
+    """The half-width of the interval of a mean over topics, where whole sites are resampled with their topics.
 
-    Cluster bootstrap (Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8); with few
-    sites it underestimates the spread, so the interval uses t with one degree of freedom less than sites, and the
-    standard error is multiplied by the root of G / (G - 1) (Hesterberg, The American Statistician 69, 2015).
+    `sums` and `counts` have one entry a site: the sum over its topics and their number. Cluster bootstrap (Davison and
+    Hinkley, 1997, section 3.8). Few sites underestimate the spread: the standard error is multiplied by the root of
+    G / (G - 1), and t has G - 1 degrees of freedom (Hesterberg, The American Statistician 69, 2015).
     """
     from scipy.special import ndtr, stdtrit
 
-    sites = len(sums)
-    drawn = np.random.default_rng([seed, 3]).multinomial(sites, np.full(sites, 1 / sites), size=draws).T
+    n_sites = len(sums)
+    drawn = np.random.default_rng([seed, 3]).multinomial(n_sites, np.full(n_sites, 1 / n_sites), size=draws).T
     off = (sums @ drawn) / np.maximum(counts @ drawn, 1.0) - sums.sum() / counts.sum()
-    error = float(off.std())
-    if error < TIE:  # every site agrees
+    error = off.std()
+    if error < TIE:  # every site agrees, or nothing changed
         return 0.0
     largest = np.quantile(np.abs(off / error), confidence)
-    return float(np.sqrt(sites / (sites - 1)) * stdtrit(sites - 1, ndtr(largest)) * error)
+    return float(np.sqrt(n_sites / (n_sites - 1)) * stdtrit(n_sites - 1, ndtr(largest)) * error)
