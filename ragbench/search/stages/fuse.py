@@ -1,16 +1,17 @@
-"""Fuse the retrievers' rankings: by reciprocal rank or normalised scores; weights by score separation."""
+"""Fuse the retrievers' rankings: by reciprocal rank, normalised scores or a method of ranx; weights by separation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragbench.base.bounds import Positive, Share, Validated, Weight
+from ragbench.base import plugins
+from ragbench.base.bounds import Constraint, Positive, Share, Validated, Weight
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
 from ragbench.search.stages.stage import Retriever, StateProperty, StateStage
@@ -57,6 +58,14 @@ def _spread(scores: Scores) -> float:
 
 
 _METHODS = {"rrf": "reciprocal rank", "convex": "weighted scores", "dbsf": "scores within three sigma of their mean"}
+_RANX = "ranx:"
+_Method = Annotated[
+    str,
+    Constraint(
+        lambda method: method in _METHODS or method.startswith(_RANX),
+        f"must be one of {', '.join(_METHODS)} or {_RANX}NAME, such as {_RANX}mnz",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,7 @@ class Fuse(Validated):
     `norm` is one of `ragbench.search.stages.fuse`, `norms` another one by source; `least` by source is the least score
     it can give (0 when absent), which `theoretical` counts from.
     `dbsf`, distribution-based score fusion: `convex` with every source by `three_sigma`.
+    `ranx:NAME`, a method of ranx, with `norm` and `params` as in `ranx.fuse` (`ragbench.extras.fit.ranx_fusion`).
 
     `missing` is the value of a chunk in a source that did not return it, where scores are fused: `lowest`, that of the
     source's last hit; `nothing`, 0; or `exact`, its real score, computed by those `sources` that can, else `lowest`.
@@ -78,10 +88,14 @@ class Fuse(Validated):
     The chunks of a document in a ranking of documents share its rank. Ties go to the lower chunk number.
     """
 
-    method: Literal["rrf", "convex", "dbsf"] = "rrf"  # reciprocal ranks; convex or dbsf: normalised scores
+    # rrf: reciprocal ranks; convex or dbsf: normalised scores; ranx:NAME: a method of ranx, such as ranx:mnz
+    method: _Method = "rrf"
     k: Weight = 60.0  # constant of reciprocal rank fusion; Cormack et al. 2009
     weights: Mapping[str, Weight] = field(default_factory=dict)
-    norm: _Norm = "min_max"  # how convex normalises scores: min_max, theoretical, z or three_sigma
+    # how convex normalises scores: min_max, theoretical, z or three_sigma; with a method of ranx: min_max,
+    # min_max_inverted, max, sum, zmuv, rank, borda or none
+    norm: str = "min_max"
+    params: Mapping[str, float] = field(default_factory=dict)  # parameters of a method of ranx: gamma, phi or sigma
     norms: Mapping[str, _Norm] = field(default_factory=dict)  # norms of single retrievers
     # minimum possible score of a retriever (default 0), for the norm theoretical
     least: Mapping[str, float] = field(default_factory=lambda: {"dense": -1.0})
@@ -93,6 +107,18 @@ class Fuse(Validated):
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.FUSED})
     forbids: ClassVar[Mapping[str, str]] = {StateProperty.FUSED: "the rankings have been fused already"}
 
+    def __post_init__(self) -> None:
+        """Check the fields, and that norm and parameters belong to the method."""
+        super().__post_init__()
+        if self.method.startswith(_RANX):
+            ranx_fusion = plugins.required("ranx_fusion", f"fuse.method={self.method}")
+            if (problem := ranx_fusion.problem(self.method, self.norm, self.params)) is not None:
+                raise self.refused(*problem)
+        elif self.norm not in _NORMS:
+            raise self.refused("norm", f"must be one of {', '.join(_NORMS)}, got {self.norm}")
+        elif self.params:
+            raise self.refused("params", f"must be empty for {self.method}: they belong to methods of ranx")
+
     @property
     def needs(self) -> frozenset[str]:
         """The parts that sources read when they score chunks they did not return."""
@@ -101,10 +127,12 @@ class Fuse(Validated):
     @property
     def requests_scores(self) -> bool:
         """Whether sources are asked for the scores of chunks they did not return."""
-        return self.method != "rrf" and self.missing == "exact"
+        return self.method in ("convex", "dbsf") and self.missing == "exact"
 
     def __call__(self, states: Sequence[QueryState], index: Index) -> list[QueryState]:
         """Set the fused ranking of every state."""
+        if self.method.startswith(_RANX):
+            return [replace(state, fused=ranking) for state, ranking in zip(states, self._by_ranx(states), strict=True)]
         return [replace(state, fused=self.fuse(state, index), unanimous=self.unanimous(state)) for state in states]
 
     def among(self, sources: Sequence[Retriever]) -> Fuse:
@@ -124,10 +152,9 @@ class Fuse(Validated):
 
     def fuse(self, state: QueryState, index: Index) -> Ranking:
         """The fused ranking of one state."""
-        weights = {
-            source: self.weight(state, source) for source, ranking in sorted(state.rankings.items()) if len(ranking)
-        }
-        weights = {source: weight for source, weight in weights.items() if weight > 0}
+        if self.method.startswith(_RANX):
+            return self._by_ranx([state])[0]
+        weights = self._weights_above_zero(state)
         if not weights:
             return Ranking.empty()
         chunks = _distinct(np.concatenate([state.rankings[source].chunks for source in weights]))
@@ -142,12 +169,31 @@ class Fuse(Validated):
                 scores += weight / total * self._normalised(state, source, chunks, index)
         return Ranking.of(chunks, scores)
 
+    def _weights_above_zero(self, state: QueryState) -> dict[str, float]:
+        """The weight of each source with hits, by name, in alphabetical order."""
+        weights = {
+            source: self.weight(state, source) for source, ranking in sorted(state.rankings.items()) if len(ranking)
+        }
+        return {source: weight for source, weight in weights.items() if weight > 0}
+
+    def _by_ranx(self, states: Sequence[QueryState]) -> list[Ranking]:
+        """The fused ranking of each state by a method of ranx."""
+        weights = [self._weights_above_zero(state) for state in states]
+        rankings = [
+            {source: state.rankings[source] for source in by_source}
+            for state, by_source in zip(states, weights, strict=True)
+        ]
+        fused: list[Ranking] = plugins.hook("ranx_fusion").fuse(
+            rankings, weights, self.method, self.norm, self.k, self.params
+        )
+        return fused
+
     def _normalised(
         self, state: QueryState, source: str, chunks: NDArray[np.int32], index: Index
     ) -> NDArray[np.float64]:
         """The value of a source for each of `chunks`, which ascend and include all of its hits, shape (n,)."""
         ranking = state.rankings[source]
-        norm = _NORMS["three_sigma" if self.method == "dbsf" else self.norms.get(source, self.norm)]
+        norm = _NORMS["three_sigma" if self.method == "dbsf" else self.norms.get(source, cast(_Norm, self.norm))]
         scores, least = ranking.scores.astype(np.float64), self.least.get(source, 0.0)
         values = norm(scores, least)
         filled = np.full(len(chunks), 0.0 if self.missing == "nothing" else values[-1])
@@ -164,9 +210,9 @@ class Fuse(Validated):
 
     def describe(self) -> str:
         weights = ", ".join(f"{source} x{weight:g}" for source, weight in sorted(self.weights.items()) if weight != 1.0)
-        how = f"k {self.k:g}" if self.method == "rrf" else self.norm if self.method == "convex" else ""
+        how = f"k {self.k:g}" if self.method in ("rrf", "ranx:rrf") else "" if self.method == "dbsf" else self.norm
         settings = ", ".join(filter(None, (how, weights)))
-        return f"fuse by {_METHODS[self.method]}{f' ({settings})' if settings else ''}"
+        return f"fuse by {_METHODS.get(self.method, self.method)}{f' ({settings})' if settings else ''}"
 
 
 def _distinct(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
