@@ -134,7 +134,7 @@ def index_in_shards(words: list[str], tmp_path: Path) -> None:
 
 
 def fit(words: list[str], tmp_path: Path) -> None:
-    assert cli.main(["fit", "order", *words, "exp=baseline", "--rounds", "5"]) == 0
+    assert cli.main(["fit", "ranker", *words, "exp=baseline", "--rounds", "5"]) == 0
 
 
 def export(words: list[str], tmp_path: Path) -> None:
