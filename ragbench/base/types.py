@@ -40,7 +40,8 @@ class Section:
     path, present only when it is not blank. `path` holds the headings from the outermost to this one. `anchor` names
     the section inside its document: the slugs of `path` joined by `/`, made unique by `-1`, `-2` ... where headings
     repeat under the same parent; `""` for the text before the first heading. `start`/`end` are character offsets into
-    `Document.text`, heading line included.
+    `Document.text`, heading line included. `ids` are the names that the author gave to places in it, such as
+    `{#limits}` or `<a id="limits">`.
     """
 
     number: int
@@ -49,6 +50,7 @@ class Section:
     anchor: str
     start: int
     end: int
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

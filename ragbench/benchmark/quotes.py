@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ragbench.base.types import Document
-from ragbench.corpus.phrases import WORD, Finder, words
+from ragbench.benchmark.phrases import WORD, Finder, word_of, words
 from ragbench.corpus.sections import section_id, sections_between
 
 _State = Literal["kept", "moved", "edited", "lost"]
@@ -87,7 +87,7 @@ def _most_like(quote: Sequence[str], text: str) -> tuple[float, int, int]:
     window: deque[tuple[str, int]] = deque()
     shared, best = 0, (0.0, 0, 0)
     for match in WORD.finditer(text):
-        token = match[0].casefold()
+        token = word_of(match)
         window.append((token, match.start()))
         shared += missing[token] > 0
         missing[token] -= 1
@@ -114,11 +114,12 @@ def report(quotes: Iterable[Quote], documents: Mapping[str, Document]) -> list[t
         if quote.state == "kept":
             continue
         if quote.state == "lost":
-            message = f'the quote "{_short(quote.text)}" is no longer in {quote.cited} nor anywhere else: quote again'
+            where = f"no longer in {quote.cited} nor anywhere else" if quote.cited else "in no document, or in several"
+            message = f'the quote "{_short(quote.text)}" is {where}: quote again'
         else:
             current_text = " ".join(documents[quote.docno].text[quote.start : quote.end].split())
             reason = (
-                f"moved from {quote.cited}"
+                (f"moved from {quote.cited}" if quote.cited else "has no document")
                 if quote.state == "moved"
                 else f"was edited ({quote.likeness:.0%} of its words are left)"
             )

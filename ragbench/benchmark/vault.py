@@ -16,7 +16,7 @@ from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, co
 from ragbench.benchmark.lines import read_rows
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
-from ragbench.corpus.file_warning import OnError
+from ragbench.corpus.file_warning import OnError, counted_by_kind
 from ragbench.corpus.folder import MARKDOWN
 from ragbench.corpus.links import Dialect
 
@@ -50,6 +50,9 @@ def load_vault(
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,
+    exclude: Sequence[str] = (),  # globs of files and folders to leave out, as in .gitignore; !build/ reads a folder
+    drafts: bool = False,  # read drafts and pages that the site does not list or search
+    site: str = "",  # address under which the site serves the folder, such as https://docs.example.org/guide
 ) -> Benchmark:
     """Read a vault with queries in a CSV, TSV or JSONL file.
 
@@ -64,11 +67,11 @@ def load_vault(
     """
     from ragbench.corpus.reader import read_vault
 
-    vault = read_vault(corpus, include=include, on_error=on_error, dialect=dialect)
+    vault = read_vault(corpus, include=include, exclude=exclude, drafts=drafts, on_error=on_error, dialect=dialect)
     name, grades = name or resolved(corpus).name, check_grades(grades)
-    warnings = [str(warning) for warning in vault.warnings]
+    warnings, left_out = [str(warning) for warning in vault.warnings], tuple(counted_by_kind(vault.left_out))
     if not topics:
-        return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings))
+        return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings), left_out=left_out)
     if queries is None:
         raise BenchmarkError(
             "data.queries is not set: specify a CSV or JSONL file with the column text, or add topics=derived"
@@ -104,7 +107,15 @@ def load_vault(
             f"{queries}: {len(listed) - judged} of {len(listed)} queries have no judgments yet (ragbench data pool)"
         )
     return Benchmark(
-        name, vault.documents, listed, documents, sections, tuple(warnings), convention(grades), quotes=quotes
+        name,
+        vault.documents,
+        listed,
+        documents,
+        sections,
+        tuple(warnings),
+        convention(grades),
+        quotes=quotes,
+        left_out=left_out,
     )
 
 

@@ -29,13 +29,33 @@ _NOTICES: dict[str, str] = {
     "ambiguous-link": "a wikilink fits several documents; it has no target",
     "link-dialect": "more links with a bar have a target when read as Dendron writes them; they are read so",
     "no-text": "the file has frontmatter and no text; its title and description are its only chunk",
+    "output-folder": "a folder has a name that is usual for build output; it is read",
+    "bytes": "encoded bytes, such as an image, are left out of the text",
 }
 """Names that are only ever a warning."""
+
+LEFT_OUT: dict[str, str] = {
+    "dependencies": "a folder of dependencies",
+    "build-output": "a folder of build output",
+    "ignored": "named in .gitignore",
+    "excluded": "named in data.exclude",
+    "hidden": "the name begins with a dot",
+    "linked-folder": "a link to a folder, which is read at its real place",
+    "unpublished": "a draft, or not listed or searched on the site; data.drafts=true reads it",
+    "comment": "a comment",
+    "invisible": "an element that is never shown, such as a script or style",
+    "template": "a template, shortcode or expression",
+    "module": "an import or export of MDX",
+    "include": "a line that includes another file",
+    "block-id": "the id of a block",
+    "plug-in-data": "the data or query of a plug-in",
+}
+"""What a collection leaves out without being wrong: files and folders, then parts of pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileWarning:
-    """One thing wrong with one file: its path below the root, a name of `FAILURES` or `_NOTICES`, and a sentence."""
+    """Something about one file: its path below the root, a name of `FAILURES`, `_NOTICES` or `LEFT_OUT`, a sentence."""
 
     path: str
     name: str
@@ -43,6 +63,24 @@ class FileWarning:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.name}: {self.message}"
+
+
+def counted_by_kind(left_out: Iterable[FileWarning]) -> list[str]:
+    """How often something of each kind was left out, in the order of `LEFT_OUT`, with an example.
+
+    >>> counted_by_kind([FileWarning("b/", "hidden", ""), FileWarning("a.md", "comment", "<!-- x -->")])
+    ['hidden (the name begins with a dot): 1, such as b/', 'comment (a comment): 1, such as <!-- x --> in a.md']
+    """
+    groups: dict[str, list[FileWarning]] = {kind: [] for kind in LEFT_OUT}
+    for warning in left_out:
+        groups[warning.name].append(warning)
+    sentences = []
+    for kind, group in groups.items():
+        if group:
+            first = group[0]
+            example = first.path if first.message in ("", LEFT_OUT[kind]) else f"{first.message} in {first.path}"
+            sentences.append(f"{kind} ({LEFT_OUT[kind]}): {len(group)}, such as {example}")
+    return sentences
 
 
 def grouped_by_kind(sentences: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import re
@@ -9,12 +10,27 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from pathspec import GitIgnoreSpec
+
+from ragbench.base.errors import ConfigError
 from ragbench.base.files import resolved
-from ragbench.corpus.file_warning import FileWarning
+from ragbench.corpus.file_warning import LEFT_OUT, FileWarning
 
 MARKDOWN = ("**/*.md", "**/*.markdown", "**/*.mdx")
 """The files that are documents, where nothing else is said."""
+
+_DEPENDENCIES = re.compile("node_modules|bower_components|jspm_packages|site-packages|__pycache__|__pypackages__|venv")
+_BUILD_OUTPUT = re.compile("build|dist|out|output|target|site|public|htmlcov|coverage")
+_PROJECT_FILE = re.compile(
+    r"\.gitignore|package\.json|pyproject\.toml|setup\.py|cargo\.toml|go\.mod|composer\.json|gemfile|pom\.xml|makefile"
+    r"|build\.gradle|mkdocs\.ya?ml|book\.toml|hugo\.(?:toml|ya?ml)|config\.toml|_config\.yml|conf\.py"
+    r"|docusaurus\.config\.[jt]s",
+    re.IGNORECASE,
+)
+"""In a folder with one of them, `build` and the like are output."""
+_MAX_GITIGNORE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +41,34 @@ class SourceFile:
     location: Path
 
 
-def find_files(root: Path, include: Sequence[str]) -> tuple[list[SourceFile], list[FileWarning]]:
-    """The files below `root` whose path matches one of the globs, in no particular order, and what was refused.
+class Files(NamedTuple):
+    """The `files` of a collection in no particular order, what was refused, and what belongs to other things."""
 
-    Names that start with a dot are excluded. Linked folders are never entered (a loop could be endless, and a folder
-    inside the root is read at its real place); a link that leads out of the root is reported.
+    files: list[SourceFile]
+    warnings: list[FileWarning]
+    left_out: list[FileWarning]
+
+
+def find_files(root: Path, include: Sequence[str], exclude: Sequence[str] = ()) -> Files:
+    """The files below `root` whose path matches one of the globs `include`.
+
+    Left out are names that start with a dot, what `.gitignore` names, folders of dependencies and of build output, and
+    what `exclude` names, in the form of `.gitignore`: `!build/` takes a folder back. Linked folders are never entered
+    (a loop could be endless, and a folder inside the root is read at its real place); a link that leads out of the root
+    is reported. Raises ConfigError for a glob that cannot be read.
     """
     patterns = [_glob_pattern(glob) for glob in include]
     inside = resolved(root)
     files: list[SourceFile] = []
     warnings: list[FileWarning] = []
+    left_out: list[FileWarning] = []
+    rules = _Rules.of(inside, exclude)
 
     def refuse(path: str, name: str, message: str) -> None:
         warnings.append(FileWarning(printable(path), name, message))
+
+    def leave_out(path: str, name: str) -> None:
+        left_out.append(FileWarning(printable(path), name, LEFT_OUT[name]))
 
     def unreadable(error: OSError) -> None:
         path = Path(os.fsdecode(error.filename)).relative_to(root).as_posix()
@@ -46,27 +77,102 @@ def find_files(root: Path, include: Sequence[str]) -> tuple[list[SourceFile], li
     for folder, folders, names in os.walk(root, onerror=unreadable):
         inner = Path(folder).relative_to(root).as_posix()
         above = "" if inner == "." else f"{inner}/"
+        if ".gitignore" in names:
+            rules.read(Path(folder), above)
+        project = ".git" in folders or any(map(_PROJECT_FILE.fullmatch, names))
         for name in list(folders):
             folder_path = Path(folder) / name
             if name.startswith("."):
                 folders.remove(name)
-            elif folder_path.is_symlink() and not _leads_inside(folder_path, inside):
-                refuse(above + name, "symlink-outside", "it leads out of the folder; copy the files in instead.")
+                if name != ".git":
+                    leave_out(f"{above}{name}/", "hidden")
+            elif folder_path.is_symlink():
+                if not _leads_inside(folder_path, inside):
+                    refuse(above + name, "symlink-outside", "it leads out of the folder; copy the files in instead.")
+                else:
+                    leave_out(f"{above}{name}/", "linked-folder")
+            elif kind := rules.kind(f"{above}{name}/", _kind_of_folder(folder_path, project)):
+                folders.remove(name)
+                leave_out(f"{above}{name}/", kind)
+            elif not above and _BUILD_OUTPUT.fullmatch(name.lower()):
+                message = f"it is read; if it is build output, add '{name}/' to data.exclude."
+                refuse(f"{name}/", "output-folder", message)
         for name in names:
             path = above + name
             if name.startswith(".") or not any(pattern.fullmatch(path) for pattern in patterns):
                 continue
-            folder_path = Path(folder) / name
-            if folder_path.is_symlink() and folder_path.exists() and not _leads_inside(folder_path, inside):
+            if kind := rules.kind(path):
+                leave_out(path, kind)
+                continue
+            file_path = Path(folder) / name
+            if file_path.is_symlink() and file_path.exists() and not _leads_inside(file_path, inside):
                 refuse(path, "symlink-outside", "it leads out of the folder; copy the file in instead.")
             else:
-                files.append(SourceFile(path, folder_path))
-    return files, warnings
+                files.append(SourceFile(path, file_path))
+    return Files(files, warnings, left_out)
+
+
+def _kind_of_folder(folder: Path, in_project: bool) -> str:
+    """Why a folder is left out by its name; folders with a common name only in a project or with pages in HTML."""
+    name = folder.name.lower()
+    if _DEPENDENCIES.fullmatch(name) or (name == "vendor" and in_project):
+        return "dependencies"
+    if name in ("_site", "_build") or (_BUILD_OUTPUT.fullmatch(name) and (in_project or any(folder.glob("*.html")))):
+        return "build-output"
+    return ""
+
+
+@dataclass
+class _Rules:
+    """The rules of `.gitignore` files and of `data.exclude`: where they hold, what they match, and why."""
+
+    git: list[tuple[str, str, GitIgnoreSpec]]
+    exclude: GitIgnoreSpec
+
+    @staticmethod
+    def of(root: Path, exclude: Sequence[str]) -> _Rules:
+        """Those of a folder, and of the folders above it in its repository, unless these exclude the folder itself."""
+        try:
+            rules = _Rules([], GitIgnoreSpec.from_lines(exclude))
+        except ValueError as error:
+            raise ConfigError(f"data.exclude cannot be read: {error}") from None
+        parents = list(root.parents)
+        repository = next((n for n, folder in enumerate((root, *parents)) if (folder / ".git").exists()), 0)
+        for folder in reversed(parents[:repository]):
+            inner = f"{root.relative_to(folder).as_posix()}/"
+            if (folder / ".gitignore").is_file() and not _gitignore(folder).match_file(inner):
+                rules.git.append(("", inner, _gitignore(folder)))
+        return rules
+
+    def read(self, folder: Path, above: str) -> None:
+        """Add the rules of a `.gitignore` in a folder."""
+        if not (folder / ".gitignore").is_symlink():
+            self.git.append((above, "", _gitignore(folder)))
+
+    def kind(self, path: str, kind: str = "") -> str:
+        """Why a path is left out, empty if it is not: the last rule that matches decides."""
+        for above, prefix, spec in self.git:
+            if path.startswith(above) and (match := spec.check_file(prefix + path[len(above) :])).include is not None:
+                kind = "ignored" if match.include else ""
+        chosen = self.exclude.check_file(path).include if self.exclude.patterns else None
+        return kind if chosen is None else "excluded" if chosen else ""
+
+
+def _gitignore(folder: Path) -> GitIgnoreSpec:
+    try:
+        lines = (folder / ".gitignore").read_bytes()[:_MAX_GITIGNORE].decode("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []  # git would not read it either
+    patterns = []
+    for line in lines:
+        with contextlib.suppress(ValueError):  # git ignores a pattern that it cannot read
+            patterns += list(GitIgnoreSpec.from_lines([line]).patterns)
+    return GitIgnoreSpec(patterns)
 
 
 def other_files(root: Path) -> str:
     """The three most frequent endings below `root` and how many files have them, in words; "" without files."""
-    files, _ = find_files(root, ["**"])
+    files = find_files(root, ["**"]).files
     endings = Counter(posixpath.splitext(file.path)[1].lower() or "no ending" for file in files)
     return ", ".join(f"{count} {ending}" for ending, count in endings.most_common(3))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.types import Document, Link
 from ragbench.corpus.file_warning import FileWarning
 from ragbench.corpus.metadata import read_metadata
+from ragbench.corpus.searched import normalised
 
 Dialect = Literal["auto", "obsidian", "dendron"]
 """`[[a|b]]` in obsidian is a link to `a` shown as `b`, in dendron the reverse; auto takes what finds more targets."""
@@ -261,8 +261,8 @@ def _unnumbered(path: str) -> str:
 
 
 def fold(name: str) -> str:
-    """Return a name in the form in which names are compared: composed letters, without case."""
-    return unicodedata.normalize("NFC", name).casefold()
+    """Return a name in the form in which names are compared: normalised Unicode, without case."""
+    return normalised(name).casefold()
 
 
 def _links_that_lead(links: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ components of MDX (`<Tabs>`), and the attributes of headings (`{#id}`, `{: #id }
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
 from markdown_it.rules_block.html_block import html_block
+from markdown_it.rules_block.reference import reference
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
@@ -35,6 +36,7 @@ _MODULE = re.compile(r"^(?:import|export)\s", re.MULTILINE)
 _IMPORT = re.compile(r"import\s+([\w$*{][^'\"`;]*[\s}]from\s*)?(['\"])[^'\"\n]+\2[ \t]*;?[ \t]*(?:\n|\Z)")
 _EXPORT = re.compile(r"export\s+(?:default|const|let|var|function|class|async|\{|\*)")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
+_FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:")
 _LANGUAGE = re.compile(r"\{?\.?([^\s{},:=]+)")
 _EXTERNAL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 
@@ -91,16 +93,15 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     return Markup(tuple(headings), tuple(blocks), tuple(links), tuple(tags), tuple(unclosed))
 
 
-def without_modules(text: str, mdx: bool = False) -> str:
-    """The text with empty lines instead of the modules of MDX: `import ... from` and, in MDX only, `export`.
+def module_lines(text: str, tokens: Sequence[Token], mdx: bool = False) -> Iterator[tuple[int, int]]:
+    """The lines, from 0, of the modules of MDX: `import ... from` and, in MDX only, `export`. Fences have none.
 
-    Docusaurus reads `.md` as MDX, too, so that an import of names (not Go's `import "fmt"`) is excluded of every text.
-    Code fences are left alone.
+    Docusaurus reads `.md` as MDX, too, so that an import of names (not Go's `import "fmt"`) counts in every text.
     """
     if not _MODULE.search(text):
-        return text
-    lines, opened = text.split("\n"), ""
-    for token in parser(mdx).parse(text, {}):
+        return
+    lines, opened, done = text.split("\n"), "", 0
+    for token in tokens:
         if token.type == "inline" and token.level == 1 and opened == "paragraph_open" and token.map:
             begin, end = token.map[0], 0
             while (match := _IMPORT.match(token.content, end)) and (mdx or match[1]):
@@ -108,9 +109,10 @@ def without_modules(text: str, mdx: bool = False) -> str:
             stop = begin + (token.content[:end].rstrip("\n").count("\n") + 1 if end else 0)
             if mdx and _EXPORT.match(token.content, end):
                 stop = _end_of_block(lines, begin)
-            lines[begin:stop] = [""] * (stop - begin)
+            if stop > begin >= done:
+                yield begin, stop
+                done = stop
         opened = token.type
-    return "\n".join(lines)
 
 
 def _end_of_block(lines: list[str], begin: int) -> int:
@@ -216,6 +218,12 @@ def _mkdocs_block(state: StateBlock, start: int, end: int, silent: bool) -> bool
     return True
 
 
+def _definition_but_footnote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """CommonMark's definition of a link; a footnote of one word would be one, too."""
+    footnote = _FOOTNOTE.match(state.src, state.bMarks[start] + state.tShift[start])
+    return not footnote and reference(state, start, end, silent)
+
+
 def _html_but_components(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """CommonMark's HTML block, which ends at a blank line only; a component contains markdown instead."""
     component = _COMPONENT.match(state.src, state.bMarks[start] + state.tShift[start])
@@ -257,6 +265,7 @@ def parser(mdx: bool = False) -> MarkdownIt:
     made.core.ruler.disable(["inline", "text_join"])
     made.block.ruler.at("fence", _fence_and_its_end, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     made.block.ruler.at("html_block", _html_but_components, {"alt": ["paragraph", "reference", "blockquote"]})
+    made.block.ruler.at("reference", _definition_but_footnote, {"alt": []})
     made.block.ruler.before("fence", "mkdocs", _mkdocs_block, {"alt": ["paragraph", "blockquote", "list"]})
     if mdx:
         made.disable("code")

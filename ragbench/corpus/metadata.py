@@ -12,6 +12,10 @@ from typing import Annotated, Any
 from ragbench.base.bounds import Constraint
 
 _DATE_FORMATS = ("%Y/%m/%d", "%Y-%m", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y", "%Y/%m/%d %H:%M")
+_UNPUBLISHED = {
+    "true": ("draft", "unlisted", "search: exclude", "search_exclude", "excludeSearch", "exclude_from_search"),
+    "false": ("published", "publish", "searchable", "search", "pagefind"),
+}
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -50,6 +54,17 @@ def read_metadata(frontmatter: Mapping[str, Any]) -> Metadata:
         related=_entries({"related": _related(frontmatter.get("related"))}, "related"),
         modified=next((date for date in dates if date is not None), None),
     )
+
+
+def unpublished(frontmatter: Mapping[str, Any]) -> str:
+    """The field, such as `draft: true`, by which a page is not published, listed or searched; empty without one."""
+    search = frontmatter.get("search")
+    fields = {**frontmatter, "search: exclude": search.get("exclude") if isinstance(search, Mapping) else None}
+    for shown, names in _UNPUBLISHED.items():
+        for name in names:
+            if str(fields.get(name)).lower() == shown:
+                return f"{name}: {shown}"
+    return ""
 
 
 def normalise_tags(tags: Iterable[str]) -> tuple[str, ...]:

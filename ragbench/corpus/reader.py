@@ -9,7 +9,8 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,17 +21,25 @@ import yaml
 from ragbench.base import progress
 from ragbench.base.errors import ConfigError, CorpusError
 from ragbench.base.types import Document
+from ragbench.boundary.json import read_json
 from ragbench.boundary.yaml import read_frontmatter
-from ragbench.corpus.file_warning import FAILURES, FileWarning, OnError
+from ragbench.corpus.file_warning import FAILURES, LEFT_OUT, FileWarning, OnError
 from ragbench.corpus.folder import MARKDOWN, SourceFile, find_files, other_files, printable
 from ragbench.corpus.links import Dialect, related_links, resolve_links
-from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown, without_modules
-from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata
+from ragbench.corpus.markdown import Markup, is_mdx, parse_markdown
+from ragbench.corpus.metadata import Metadata, normalise_tags, read_metadata, unpublished
 from ragbench.corpus.sections import build_sections
+from ragbench.corpus.visible import visible
 
-_BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_LINES = re.DOTALL | re.MULTILINE
+_FORMS: tuple[tuple[str, re.Pattern[str], Callable[[str], Any]], ...] = (
+    ("YAML", re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", _LINES), read_frontmatter),
+    ("TOML", re.compile(r"\+{3}[ \t]*\n(.*?)^\+{3}[ \t]*(?:\n|\Z)", _LINES), tomllib.loads),
+    ("JSON", re.compile(r"(?=\{\s*\")(\{.*?\})[ \t]*(?:\n|\Z)(?=\s*^[^\s,}\]]|\s*\Z)", _LINES), read_json),
+)
+"""Forms of front matter: what surrounds it, and what reads it."""
 
-_UNCLOSED = re.compile(r"---[ \t]*\n\s*[\w\"'][\w \"'.-]*:(?:\s|\Z)")
+_UNCLOSED = re.compile(r"---[ \t]*\n\s*[\w\"'][\w \"'.-]*:(?:\s|\Z)|\+{3}[ \t]*\n\s*[\w\"'.-]+\s*=")
 
 _UNPRINTABLE = re.compile("[\0\ud800-\udfff]")  # YAML escapes can make them; no file or terminal takes them
 
@@ -57,10 +66,11 @@ _NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """The documents of a folder, sorted by docno, links resolved; and what was wrong, sorted by path."""
+    """The documents of a folder, sorted by docno, links resolved; what was wrong, and left out, sorted by path."""
 
     documents: tuple[Document, ...]
     warnings: tuple[FileWarning, ...]
+    left_out: tuple[FileWarning, ...] = ()
 
 
 class ReadFile(NamedTuple):
@@ -75,6 +85,8 @@ def read_vault(
     root: Path,
     *,
     include: Sequence[str] = MARKDOWN,
+    exclude: Sequence[str] = (),
+    drafts: bool = False,
     only: Collection[str] | None = None,
     max_bytes: int = 5_000_000,
     on_error: OnError = "warn",
@@ -84,7 +96,8 @@ def read_vault(
     """Read every markdown file below `root`, and other texts that `include` names.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
-    themselves: a file must match both; files and folders whose name starts with a dot are excluded. Symbolic links
+    themselves: a file must match both; `find_files` says what is left out, with `exclude`. Pages that are not published
+    or searched (`ragbench.corpus.metadata.unpublished`) are read with `drafts` only. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
     skipped. `memory` keeps read files by path and content, for a folder that is read again. With `on_error="fail"` any
     warning named in `FAILURES` raises one CorpusError that lists the files; with `"warn"` at most that file is lost
@@ -98,7 +111,7 @@ def read_vault(
     if not root.is_dir():
         problem = "is not a folder" if root.exists() else "does not exist"
         raise CorpusError(f"The corpus folder {root} {problem}; give the path of a folder with markdown files.")
-    files, warnings = find_files(root, include)
+    files, warnings, left_out = find_files(root, include, exclude)
     if only is not None:
         if missing := sorted(set(only) - {file.path for file in files}):
             raise CorpusError(f"{root / missing[0]} is listed as a document of the collection but does not exist.")
@@ -115,7 +128,11 @@ def read_vault(
             warnings.append(FileWarning(path, "duplicate-docno", message))
             continue
         document, links = _read_file(file, docno, path, max_bytes, {} if memory is None else memory)
-        warnings.extend(links)
+        if document is not None and not drafts and (reason := unpublished(document.frontmatter)):
+            left_out.append(FileWarning(path, "unpublished", reason))
+            continue
+        warnings.extend(warning for warning in links if warning.name not in LEFT_OUT)
+        left_out.extend(warning for warning in links if warning.name in LEFT_OUT)
         if document is None:
             continue
         documents[docno] = document
@@ -129,7 +146,7 @@ def read_vault(
         raise CorpusError(f"{_list_problems(root, failures)}; correct the files, or read them with on_error=warn.")
     if not resolved:
         raise CorpusError(f"No document to read below {root}: {_why_none(root, include, failures)}.")
-    return Vault(resolved, tuple(warnings))
+    return Vault(resolved, tuple(warnings), tuple(sorted(left_out, key=lambda warning: warning.path)))
 
 
 def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[Document, list[FileWarning]]:
@@ -140,8 +157,13 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     text, warnings = _decode(path, raw)
     frontmatter = _split_frontmatter(text)
     written = text[frontmatter.body :]
-    body = without_modules(written, is_mdx(path))
+    page = visible(written, is_mdx(path))
+    body = page.text
     first_line = text.count("\n", 0, frontmatter.body) + 1
+    for kind, left in page.left_out:
+        shown = f"{' '.join(left[:60].split())}{' ...' * (len(left) > 60)}"
+        message = f"{len(left)} characters are left out: {shown}" if kind == "bytes" else shown
+        warnings.append(FileWarning(path, kind, message))
     if frontmatter.problem is not None:
         warnings.append(FileWarning(path, *frontmatter.problem))
     if not body.strip() and not any(warning.name == "unreadable" for warning in warnings):
@@ -151,6 +173,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
             )
         else:
             warnings.append(FileWarning(path, "empty-file", "it holds no text; write some or delete the file."))
+    has_modules = any(kind == "module" for kind, _ in page.left_out)
     markup = parse_markdown(body, first_line, is_mdx(path))
     if markup.unclosed:
         lines = ", ".join(map(str, markup.unclosed[:5])) + (" ..." if len(markup.unclosed) > 5 else "")
@@ -163,14 +186,13 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
         title=title_of(metadata, markup, docno),
         text=body,
         frontmatter=frontmatter.fields,
-        sections=build_sections(body, markup.headings),
+        sections=build_sections(body, markup.headings, page.ids, "" if has_modules else written),
         code_blocks=markup.code_blocks,
         links=markup.links + related_links(metadata.related),
         tags=normalise_tags((*metadata.tags, *markup.tags)),
         modified=modified if metadata.modified is None else metadata.modified,
         size_bytes=len(raw),
-        # Chunks of an earlier version, which held the modules, are not taken for those of this text.
-        digest=hashlib.sha256(raw if body == written else b"without modules" + raw).hexdigest(),
+        digest=hashlib.sha256(raw).hexdigest(),
         first_line=first_line,
     )
     return document, warnings
@@ -271,23 +293,24 @@ class _Frontmatter:
 def _split_frontmatter(text: str) -> _Frontmatter:
     """Read the frontmatter at the very start of `text` (LF line ends); never raises.
 
-    It stands between a first line `---` and a line `---` or `...`. A block that is not YAML is removed from the body. A
-    block that is YAML but not a mapping (prose between two rules) and one without a closing line stay in the body.
+    It stands between lines `---` (YAML; `...` ends it, too) or `+++` (TOML), or is an object of JSON. A block that
+    cannot be read is removed from the body. A block that is no mapping (prose between two rules) and one without a
+    closing line stay in the body.
     """
-    if not text.startswith("---"):
-        return _Frontmatter({}, 0)
-    block = _BLOCK.match(text)
+    form, block, read = next(
+        ((form, block, read) for form, pattern, read in _FORMS if (block := pattern.match(text))), ("", None, read_json)
+    )
     if block is None:
         if _UNCLOSED.match(text):
-            message = "the frontmatter opened in line 1 is never closed; add a line `---` after it."
+            message = f"the frontmatter opened in line 1 is never closed; add a line `{text[:3]}` after it."
             return _Frontmatter({}, 0, ("frontmatter-unclosed", message))
         return _Frontmatter({}, 0)  # a thematic break
     try:
         if len(block[1]) > _MAX_CHARS:
             raise ValueError(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
-        value = _plain(read_frontmatter(block[1]))
+        value = _plain(read(block[1]))
     except _YAML_ERRORS as error:
-        return _Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the YAML."))
+        return _Frontmatter({}, block.end(), ("frontmatter-malformed", f"{_reason(error)}; correct the {form}."))
     if value is None:
         return _Frontmatter({}, block.end())
     if not isinstance(value, dict):
@@ -321,7 +344,7 @@ def _plain(value: Any) -> Any:
             raise ValueError("the frontmatter holds an integer of more than 64 bits")
         if isinstance(item, str):
             return _UNPRINTABLE.sub("\ufffd", item)
-        if item is None or isinstance(item, int | float | datetime.date):
+        if item is None or isinstance(item, int | float | datetime.date | datetime.time):
             return item
         raise ValueError(f"the frontmatter holds a {type(item).__name__}")
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragbench.base.types import Document, Section
 
@@ -44,13 +44,20 @@ def section_id(document: Document, section: Section) -> str:
     return f"{document.docno}#{section.anchor}"
 
 
-def build_sections(text: str, headings: Iterable[Heading]) -> tuple[Section, ...]:
-    """Sections that tile `text` from the first non-blank one to its end; `headings` in document order."""
+def build_sections(
+    text: str, headings: Iterable[Heading], ids: Iterable[tuple[int, str]] = (), written: str = ""
+) -> tuple[Section, ...]:
+    """Sections that tile `text` from the first non-blank one to its end; `headings` in document order.
+
+    `ids` are names that authors gave to places, by offset: one belongs to the section that holds it, or that follows.
+    What was `written` in the same lines counts, too: what precedes the first heading is a section even if none of it is
+    text, because judgments may name it.
+    """
     ordered = list(headings)
     ends = [heading.start for heading in ordered[1:]] + [len(text)]
     first = ordered[0].start if ordered else len(text)
     sections: list[Section] = []
-    if text[:first].strip():
+    if text[:first].strip() or "".join(written.splitlines(keepends=True)[: text.count("\n", 0, first)]).strip():
         sections.append(Section(0, 0, (), "", 0, first))
     above: list[tuple[int, str, str]] = []  # level, text and anchor of the headings that hold the current one
     used: set[str] = set()
@@ -67,6 +74,12 @@ def build_sections(text: str, headings: Iterable[Heading]) -> tuple[Section, ...
         above.append((heading.level, heading.text, anchor))
         path = tuple(entry[1] for entry in above)
         sections.append(Section(len(sections), heading.level, path, anchor, heading.start, end))
+    for offset, name in ids:
+        number = bisect_right(sections, offset, key=lambda section: section.start) - 1
+        number += number + 1 < len(sections) and not text[offset : sections[number].end].strip()
+        if sections:
+            number = max(number, 0)
+            sections[number] = replace(sections[number], ids=(*sections[number].ids, name))
     return tuple(sections)
 
 

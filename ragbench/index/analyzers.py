@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ragbench.base.errors import ConfigError, JavaError
+from ragbench.corpus.searched import normalised
 from ragbench.index.jvm import java, java_errors
 
 # Every repetition of a group is possessive and bounded: Java's backtracking would exhaust the stack on long lines.
@@ -182,7 +183,8 @@ def _attribute(name: str) -> Any:
 
 
 def java_text(text: str) -> str:
-    """The text with `?` instead of half a surrogate pair, which Java's strings cannot hold."""
+    """The text as it is indexed and asked: normalised, with `?` for half a surrogate pair, which Java refuses."""
+    text = normalised(text)
     try:
         text.encode("utf-16-le")
     except UnicodeEncodeError:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.index.shards import Building, Sharding, Task
 
-VERSION = 5
+VERSION = 6
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 

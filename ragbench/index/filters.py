@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.types import DocumentMetadata
-from ragbench.corpus.doc_type import component_of, doc_type, product_of
 from ragbench.corpus.metadata import Metadata, read_metadata, tag_lineage
+from ragbench.index.doc_type import component_of, doc_type, product_of
 from ragbench.index.parts import Part
 
 if TYPE_CHECKING:

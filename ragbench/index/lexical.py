@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
     from ragbench.index.shards import Building, Sharding, Task
 
-VERSION = 2
+VERSION = 3
 _NUMBER = "#"  # doc values that hold the chunk number
 _LAYOUT = "ragbench"  # key of the commit's user data that holds the layout of the artefact
 _RAM_BUFFER_MB = 64.0

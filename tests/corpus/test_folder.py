@@ -40,7 +40,7 @@ def write(root: Path, *paths: str) -> None:
 
 def test_markdown_of_all_folders_but_not_hidden_ones(tmp_path: Path) -> None:
     write(tmp_path, "a.md", "x/y/b.markdown", "c.txt", ".hidden.md", ".git/d.md", "x/.trash/e.md")
-    files, warnings = find_files(tmp_path, MARKDOWN)
+    files, warnings, _ = find_files(tmp_path, MARKDOWN)
     assert sorted(file.path for file in files) == ["a.md", "x/y/b.markdown"]
     assert warnings == []
 
@@ -54,7 +54,7 @@ def test_links_inside_are_read_and_links_out_are_not(tmp_path: Path) -> None:
     (root / "next.md").symlink_to(tmp_path / "vault-next-door" / "c.md")
     (root / "folder").symlink_to(tmp_path / "elsewhere")
     (root / "self").symlink_to(root)
-    files, warnings = find_files(root, MARKDOWN)
+    files, warnings, _ = find_files(root, MARKDOWN)
     assert sorted(file.path for file in files) == ["a.md", "inside.md"]
     assert sorted((warning.path, warning.name) for warning in warnings) == [
         ("folder", "symlink-outside"),
@@ -66,7 +66,7 @@ def test_links_inside_are_read_and_links_out_are_not(tmp_path: Path) -> None:
 def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
     write(tmp_path / "real", "a.md")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    files, warnings = find_files(tmp_path / "link", MARKDOWN)
+    files, warnings, _ = find_files(tmp_path / "link", MARKDOWN)
     assert ([file.path for file in files], warnings) == (["a.md"], [])
 
 

@@ -57,8 +57,8 @@ def recognise(folder: Path) -> tuple[str, dict[str, Any]]:
         folders = {"data.corpus": str(folder / "corpus"), "data.qrels": str(folder / "qrels")}
         return "a collection in ragbench's own form", {"data": "native", **folders}
     data: dict[str, Any] = {"data": "vault", "data.corpus": str(folder)}
-    if not find_files(folder, MARKDOWN)[0]:
-        if not find_files(folder, OTHERS)[0]:
+    if not find_files(folder, MARKDOWN).files:
+        if not find_files(folder, OTHERS).files:
             raise ConfigError(f"no markdown file below {folder}: name the folder of your notes")
         data["data.include"] = list(OTHERS)
     around = dict.fromkeys((Path(), folder, folder.parent))
@@ -98,8 +98,8 @@ def survey(
     n = len(vault.documents)
     lines = [f"{corpus}: {counted(n, 'document')}, {counted(chunks, 'chunk')}{_named(languages, n)}"]
     often = languages.most_common(1)[0][0] if languages else ""
-    if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob])[0]]:
-        others = ", ".join(f"{len(find_files(corpus, [glob])[0])} {glob[4:]}" for glob in unread)
+    if unread := [glob for glob in OTHERS if glob not in include and find_files(corpus, [glob]).files]:
+        others = ", ".join(f"{len(find_files(corpus, [glob]).files)} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
     if queries is not None:

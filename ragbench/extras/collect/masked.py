@@ -15,11 +15,11 @@ from ragbench.base.fingerprint import digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.phrases import Finder, words
 from ragbench.benchmark.quotes import locate
 from ragbench.corpus.links import related_links
 from ragbench.corpus.markdown import is_mdx, parse_markdown
 from ragbench.corpus.metadata import normalise_tags, read_metadata
-from ragbench.corpus.phrases import Finder, words
 from ragbench.corpus.reader import title_of
 from ragbench.corpus.sections import build_sections, section_id
 

@@ -11,8 +11,8 @@ from annotated_types import Interval
 
 from ragbench.base.bounds import Constraint, Name, Natural, shown
 from ragbench.base.types import Filters, QueryState
-from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
+from ragbench.index.doc_type import DOC_TYPES
 from ragbench.search.stages.stage import StateProperty, StateStage
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class FilterDocuments(StateStage):
     The sources restrict their own search, so that as many hits come back as without filters, if enough documents pass.
     `category` and `author` are names, `tags` admit a document with any of them or with a tag below one (`auth` admits
     `auth/tokens`), `modified_after` and `modified_before` (both inclusive) are dates such as 2026-01-31.
-    `doc_type` is declared in the frontmatter or inferred (`ragbench.corpus.doc_type`), `product` and `component` are
+    `doc_type` is declared in the frontmatter or inferred (`ragbench.index.doc_type`), `product` and `component` are
     the first and second folder, `min_bytes` and `max_bytes` (inclusive) bound the size of the file, `file_types` are
     endings such as `.md`, `heading_levels` (0 to 6) admit chunks that begin under a heading of these levels.
     """

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench.corpus.phrases import Finder
+from ragbench.benchmark.phrases import Finder
 from ragbench.corpus.reader import parse_document
 from ragbench.extras.collect.masked import Masks
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Document, Section
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.corpus.phrases import words
+from ragbench.benchmark.phrases import words
 from ragbench.corpus.sections import body_start, section_id
 from ragbench.extras.collect.pool import PoolRow
 

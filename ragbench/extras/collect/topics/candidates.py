@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from markdown_it.token import Token
 
 from ragbench.base.types import Document, Link
+from ragbench.benchmark.phrases import Finder, words
 from ragbench.corpus.markdown import is_mdx, links_in, parser, plain_text
 from ragbench.corpus.metadata import read_metadata
-from ragbench.corpus.phrases import Finder, words
 from ragbench.corpus.sections import body_start, section_id
 from ragbench.extras.collect.topics.spec import KINDS, Kind
 

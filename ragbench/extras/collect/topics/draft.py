@@ -21,8 +21,8 @@ from ragbench.base.progress import report
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic, area
 from ragbench.benchmark.native import best_sections
+from ragbench.benchmark.phrases import Finder, words
 from ragbench.benchmark.split import with_splits
-from ragbench.corpus.phrases import Finder, words
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.answer_candidates import Evidence, Passage

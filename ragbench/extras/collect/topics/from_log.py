@@ -25,8 +25,8 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Qrels, Topic
 from ragbench.benchmark.documents import Names
+from ragbench.benchmark.phrases import words
 from ragbench.benchmark.split import with_splits
-from ragbench.corpus.phrases import words
 from ragbench.extras.collect.search_log import Log, Search, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
 

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
 from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.phrases import words
 from ragbench.benchmark.runs import read_run, trec_eval_order
-from ragbench.corpus.phrases import words
 from ragbench.corpus.sections import slug
 from ragbench.index.chunks import ChunkTable
 

@@ -14,8 +14,8 @@ from ragbench.base.bounds import Count, Positive, Validated, Weight
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Hit, QueryClass
-from ragbench.corpus.doc_type import DOC_TYPES
 from ragbench.extras.ship.documents import ListedDocument, StoredDocument
+from ragbench.index.doc_type import DOC_TYPES
 from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
 from ragbench.search.engine.request import SearchOptions

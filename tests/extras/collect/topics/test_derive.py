@@ -10,8 +10,8 @@ import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.benchmark.benchmark import Benchmark, area
+from ragbench.benchmark.phrases import Finder, words
 from ragbench.config.benchmark import documents, load
-from ragbench.corpus.phrases import Finder, words
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect.check import check
 from ragbench.extras.collect.topics.derive import DeriveSpec, choose, derive

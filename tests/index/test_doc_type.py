@@ -3,8 +3,8 @@
 import pytest
 
 from ragbench.benchmark.load import load
-from ragbench.corpus.doc_type import _DECLARED, DOC_TYPES, _infer_doc_type, component_of, doc_type, product_of
 from ragbench.corpus.metadata import read_metadata
+from ragbench.index.doc_type import _DECLARED, DOC_TYPES, _infer_doc_type, component_of, doc_type, product_of
 
 
 @pytest.mark.parametrize(

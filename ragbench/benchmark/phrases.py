@@ -6,8 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
+from ragbench.corpus.searched import normalised
+
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"  # written without spaces: every one is a word
-WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
+# Marks that stand apart from their letter, and signs that are never shown, such as soft hyphens, are parts of a word.
+_INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"
+WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}](?:[{_INSIDE}]*[^\W_{_IDEOGRAPHS}])*[{_INSIDE}]*")
 _BREAK = re.compile(r"\n[^\S\n]*(?:\n|#|```|~~~)")  # between paragraphs, before headings and code
 
 _Passage = tuple[str, ...]
@@ -16,7 +20,12 @@ _Passage = tuple[str, ...]
 
 def words(text: str) -> _Passage:
     """The words of a text, in lower case, by which a passage is found."""
-    return tuple(match[0].casefold() for match in WORD.finditer(text))
+    return tuple(word_of(match) for match in WORD.finditer(text))
+
+
+def word_of(match: re.Match[str]) -> str:
+    """The word that `WORD` matched, in the form in which words are compared."""
+    return normalised(match[0]).casefold()
 
 
 class Finder:
@@ -36,7 +45,7 @@ class Finder:
             return []
         matches = list(WORD.finditer(text))
         breaks = [] if self._across else [match.start() for match in _BREAK.finditer(text)]
-        texts = [match[0].casefold() for match in matches]
+        texts = [word_of(match) for match in matches]
         paragraphs = [bisect_right(breaks, match.start()) for match in matches]
         spans: list[tuple[int, int]] = []
         position = 0

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ragbench.corpus.phrases import Finder, words
+from ragbench.benchmark.phrases import Finder, words
 
 
 def test_a_passage_is_found_by_its_words_whatever_stands_between_them() -> None:

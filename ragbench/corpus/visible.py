@@ -1,0 +1,366 @@
+"""The text of a page as its reader sees it: markdown without comments, tags, templates, modules and walls of bytes.
+
+What is left out becomes nothing, but the line breaks in it stay: a line of the result is the same line of the file.
+Code is left alone. docs/documents-and-queries.md lists what is text, structure, metadata or nothing.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
+
+from ragbench.corpus.markdown import module_lines, parser
+
+_SUSPICIOUS = re.compile(
+    r"<[A-Za-z/!?>]|[{}]|%%|&[#\w]+;|^[ \t>]*:::|^[ \t]*(?:--8<--|<<<|\[\[?_?TOC)|^(?:import|export)\s"
+    r"|^[ \t]*>[ \t]*\[!|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
+    r"|^[ \t]*[`~]{3,}[ \t]*(?:dataview|tasks|compressed)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A page without any of this is text as it stands."""
+_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)((?:(?!\n[ \t]*\n).)+?)(?<!`)\1(?!`)", re.DOTALL)
+_DESTINATION = re.compile(r"(?<=\]\()[ \t]*<[^<>\n]*>")
+_PLUG_IN_DATA = frozenset({"dataview", "dataviewjs", "tasks", "compressed-json"})  # code fences of Obsidian's plug-ins
+
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_TEXT_ATTRIBUTE = re.compile(
+    "title|label|header|heading|summary|caption|description|alt|text|subtitle|subheading|tagline|placeholder|tooltip",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(
+    rf"([\w:@.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|\{{\s*[\"'`]([^\"'`]*)[\"'`]\s*\}}|({_BRACES})|([^\s\"'>{{}}]+))"
+)
+_LABELS = re.compile(rf"\b(?:{_TEXT_ATTRIBUTE.pattern})[\"']?\s*:\s*([\"'`])(.*?)\1")
+_POSITIONAL = re.compile(r"(?:tab|tabs|expand|details|button|card|badge|hint|alert|note|callout)\b[^\"=]*\"([^\"]*)\"")
+_REFERENCE = re.compile(r"(?:rel)?ref\s+\"?([^\"\s]+)|(?:link|post_url)\s+(\S+)")
+_HEADING_ID = re.compile(r"[ \t]*\{(?::?(?:[^{}\n]*?[ \t])?[#.][^{}\n]*|/\*[ \t]*#[^{}\n]*\*/)\}[ \t]*$", re.MULTILINE)
+_ID = re.compile(r"#([^\s{}#*]+)")
+_UNDERLINE = re.compile(r"\n[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
+_MARGIN = re.compile(r"^[ \t]*(?=(#{1,6}[ \t]|`{3}|~{3})?)", re.MULTILINE)
+_BYTES = re.compile(
+    r"[A-Za-z0-9+/=_-]{160,}|(?:^[ \t>]*[A-Za-z0-9+/]{60,76}\n){4,}(?:^[ \t>]*[A-Za-z0-9+/]+={0,2}$)?", re.MULTILINE
+)
+_ENTROPY = 4.0  # bits a character, for signs of base64: it has about 6, words joined by signs less
+_ENTROPY_HEXADECIMAL = 3.5  # of 4
+
+_COMPONENT = re.compile(rf"<[A-Z][\w.]*(?:[^<>{{}}\"']|\"[^\"]*\"|'[^']*'|{_BRACES})*>")
+_TAG = re.compile(rf"{_COMPONENT.pattern}|{HTML_OPEN_CLOSE_TAG_STR[1:]}|</?>")
+_NAME = re.compile(r"</?([\w.-]+)(?=[\s/>])")
+_HREF = re.compile(r"\shref\s*=\s*[\"']((?![a-zA-Z][\w+.-]*:|//|#)[^\"'\s]+)", re.IGNORECASE)
+_NEVER_SHOWN = re.compile("template|svg|noscript|head|iframe|canvas")
+_HIDDEN = re.compile(r"\shidden(?=[\s>/=])|display:\s*none", re.IGNORECASE)
+_VOID = re.compile("area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr")
+_BLOCK = re.compile(
+    "address|article|aside|blockquote|br|caption|center|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]"
+    "|header|hr|li|main|nav|ol|option|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|ul"
+)
+_LOOKS_BACK = 300  # characters in which the line before a tag is looked for
+_DEEP = 200  # elements that can be open
+
+
+@dataclass(slots=True)
+class Edit:
+    """The characters `start` to `end` of a page become `text`.
+
+    `kind` (of `ragbench.corpus.file_warning`) says what is left out, if anything; `ids` name the place.
+    """
+
+    start: int
+    end: int
+    text: str = ""
+    kind: str = ""
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """The visible `text`, the ids that authors gave to places in it, by offset, and what was left out with its kind."""
+
+    text: str
+    ids: tuple[tuple[int, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def visible(text: str, mdx: bool = False) -> Page:
+    """The page without what its reader does not see; never raises."""
+    if not _SUSPICIOUS.search(text):
+        return Page(text)
+    edits, masked = _edits_of_rules(text, mdx)
+    return _Tags(text, edits).page(masked)
+
+
+def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
+    """The edits of everything but tags, and the text with `_` for code and for all that has been read."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
+    tokens = parser(mdx).parse(text, {})
+    edits = [Edit(starts[begin], starts[end], "", "module") for begin, end in module_lines(text, tokens, mdx)]
+    code = [(edit.start, edit.end) for edit in edits]
+    for token in tokens:
+        if token.map and token.type in ("fence", "code_block"):
+            code.append((starts[token.map[0]], starts[token.map[1]]))
+            if token.info.strip().partition(" ")[0].lower() in _PLUG_IN_DATA:
+                edits.append(Edit(*code[-1], "", "plug-in-data"))
+        elif token.map and token.type == "html_block" and not mdx:
+            # No line of HTML is markdown: not what is indented, nor what begins with a sign of a heading or fence.
+            for match in _MARGIN.finditer(text, starts[token.map[0]], starts[token.map[1]]):
+                if match[0] or match[1]:
+                    edits.append(Edit(*match.span(), "\\" if match[1] else ""))
+    edits += [Edit(*match.span(), "", "bytes") for match in _BYTES.finditer(text) if _is_bytes(match[0])]
+    masked = _masked(text, sorted(code))
+    masked = _masked(masked, (match.span() for match in _CODE_SPAN.finditer(masked)))
+    for match in _HEADING_ID.finditer(masked):
+        line = masked[masked.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if line.lstrip(" \t>").startswith("#") or _UNDERLINE.match(masked, match.end()):
+            edits.append(Edit(*match.span(), "", "", tuple(_ID.findall(match[0]))))
+            masked = _masked(masked, [match.span()])
+    for pattern, becomes, kind in (*_RULES, _EXPRESSION if mdx else _ATTRIBUTES):
+        if pattern is _EXPRESSION[0]:
+            masked = _COMPONENT.sub(lambda match: re.sub(_BRACES, _signs, match[0]), masked)
+        spans = []
+        for match in pattern.finditer(masked):
+            written = pattern.match(text, match.start()) or match  # with its code
+            edits.append(Edit(*match.span(), becomes(written), kind))
+            spans.append(match.span())
+        masked = _masked(masked, spans)
+    return edits, _masked(masked, (match.span() for match in _DESTINATION.finditer(masked)))
+
+
+def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with `_`, which means nothing, in place of spans, which are in order."""
+    parts, end = [], 0
+    for start, stop in spans:
+        if start >= end:
+            parts += [text[end:start], _signs(text[start:stop])]
+            end = stop
+    return "".join([*parts, text[end:]])
+
+
+def _signs(text: str | re.Match[str]) -> str:
+    return re.sub(r"[^\n]", "_", text if isinstance(text, str) else text[0])
+
+
+def _is_bytes(text: str) -> bool:
+    """Whether a text looks like encoded bytes: almost as many different signs as chance would give."""
+    signs = "".join(text.split())
+    shares = [count / len(signs) for count in Counter(signs).values()]
+    entropy = -sum(share * math.log2(share) for share in shares)
+    if re.fullmatch(r"[0-9a-fA-F]+", signs):
+        return entropy >= _ENTROPY_HEXADECIMAL
+    return entropy >= _ENTROPY and any(map(str.isdigit, signs))
+
+
+def _nothing(match: re.Match[str]) -> str:
+    return ""
+
+
+def _words_of_template(match: re.Match[str]) -> str:
+    """The words in a shortcode or template: the texts of its attributes, or the page that it refers to."""
+    inner = match["inner"].strip()
+    if reference := _REFERENCE.match(inner):
+        return reference[1] or reference[2]
+    positional = _POSITIONAL.match(inner)
+    return " ".join([*_words_of_attributes(inner), *([positional[1]] if positional else [])])
+
+
+def _words_of_attributes(tag: str) -> list[str]:
+    """The attributes of a component that a reader sees as text."""
+    words = []
+    for name, *quoted, braces, _ in _ATTRIBUTE.findall(tag):
+        words += [text for text in quoted if text and _TEXT_ATTRIBUTE.fullmatch(name)]
+        words += [label for _, label in _LABELS.findall(braces)]
+    return words
+
+
+def _title_of_callout(match: re.Match[str]) -> str:
+    return match["quote"] + (match["title"].strip() or match["kind"].capitalize())
+
+
+def _title_of_block(match: re.Match[str]) -> str:
+    """The title of `:::note[Title]` or `::: tip Title`; its kind where it has none."""
+    title = re.sub(r"\{.*?\}", "", match["title"]).strip().removeprefix("[").removesuffix("]").strip()
+    kind = (match["kind"] or "").capitalize()
+    return match["quote"] + (
+        " ".join(_words_of_attributes(match["title"])) or title or (kind if kind.isalpha() else "")
+    )
+
+
+def _character(match: re.Match[str]) -> str:
+    """`&nbsp;` and the like; not signs that markdown would read again."""
+    shown = html.unescape(match[0])
+    return match[0] if shown in "<>&*_`[]|#\\" or len(shown) > 2 else " " if shown.isspace() else shown
+
+
+def _rule(pattern: str, kind: str, becomes: Callable[[re.Match[str]], str] = _nothing, flags: int = 0) -> _Rule:
+    return re.compile(pattern, re.MULTILINE | flags), becomes, kind
+
+
+_Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str], str]
+_RULES: tuple[_Rule, ...] = (
+    _rule(r"<!--(?:>|->|.*?-->)", "comment", flags=re.DOTALL),
+    _rule(r"%%(?:\n.*?\n[ \t]*%%|[^\n]+?%%)|^%%[ \t]*\n.*?%%", "comment", flags=re.DOTALL),
+    _rule(r"\{\{?/\*.*?\*/\}\}?|\{#(?=\s).*?#\}|\{%-?\s*comment\b.*?\bendcomment\s*-?%\}", "comment", flags=re.DOTALL),
+    _rule(r"<(script|style)\b[^<>]*>.*?</\1\s*>", "invisible", flags=re.DOTALL | re.IGNORECASE),
+    _rule(r"<\?.*?\?>|<![A-Za-z\[][^>]*>", "invisible", flags=re.DOTALL),
+    _rule(r"\{\{[<%](?!/\*)(?P<inner>(?:\"[^\"]*\"|[^\"])*?)/?[>%]\}\}", "template", _words_of_template, re.DOTALL),
+    _rule(r"\{%[-+]?(?P<inner>(?:\"[^\"]*\"|[^\"])*?)[-+]?%\}", "template", _words_of_template, re.DOTALL),
+    _rule(r"\{\{(?![<%])[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)?\}\}", "template"),
+    _rule(r"^[ \t]*(?:--8<--.*|<<<[ \t].*|\{[*!] .* [*!]\})$", "include"),
+    _rule(r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
+    _rule(r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
+    _rule(r"^(?P<quote>[ \t]*(?:>[ \t]*)+)\[!(?P<kind>[\w-]+)[^\]\n]*\][+-]?(?P<title>.*)$", "", _title_of_callout),
+    _rule(r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),
+    _rule(r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
+    _rule(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
+)
+"""What stands between tags: a pattern, the kind of what is left out, and what is shown instead."""
+_EXPRESSION = _rule(_BRACES, "template", lambda match: "".join(re.findall(r"^\{\s*[\"'`](.*)[\"'`]\s*\}$", match[0])))
+_ATTRIBUTES = _rule(r"\{:(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]])\{[ \t]*[.#:][^{}\n]*\}", "")
+
+
+@dataclass(slots=True)
+class _Element:
+    """An element that has begun: its name, start tag, and where this begins and ends. Tables collect their cells."""
+
+    name: str
+    tag: str
+    start: int
+    end: int
+    rows: list[list[str]] = field(default_factory=list)
+    has_header: bool = False
+
+
+class _Tags:
+    """Replaces tags, in order, and merges the edits that were made before."""
+
+    def __init__(self, text: str, edits: list[Edit]) -> None:
+        self._text = text
+        self._waiting = sorted(edits, key=lambda edit: (-edit.start, edit.end))  # the last is the next
+        self._edits: list[Edit] = []
+        self._open: list[_Element] = []
+
+    def page(self, masked: str) -> Page:
+        """The text with all edits; tags are found in `masked`."""
+        for match in _TAG.finditer(masked):
+            if "\n\n" in match[0]:
+                continue
+            self._take_edits_before(match.start())
+            name = _NAME.match(match[0])
+            if name is None:
+                self._edits.append(Edit(*match.span()))
+            elif match[0].startswith("</"):
+                self._close(name[1].lower(), *match.span())
+            else:
+                self._begin(name[1], self._text[match.start() : match.end()], *match.span())
+        self._take_edits_before(len(self._text) + 1)
+        ids: list[tuple[int, str]] = []
+        pieces, length = [], 0
+        for piece, edit in self._pieces(0, len(self._text)):
+            ids += [(length, name) for name in (edit.ids if edit else ())]
+            length += len(piece)
+            pieces.append(piece)
+        left_out = [(edit.kind, self._text[edit.start : edit.end]) for edit in self._edits if edit.kind]
+        return Page("".join(pieces), tuple(ids), tuple(left_out))
+
+    def _take_edits_before(self, position: int) -> None:
+        """Take the waiting edits before a position, but for those inside another one."""
+        while self._waiting and self._waiting[-1].start < position:
+            edit = self._waiting.pop()
+            if not self._edits or edit.start >= self._edits[-1].end:
+                self._edits.append(edit)
+
+    def _begin(self, written: str, tag: str, start: int, end: int) -> None:
+        name, component = written.lower(), written[0].isupper() or "-" in written
+        attributes = {key: "".join(values) for key, *values in _ATTRIBUTE.findall(tag)}
+        shown = ""
+        if component:
+            shown = " ".join(_words_of_attributes(tag))
+        elif name == "img":
+            shown = html.unescape(attributes.get("alt", ""))
+        elif name == "li" and not self._line_before(start):
+            shown = "- "
+        elif _BLOCK.fullmatch(name) and self._line_before(start):
+            shown = " "
+        if component and shown:
+            shown = f"{' ' if self._line_before(start) else ''}{shown} "
+        ids = [] if component or name == "input" else [attributes[key] for key in ("id", "name") if attributes.get(key)]
+        self._edits.append(Edit(start, end, shown, "", tuple(ids)))
+        if not _VOID.fullmatch(name) and not tag.endswith("/>"):
+            self._open.append(_Element(name, tag, start, end))
+            del self._open[:-_DEEP]
+
+    def _close(self, name: str, start: int, end: int) -> None:
+        follows = self._text[end : end + 1].strip()
+        self._edits.append(Edit(start, end, " " if _BLOCK.fullmatch(name) and follows else ""))
+        number = next((n for n in range(len(self._open) - 1, -1, -1) if self._open[n].name == name), None)
+        if number is None:
+            return
+        element = self._open[number]
+        del self._open[number:]
+        inner = self._shown(element.end, start)
+        in_line = " ".join(inner.split())
+        table = next((outer for outer in reversed(self._open) if outer.name == "table"), None)
+        if _NEVER_SHOWN.fullmatch(name) or _HIDDEN.search(element.tag):
+            self._replace(element.start, end, "", "invisible")
+        elif re.fullmatch("h[1-6]", name):
+            before = "\n\n" if self._line_before(element.start).strip(" >") else ""
+            self._replace(element.start, end, f"{before}{'#' * int(name[1])} {in_line}" + ("\n" if follows else ""))
+        elif name == "tr" and table:
+            table.rows.append([])
+        elif name in ("td", "th") and table:
+            table.rows = table.rows or [[]]
+            table.has_header |= name == "th" and len(table.rows) == 1
+            table.rows[-1].append(in_line.replace("|", "\\|"))
+        elif name == "table" and element.rows and not table and "```" not in inner:
+            before = "\n" if self._line_before(element.start) else ""
+            self._replace(element.start, end, before + _table(element))
+        elif name == "pre":
+            code = html.unescape(re.sub(r"<[^<>\n]*>", "", self._text[element.end : start]))
+            self._replace(element.start, end, "\n".join(f"    {line}".rstrip() for line in code.split("\n")))
+        elif name == "code" and in_line and "`" not in inner and "\n" not in inner:
+            self._replace(element.start, end, f"`{html.unescape(inner)}`")
+        elif name == "a" and in_line and not re.search(r"[\[\]\n]", inner) and (href := _HREF.search(element.tag)):
+            self._replace(element.start, end, f"[{in_line}]({href[1]})")
+
+    def _line_before(self, position: int) -> str:
+        """What is shown of the line before a position, empty if that is blank."""
+        start = max(self._text.rfind("\n", 0, position) + 1, position - _LOOKS_BACK)
+        return self._shown(start, position).strip()
+
+    def _shown(self, start: int, end: int) -> str:
+        """The characters `start` to `end` with the edits among them."""
+        return "".join(piece for piece, _ in self._pieces(start, end))
+
+    def _pieces(self, position: int, end: int) -> Iterator[tuple[str, Edit | None]]:
+        """The text between the edits, and that of the edits, with the line breaks of what they replace."""
+        for edit in self._edits[self._first(position) :]:
+            if edit.end <= end:
+                yield self._text[position : edit.start], None
+                breaks = self._text.count("\n", edit.start, edit.end) - edit.text.count("\n")
+                yield edit.text + "\n" * breaks, edit
+                position = edit.end
+        yield self._text[position:end], None
+
+    def _replace(self, start: int, end: int, shown: str, kind: str = "") -> None:
+        """One edit instead of all those from `start` on; their ids stay."""
+        first = self._first(start)
+        ids = tuple(name for edit in self._edits[first:] for name in edit.ids)
+        self._edits[first:] = [Edit(start, end, shown, kind, ids)]
+
+    def _first(self, position: int) -> int:
+        return bisect_left(self._edits, position, key=lambda edit: edit.start)
+
+
+def _table(element: _Element) -> str:
+    """A table of markdown."""
+    rows = [row for row in element.rows if row]
+    width = max(map(len, rows))
+    header = rows.pop(0) if element.has_header else []
+    lines = [[*row, *[""] * (width - len(row))] for row in (header, ["---"] * width, *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
