@@ -31,13 +31,13 @@ from typing import Any
 import numpy as np
 import yaml
 from fastapi.testclient import TestClient
+from ragbench.extras.engines.aliased import FORMAT
 
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
 from ragbench.corpus.reader import _split_frontmatter
 from ragbench.extras.engines import opened, postgres
-from ragbench.extras.engines.aliased import FORMAT
 from ragbench.extras.engines.content import ChunkRow, DocumentRow
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found
