@@ -149,7 +149,7 @@ def test_settings_end_at_the_plan() -> None:
         for path in (PACKAGE / "experiment").glob("*.py")
         if any(isinstance(node, ast.Name) and node.id == "Settings" for node in ast.walk(parsed(path)))
     }
-    assert named == {"ablate", "plan", "run", "worker", "coldstart"}
+    assert named == {"ablate", "plan", "run", "coldstart"}
 
 
 def test_imports_are_absolute() -> None:

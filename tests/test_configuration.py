@@ -14,7 +14,6 @@ from ragbench.config.registry import make
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
 from ragbench.index.texts import PassageTemplate
-from ragbench.search.stages.cut import Cut
 
 CONF = locations.configuration()
 # What a file cannot know.
@@ -93,7 +92,6 @@ def test_every_option_composes() -> None:
         (["depth=3"], r"depth is unknown; did you mean dense\.depth or lexical\.depth or"),
         (["p6.depth=3"], r"p6\.depth cannot be set with p6=off: add p6=on"),
         (["p4.fields.title=3"], r"p4\.fields\.title cannot be set with p4=off: add p4=on"),
-        (["execution.workers=2"], r"execution\.workers cannot be set with execution=local: add execution=joblib$"),
         (["topics.limit=5"], r"topics\.limit cannot be set with topics=given: add topics=derived or topics=questions"),
         (["exp=lexical_v3", "dense.depth=5"], r"dense\.depth has no effect: dense is off"),
         (["p13.chunking.child_min={}"], r"p13\.chunking\.child_min has no effect: p13\.chunking is off"),
@@ -308,7 +306,3 @@ def test_missing_and_unknown_keys_and_wrong_types() -> None:
         build(DenseSpec, {"m": "32"}, "here")
     with pytest.raises(ConfigError, match="which is not a dataclass"):
         make({"_target_": "pathlib.Path"}, "here")
-
-
-def test_a_class_of_a_stage_is_found_by_its_name_before_the_rooms_were_united() -> None:
-    assert make({"_target_": "ragbench.stages.cut.Cut", "top_n": 7}, "cut") == Cut(top_n=7)

@@ -62,18 +62,6 @@ def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 POISON = "from pathlib import Path\nPath('EXECUTED').touch()\nraise ImportError('poisoned')\n"
-WORKER = """
-from ragbench.base.pools import LocalPool
-from ragbench.commands import cli
-
-def main():
-    with LocalPool(1) as pool:
-        assert pool.submit(0, abs, -1).result() == 1
-    return 0
-
-cli.main = main
-cli.entry()
-"""
 
 
 def _cold_start(folder: Path) -> None:
@@ -102,11 +90,7 @@ def _follower(folder: Path) -> None:
     assert "absent" in lines[0]
 
 
-def _worker(folder: Path) -> None:
-    subprocess.run([sys.executable, "-P", "-c", WORKER], check=True)
-
-
-@pytest.mark.parametrize("start", [_cold_start, _job, _follower, _worker])
+@pytest.mark.parametrize("start", [_cold_start, _job, _follower])
 def test_child_processes_import_nothing_from_the_working_directory(
     start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,6 @@ MAKERS = {
     "extras/ship/refresh.py": STAYS,
     "index/artefacts.py": DRAFT,
     "index/lexical.py": DRAFT,
-    "index/shards.py": DRAFT,
     "models/store.py": STAYS,
     "results/store.py": "the folder of a run, which the next run removes if the run was killed before its plan",
     "tracking/store.py": STAYS,

@@ -26,7 +26,7 @@ _Group = Literal[
     "ragbench.hooks",
     "ragbench.models",
 ]
-"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.config.execution_backends.Execution`.
+"""`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.experiment.execution.Execution`.
 `exports`: `ragbench.export.file_format.Format`. `hooks`: functions that the core calls where an extra has one, by the
 names in pyproject.toml. `models`: make a model behind an endpoint of its specification, by scheme."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragbench.base import console
@@ -16,7 +15,6 @@ DESCRIPTION = "Build the index artefacts that a configuration needs, or list or 
 EXAMPLES = """examples:
   ragbench index                       build what the default pipeline needs
   ragbench index exp=all              the same for a preset
-  ragbench index execution=joblib     build with several processes
   ragbench index --rebuild             rebuild the artefacts, even if they exist
   ragbench index --list                every finished artefact: kind, name, size, seconds to build
   ragbench index --check               read every artefact in full; exit code 1 if one is corrupted
@@ -48,12 +46,10 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         from ragbench.benchmark.load import load
         from ragbench.config.arm_builder import ArmBuilder
-        from ragbench.config.execution_backends import sharding_of
 
-        sharding = sharding_of(settings)
         benchmark = load(settings.config["data"], topics=False)
         with console.progress(arguments.quiet or arguments.json):
-            builder = replace(ArmBuilder.of(settings, benchmark), sharding=sharding)
+            builder = ArmBuilder.of(settings, benchmark)
             (arm,) = builder.arms([settings])
             arm.index.prepare(arm.pipeline.needs)
             if arguments.rebuild:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import digest
@@ -16,9 +16,6 @@ from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 from ragbench.search.engine.executor import Arm
 
-if TYPE_CHECKING:
-    from ragbench.index.shards import Sharding
-
 
 @dataclass(frozen=True)
 class ArmBuilder:
@@ -27,8 +24,6 @@ class ArmBuilder:
     benchmark: Benchmark
     store: ArtefactStore
     models: Models
-    sharding: Sharding | None = None
-    """Of large indexes; that of the settings when None."""
 
     @staticmethod
     def of(settings: Settings, benchmark: Benchmark) -> ArmBuilder:
@@ -49,7 +44,6 @@ class ArmBuilder:
                     lambda: self.benchmark.documents,
                     self.store,
                     self.models,
-                    self.sharding or settings[0].sharding,
                     opened,
                 )
             return built[key]

@@ -41,7 +41,7 @@ _OF_HYDRA = {
     ("--experimental-rerun",): "`ragbench run` with the same overrides continues or repeats a run",
     ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging"): "--verbose shows what libraries log",
     ("hydra.run", "hydra.sweep", "hydra.output_subdir", "hydra.job.chdir"): "paths.results=FOLDER is where runs go",
-    ("hydra.launcher",): "execution=local or joblib chooses where configurations are computed",
+    ("hydra.launcher",): "execution chooses where configurations are computed",
     (
         "hydra.sweeper",
         "hydra.mode",

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from annotated_types import MinLen
 
-from ragbench.base.bounds import Constraint, Count, Name, Natural, Seed, Validated, Weight, one_of
+from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
 from ragbench.base.errors import without_secret
 from ragbench.boundary.permissions import Capability, Needs
 from ragbench.corpus.links import Dialect
@@ -91,15 +91,9 @@ def _is_execution(kind: str) -> bool:
 
 @dataclass(frozen=True)
 class ExecutionSpec(Validated):
-    """Where arms are computed: `local` is this process; `joblib` is `workers` processes of this machine.
+    """Where arms are computed: `local` is this process; entry points of `ragbench.executions` add others by name."""
 
-    Installed packages may add others (entry points of `ragbench.executions`).
-    """
-
-    workers: Count | None = None  # the number of CPUs when null
-    retries: Natural = 2  # number of retries if an arm or its process fails
-    memory_mb: Count = 512  # for intermediate results, of each worker; Java takes another 512
-    kind: Annotated[str, Constraint(_is_execution, "must be local, joblib, or that of an installed package")] = LOCAL
+    kind: Annotated[str, Constraint(_is_execution, "must be local, or that of an installed package")] = LOCAL
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.index.dense import DenseSpec
 from ragbench.index.lexical import LexicalSpec
-from ragbench.index.shards import Sharding
 from ragbench.index.spec import IndexSpec, VectorsSpec
 from ragbench.index.texts import PassageTemplate
 from ragbench.index.vocabulary import VocabularySpec
@@ -69,11 +68,6 @@ class Settings:
             vocabulary=build(VocabularySpec, node["vocabulary"], "index.vocabulary"),
             sources=tuple(sorted((source, index) for source, index in indexes if index is not None)),
         )
-
-    @cached_property
-    def sharding(self) -> Sharding:
-        """How a large index is built; the content of the index does not depend on it."""
-        return build(Sharding, self.config["index"].get("build", {}), "index.build")
 
     @cached_property
     def latency(self) -> LatencySpec:

@@ -80,8 +80,6 @@ def noise_part(suffix: str) -> StoredPart[BackgroundSimilarity]:
     return StoredPart(
         f"noise{suffix}",
         inputs=lambda index: [index.fingerprint(f"dense{suffix}"), index.fingerprint(f"encoder{suffix}"), VERSION],
-        build=lambda building, index: build_noise(
-            building.folder, index.part(f"dense{suffix}"), index.part(f"encoder{suffix}")
-        ),
+        build=lambda folder, index: build_noise(folder, index.part(f"dense{suffix}"), index.part(f"encoder{suffix}")),
         open=lambda folder, index: BackgroundSimilarity(folder, index.part(f"dense{suffix}")),
     )

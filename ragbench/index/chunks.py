@@ -9,10 +9,10 @@ import hashlib
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ragbench.base.types import Document
-    from ragbench.corpus.chunking import Chunker
     from ragbench.index.index import Index
-    from ragbench.index.shards import Building, Sharding, Task
 
 VERSION = 6
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
@@ -120,42 +118,6 @@ def _chunk_of_title(document: Document) -> list[Chunk]:
     title = "" if is_untitled(document.title, document.path) else document.title
     text = "\n\n".join(filter(None, (title, read_metadata(document.frontmatter).description)))
     return [Chunk(f"{document.docno}#0", document.docno, text, (), (), 0, 0)] if text else []
-
-
-def merge_chunks(folder: Path, parts: Sequence[Path]) -> None:
-    """Write the tables of several folders one after the other, batch by batch: documents and chunks in that order.
-
-    Chunks, documents and parents get new numbers; retrievable chunks of all parts come before the parents.
-    """
-    import pyarrow as pa
-
-    tables = [ChunkTable(part) for part in parts]
-    n_retrievable = sum(table.n_retrievable for table in tables)
-
-    def renumbered(chunk_table: pa.Table, name: str, shift: int) -> pa.Table:
-        numbers = chunk_table[name].to_numpy()
-        column = pa.array(np.where(numbers < 0, numbers, numbers + shift), pa.int32())
-        return chunk_table.set_column(chunk_table.schema.get_field_index(name), name, column)
-
-    def moved(want_parents: bool) -> Iterable[pa.Table]:
-        n_documents, n_parents = 0, 0
-        for table in tables:
-            retrievable = table.n_retrievable
-            rows = table._chunks.slice(retrievable) if want_parents else table._chunks.slice(0, retrievable)
-            rows = renumbered(rows, "document", n_documents)
-            yield renumbered(rows, "parent", n_retrievable + n_parents - retrievable)
-            n_documents += table.n_documents
-            n_parents += len(table) - retrievable
-
-    def blocks() -> Iterable[pa.Table]:
-        first = 0
-        for table in tables:
-            yield renumbered(table.blocks, "chunk", first)
-            first += table.n_retrievable
-
-    _write_all(folder / _CHUNKS, tables[0]._chunks.schema, (rows for level in (False, True) for rows in moved(level)))
-    _write_all(folder / _DOCUMENTS, tables[0]._documents.schema, (table._documents for table in tables))
-    _write_all(folder / _BLOCKS, tables[0].blocks.schema, blocks())
 
 
 class ChunkTable:
@@ -378,13 +340,6 @@ class ChunkTable:
         return np.asarray(self._chunks[column].to_numpy(), dtype=np.int32)
 
 
-def shard_ranges(table: ChunkTable, sharding: Sharding) -> Iterator[tuple[int, int, int, int]]:
-    """First document, the one after the last, first chunk and the one after the last of every shard."""
-    for first in sharding.starts(table.n_documents):
-        last = min(first + sharding.shard_documents, table.n_documents)
-        yield first, last, table.chunks_of(first)[0], table.chunks_of(last - 1)[1]
-
-
 class _Lines:
     """The lines of a document's file."""
 
@@ -426,15 +381,8 @@ def _write(path: Path, columns: Mapping[str, pa.Array]) -> None:
     import pyarrow as pa
 
     table = pa.table(dict(columns))
-    _write_all(path, table.schema, [table])
-
-
-def _write_all(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    import pyarrow as pa
-
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-        for table in tables:
-            writer.write_table(table)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 def _read(path: Path) -> pa.Table:
@@ -443,27 +391,10 @@ def _read(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
-def _build(building: Building, index: Index) -> None:
-    """Build the tables; those of a large collection from a small table for every shard."""
-    folder, documents, chunker = building.folder, index.documents, index.spec.chunker
-    if not building.in_shards(len(documents)):
-        chunked = (chunker.chunk(document) for document in documents)
-        build_chunks(folder, documents, progress.counted("chunking", chunked, len(documents)))
-        return
-
-    def tasks() -> Iterator[tuple[int, Task]]:
-        sharding = building.shards.sharding
-        for start in sharding.starts(len(documents)):
-            part = documents[start : start + sharding.shard_documents]
-            yield len(part), partial(_chunk_documents, part, chunker)
-
-    tick = progress.task_ticks("chunking", len(documents))
-    merge_chunks(folder, building.shards.run(tasks(), tick))
-
-
-def _chunk_documents(documents: Sequence[Document], chunker: Chunker, folder: Path) -> None:
-    documents = tuple(documents)  # a lazy sequence makes its documents once, here in the worker
-    build_chunks(folder, documents, (chunker.chunk(document) for document in documents))
+def _build(folder: Path, index: Index) -> None:
+    documents, chunker = index.documents, index.spec.chunker
+    chunked = (chunker.chunk(document) for document in documents)
+    build_chunks(folder, documents, progress.counted("chunking", chunked, len(documents)))
 
 
 PART = StoredPart(

@@ -106,8 +106,6 @@ class CodeIndex:
 PART = StoredPart(
     "code",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
-    build=lambda building, index: build_code(
-        building.folder, index.chunks.blocks.select(["code", "language"]).to_pylist()
-    ),
+    build=lambda folder, index: build_code(folder, index.chunks.blocks.select(["code", "language"]).to_pylist()),
     open=lambda folder, index: CodeIndex(folder, index.memory),
 )

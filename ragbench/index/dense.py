@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -33,18 +33,12 @@ from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_, ModelError
 from ragbench.base.types import Ranking
 from ragbench.index.artefacts import misfit
-from ragbench.index.chunks import ChunkTable, shard_ranges
+from ragbench.index.chunks import ChunkTable
 from ragbench.index.parts import Part, StoredPart, with_rows
-from ragbench.models.access import Models
-from ragbench.models.parallel import threads_for
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
-    from ragbench.index.shards import Building, Task, Tick
-    from ragbench.index.spec import VectorsSpec
-    from ragbench.index.texts import PassageTemplate
     from ragbench.models import Encoder
-    from ragbench.models.resolve import EncoderSpec
 
 # Up to the first number an exact search stays under 3 ms and needs no building; above the second a graph takes hours
 # of one thread to build. Measured in docs/research/scaling.md.
@@ -164,8 +158,6 @@ VERSION = 1
 VECTORS = "vectors.npy"
 
 _INDEX = "index.faiss"
-
-_SHARD = "part.npy"  # the vectors of a shard
 
 # Candidates of compressed vectors, times the depth, that are scored again by the vectors themselves.
 _RESCORED = 2
@@ -355,9 +347,7 @@ def centroids_part(suffix: str) -> StoredPart[Centroids]:
     return StoredPart(
         f"centroids{suffix}",
         inputs=lambda index: [index.fingerprint(f"dense{suffix}"), CENTROIDS_VERSION],
-        build=lambda building, index: build_centroids(
-            building.folder, index.chunks, index.part(f"dense{suffix}").vectors
-        ),
+        build=lambda folder, index: build_centroids(folder, index.chunks, index.part(f"dense{suffix}").vectors),
         open=lambda folder, index: Centroids(folder, index.chunks, index.part(f"dense{suffix}")),
     )
 
@@ -371,15 +361,12 @@ def dense_part(suffix: str) -> StoredPart[DenseIndex]:
         kind = spec.dense.with_kind_for(index.chunks.n_retrievable)
         return [index.fingerprint("chunks"), VERSION, kind, encoder.passage_digest, spec.passage]
 
-    def build(building: Building, index: Index) -> dict[str, Any]:
+    def build(folder: Path, index: Index) -> dict[str, Any]:
         table, spec = index.chunks, index.spec.vectors(source)
         tick = progress.task_ticks("embedding", table.n_retrievable)
-        if building.in_shards(table.n_documents):
-            _build_in_shards(building, index, spec, tick)
-            return {}
         encoder = index.part(f"encoder{suffix}")
         origins_before = Counter(getattr(encoder, "origins", ()))
-        build_dense(building.folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
+        build_dense(folder, spec.dense, encoder.encode_passages(spec.passage.passages(table), tick))
         numerics = {"here": getattr(encoder, "numerics", "")}
         if (counts := Counter(getattr(encoder, "origins", ())) - origins_before)["shipped"]:
             numerics["shipped"] = encoder.shipped.numerics
@@ -393,45 +380,3 @@ def dense_part(suffix: str) -> StoredPart[DenseIndex]:
             DenseIndex(folder, index.spec.vectors(source).dense), index.chunks.n_retrievable, folder / VECTORS
         ),
     )
-
-
-def _build_in_shards(building: Building, index: Index, spec: VectorsSpec, tick: Tick) -> None:
-    """Write the vectors shard by shard, then the search structure over them.
-
-    Each worker process loads the model; the workers share the CPUs.
-    """
-    models, sharding, source = index.models, building.shards.sharding, index.artefact("chunks").folder
-    threads = max(1, threads_for(models.threads) // sharding.workers)
-    ranges = list(shard_ranges(index.chunks, sharding))
-    tasks: list[tuple[int, Task]] = []
-    for first, last, start, stop in ranges:
-        embed = partial(_embed, source, spec.passage, first, last)
-        if sharding.out_of_process:
-            tasks.append((stop - start, partial(_embed_in_worker, embed, models.cache, threads, spec.encoder)))
-        else:
-            tasks.append((stop - start, partial(embed, models.encoder(spec.encoder))))
-    parts = building.shards.run(tasks, tick)
-    shape = (ranges[-1][3] if ranges else 0, models.encoder(spec.encoder).dim)
-    vectors = np.lib.format.open_memmap(building.folder / VECTORS, mode="w+", dtype=np.float32, shape=shape)
-    for part, (_, _, start, stop) in zip(parts, ranges, strict=True):
-        vectors[start:stop] = np.load(part / _SHARD, mmap_mode="r", allow_pickle=False)
-    vectors.flush()
-    del vectors
-    build_neighbours(building.folder, spec.dense)
-
-
-def _embed(source: Path, passage: PassageTemplate, first: int, last: int, encoder: Encoder, folder: Path) -> None:
-    passages = passage.passages(ChunkTable(source).part(first, last))
-    np.save(folder / _SHARD, encoder.encode_passages(passages), allow_pickle=False)
-
-
-def _embed_in_worker(
-    embed: partial[None], cached: Path | None, threads: int | None, spec: EncoderSpec, folder: Path
-) -> None:
-    embed(_encoder(cached, threads, spec), folder)
-
-
-@cache
-def _encoder(cached: Path | None, threads: int | None, spec: EncoderSpec) -> Encoder:
-    """The model of this process, loaded once."""
-    return Models(cached, threads).encoder(spec)

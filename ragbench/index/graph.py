@@ -82,6 +82,6 @@ class GraphIndex:
 PART = StoredPart(
     "graph",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
-    build=lambda building, index: build_graph(building.folder, index.chunks),
+    build=lambda folder, index: build_graph(folder, index.chunks),
     open=lambda folder, index: GraphIndex(folder),
 )

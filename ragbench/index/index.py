@@ -19,11 +19,12 @@ from ragbench.base.fingerprint import short_digest
 from ragbench.base.query_cache import QueryCache
 from ragbench.index.artefacts import Artefact, ArtefactStore, fingerprint_of
 from ragbench.index.parts import AnyPart, StoredPart, find
-from ragbench.index.shards import Building, Sharding, Shards
 from ragbench.index.spec import IndexSpec
 from ragbench.models.access import Models
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ragbench.base.types import Document, Filters
     from ragbench.index.chunks import ChunkTable
     from ragbench.index.code import CodeIndex
@@ -62,10 +63,9 @@ class Index:
         documents: Callable[[], Sequence[Document]],
         store: ArtefactStore,
         models: Models,
-        sharding: Sharding | None = None,
         opened: MutableMapping[Hashable, Any] | None = None,
         times: Callable[[], Mapping[str, float]] | None = None,
-        build_words: Callable[[str, Building, Index], None] | None = None,
+        build_words: Callable[[str, Path, Index], None] | None = None,
     ) -> None:
         """`collection` is a digest over all documents: with `spec` it names every artefact.
 
@@ -77,7 +77,6 @@ class Index:
         self.store = store
         self.models = models
         self._documents = documents
-        self._sharding = sharding or Sharding()
         self._opened = {} if opened is None else opened
         self._times = times
         self._build_words = build_words
@@ -147,24 +146,16 @@ class Index:
     # artefacts --------------------------------------------------------------------------------------------------
 
     def artefact(self, name: str) -> Artefact:
-        """The artefact of a stored part, built when it does not exist yet, in shards when the collection is large.
-
-        The finished shards of a killed build are used again.
-        """
+        """The artefact of a stored part, built when it does not exist yet."""
         if name not in self._artefacts:
             part = self._known(name)
             if not isinstance(part, StoredPart):
                 raise ConfigError(f"the part '{name}' of an index is made in memory and has no artefact")
             inputs = part.inputs(self)
-            shards_folder = self.store.root / "shards" / short_digest([name, inputs, self._sharding.shard_documents])
-            shards = Shards(shards_folder, self._sharding)
             build = part.build
             if self._build_words is not None and _kind(name) == "lexical":
                 build = partial(self._build_words, name)
-            self._artefacts[name] = self.store.get(
-                _kind(name), inputs, lambda folder: build(Building(folder, shards), self)
-            )
-            shards.discard()
+            self._artefacts[name] = self.store.get(_kind(name), inputs, lambda folder: build(folder, self))
         return self._artefacts[name]
 
     def fingerprint(self, name: str) -> str:

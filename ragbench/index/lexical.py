@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Event
 from types import MappingProxyType
@@ -34,14 +34,12 @@ from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
-from ragbench.index.chunks import ChunkTable, shard_ranges
 from ragbench.index.jvm import java, java_errors, lucene
 from ragbench.index.parts import StoredPart, with_rows
 from ragbench.index.texts import FIELDS, Unit, lexical_rows
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
-    from ragbench.index.shards import Building, Sharding, Task
 
 VERSION = 3
 _NUMBER = "#"  # doc values that hold the chunk number
@@ -418,15 +416,10 @@ def lexical_part(suffix: str) -> StoredPart[LexicalIndex]:
     def rows_of(index: Index) -> int:
         return index.chunks.n_retrievable if index.spec.words(source).unit == "chunk" else index.chunks.n_documents
 
-    def build(building: Building, index: Index) -> None:
-        table, spec, total = index.chunks, index.spec.words(source), rows_of(index)
-        if building.in_shards(table.n_documents):
-            tick = progress.task_ticks("indexing terms", total)
-            tasks = _shard_tasks(spec, index.artefact("chunks").folder, table, building.shards.sharding)
-            merge_lexical(building.folder, spec, building.shards.run(tasks, tick))
-        else:
-            rows = lexical_rows(table, spec.fields, spec.unit)
-            build_lexical(building.folder, spec, progress.counted("indexing terms", rows, total))
+    def build(folder: Path, index: Index) -> None:
+        spec = index.spec.words(source)
+        rows = lexical_rows(index.chunks, spec.fields, spec.unit)
+        build_lexical(folder, spec, progress.counted("indexing terms", rows, rows_of(index)))
 
     return StoredPart(
         f"lexical{suffix}",
@@ -436,15 +429,3 @@ def lexical_part(suffix: str) -> StoredPart[LexicalIndex]:
             LexicalIndex(folder, index.spec.words(source), memory=index.memory), rows_of(index), folder
         ),
     )
-
-
-def _shard_tasks(spec: LexicalSpec, source: Path, table: ChunkTable, sharding: Sharding) -> Iterator[tuple[int, Task]]:
-    """A task for the segment of each shard of the chunk table in `source`, with its number of rows."""
-    for first, last, start, stop in shard_ranges(table, sharding):
-        begin, end = (first, last) if spec.unit == "document" else (start, stop)
-        yield end - begin, partial(_index_documents, source, spec, first, last, begin)
-
-
-def _index_documents(source: Path, spec: LexicalSpec, first: int, last: int, number: int, folder: Path) -> None:
-    rows = lexical_rows(ChunkTable(source).part(first, last), spec.fields, spec.unit)
-    build_lexical(folder, spec, rows, number=number)

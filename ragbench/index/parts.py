@@ -18,7 +18,6 @@ from ragbench.base.errors import ConfigError, IndexError_
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
-    from ragbench.index.shards import Building
 
 _T = TypeVar("_T")
 _Sized = TypeVar("_Sized", bound=Sized)
@@ -35,7 +34,7 @@ class StoredPart(Generic[_T]):
 
     name: str
     inputs: Callable[[Index], list[Any]]
-    build: Callable[[Building, Index], Mapping[str, Any] | None]
+    build: Callable[[Path, Index], Mapping[str, Any] | None]
     open: Callable[[Path, Index], _T]
 
 

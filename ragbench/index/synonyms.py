@@ -172,6 +172,6 @@ def _without_endings(part: str, forms: list[str]) -> list[str]:
 PART = StoredPart(
     "synonyms",
     inputs=lambda index: [VERSION, source_version()],
-    build=lambda building, index: build_synonyms(building.folder),
+    build=lambda folder, index: build_synonyms(folder),
     open=lambda folder, index: Synonyms(folder),
 )

@@ -269,6 +269,6 @@ class TermIndex:
 PART = StoredPart(
     "terms",
     inputs=lambda index: [index.fingerprint("chunks"), index.spec.lexical.analyzer, VERSION],
-    build=lambda building, index: build_terms(building.folder, index.chunks, index.spec.lexical.analyzer),
+    build=lambda folder, index: build_terms(folder, index.chunks, index.spec.lexical.analyzer),
     open=lambda folder, index: TermIndex(folder, index.chunks, index.spec.lexical.analyzer),
 )

@@ -99,6 +99,6 @@ class TrigramIndex:
 PART = StoredPart(
     "trigrams",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
-    build=lambda building, index: build_trigrams(building.folder, index.chunks),
+    build=lambda folder, index: build_trigrams(folder, index.chunks),
     open=lambda folder, index: TrigramIndex(folder),
 )

@@ -20,7 +20,6 @@ from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
     from ragbench.index.index import Index
-    from ragbench.index.shards import Building
     from ragbench.models import Encoder
 
 VERSION = 1
@@ -95,9 +94,9 @@ class Vocabulary:
         return [(self.terms[i], float(similarity[i])) for i in order]
 
 
-def _build(building: Building, index: Index) -> None:
+def _build(folder: Path, index: Index) -> None:
     texts = index.chunks.texts(0, index.chunks.n_retrievable)
-    build_vocabulary(building.folder, frequent_terms(texts, index.spec.vocabulary), index.encoder)
+    build_vocabulary(folder, frequent_terms(texts, index.spec.vocabulary), index.encoder)
 
 
 PART = StoredPart(

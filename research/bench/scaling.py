@@ -52,7 +52,6 @@ class Case:
         from ragbench.index.artefacts import ArtefactStore
         from ragbench.index.dense import DenseSpec
         from ragbench.index.index import Index
-        from ragbench.index.shards import Sharding
         from ragbench.index.spec import IndexSpec
 
         documents = GeneratedDocuments(round(self.size / CHUNKS_PER_DOCUMENT), self.size <= PARSED_UP_TO)
@@ -61,11 +60,9 @@ class Case:
             if times is not None:
                 times[task] = time.perf_counter()
 
-        # Small collections in four shards, so that two workers have something to share.
-        sharding = Sharding(min(2000, max(1, len(documents) // 4)), self.workers)
         store = ArtefactStore(self.folder)
         spec = IndexSpec(dense=DenseSpec(kind="auto"))
-        return Index(spec, f"generated {self.size}", lambda: documents, store, models or self.models, note, sharding)
+        return Index(spec, f"generated {self.size}", lambda: documents, store, models or self.models)
 
 
 def build(case: Case) -> dict[str, Any]:

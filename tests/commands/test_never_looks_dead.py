@@ -129,10 +129,6 @@ def index(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["index", *words[:4], "exp=recommended"]) == 0
 
 
-def index_in_shards(words: list[str], tmp_path: Path) -> None:
-    assert cli.main(["index", *words[:4], "exp=recommended", "index.build.shard_documents=10"]) == 0
-
-
 def fit(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["fit", "ranker", *words, "exp=baseline", "--rounds", "5"]) == 0
 
@@ -152,7 +148,7 @@ def export_and_refresh(words: list[str], tmp_path: Path) -> None:
     assert cli.main(["refresh", str(tmp_path / "bundle"), "--corpus", str(tmp_path / "notes")]) == 0
 
 
-LONG = (run, ablate, tune, index, index_in_shards, fit, export_and_refresh)
+LONG = (run, ablate, tune, index, fit, export_and_refresh)
 
 
 @pytest.mark.slow

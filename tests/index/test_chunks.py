@@ -124,3 +124,14 @@ def test_the_same_documents_give_the_same_bytes(tmp_path: Path) -> None:
         table_of(tmp_path / name, VAULT)
     for path in (tmp_path / "a").glob("*.arrow"):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_part_of_a_table_counts_from_zero(flat) -> None:
+    table = flat[0]
+    part = table.part(2, 5)
+    start, stop = table.chunks_of(2)[0], table.chunks_of(4)[1]
+    assert part.docnos == table.docnos[2:5]
+    assert part.texts() == table.texts(start, stop)
+    assert part.document.tolist() == (table.document[start:stop] - 2).tolist()
+    assert part.n_retrievable == len(part) == stop - start
+    assert part.part(1, 2).docnos == table.docnos[3:4]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ragbench.base.errors import ConfigError, IndexError_
 from ragbench.index import jvm, lexical
-from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec, build_lexical
+from ragbench.index.lexical import Bm25F, LexicalIndex, LexicalSpec, build_lexical, merge_lexical
 
 WORDS = [f"{a}{b}{c}o" for a in "bdfgk" for b in "aeiu" for c in "lmrtz"]  # a hundred, none of which is stemmed
 FIELDS = (("content", 1.0), ("title", 3.0), ("headers", 2.5), ("tags", 2.0))
@@ -448,3 +448,16 @@ def test_nothing_but_lucenes_files_is_left(folder: Path) -> None:
 def test_notes_are_kept(tmp_path: Path) -> None:
     build_lexical(tmp_path, LexicalSpec(), [], notes={"colour": "blau\u00e4"})
     assert LexicalIndex(tmp_path, LexicalSpec()).notes["colour"] == "blau\u00e4"
+
+
+def test_merge_keeps_the_order_of_segments(tmp_path: Path) -> None:
+    spec = LexicalSpec(("content",))
+    rows = [{"content": f"lamp number{n} {'mast ' * (n % 4)}"} for n in range(30)]
+    build_lexical(tmp_path / "whole", spec, rows)
+    for start in (0, 10, 20):
+        build_lexical(tmp_path / f"{start}", spec, rows[start : start + 10], number=start)
+    merge_lexical(tmp_path / "merged", spec, [tmp_path / f"{start}" for start in (0, 10, 20)])
+    whole, merged = (LexicalIndex(tmp_path / name, spec) for name in ("whole", "merged"))
+    for text in ("lamp", "mast", "number17 mast"):
+        hits = whole.search(text, 30)
+        assert len(hits) and merged.search(text, 30) == hits

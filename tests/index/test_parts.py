@@ -14,7 +14,6 @@ from ragbench.base.errors import ConfigError
 from ragbench.extras.systems import parts as of_systems
 from ragbench.index import parts
 from ragbench.index.parts import Part, StoredPart, find, register
-from ragbench.index.shards import Building
 
 NAMES = [*parts.PARTS, *parts.SOURCES, *(each.name for each in pkgutil.iter_modules(of_systems.__path__))]
 
@@ -33,10 +32,10 @@ class Lengths:
 built: list[Path] = []
 
 
-def _build(building: Building, index) -> None:
-    built.append(building.folder)
+def _build(folder: Path, index) -> None:
+    built.append(folder)
     counted = progress.counted("counting", index.documents, len(index.documents))
-    (building.folder / "lengths.json").write_text(json.dumps([len(each.text) for each in counted]), encoding="utf-8")
+    (folder / "lengths.json").write_text(json.dumps([len(document.text) for document in counted]), encoding="utf-8")
 
 
 LENGTHS = StoredPart(

@@ -90,7 +90,6 @@ ELSEWHERE = {
 """Commands whose examples take minutes, people or another terminal, and the tests that run them."""
 
 NOT_RUN = {
-    "execution=joblib execution.workers=2$": "starts processes: tests/experiment/test_execution.py",
     "fit ranker": "takes 20 judged queries: tests/extras/fit/commands/test_fit_ranker_from_fusion.py",
     "tune.fidelity=halving": "takes long: tests/extras/fit/tuning/test_search.py",
     "tune.switches=": "takes long: tests/extras/fit/tuning/test_search.py",

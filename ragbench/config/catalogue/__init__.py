@@ -47,17 +47,15 @@ _CLASS_OF = {
     "index.dense": "ragbench.index.dense.DenseSpec",
     "index.vocabulary": "ragbench.index.vocabulary.VocabularySpec",
     "index.encoder": "ragbench.models.resolve.EncoderSpec",
-    "index.build": "ragbench.index.shards.Sharding",
     "latency": "ragbench.evaluation.latency.LatencySpec",
     **{f"modes.{mode}": f"{_MODES}.ModeSpec" for mode in ("keyword", "semantic", "hybrid", "rerank")},
 }
 SPECS = {section: target for section, target in _CLASS_OF.items() if is_installed(target)}
 """Sections of the configuration without `_target_`, and the class that each becomes."""
 CLASSES = {
-    **{section: target for section, target in _CLASS_OF.items() if section not in ("topics", "execution")},
+    **{section: target for section, target in _CLASS_OF.items() if section != "topics"},
     "": f"{_SECTIONS}.Basics",
     "topics.kind=derived": _CLASS_OF["topics"],
-    "execution.kind=joblib": _CLASS_OF["execution"],
     "data": "ragbench.benchmark.load.DataSpec",
     **{f"data.loader={kind}": loader for kind, loader in LOADERS.items()},
 }

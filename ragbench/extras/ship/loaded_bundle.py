@@ -219,7 +219,6 @@ def load_folder(
         _no_documents if benchmark is None else lambda: benchmark.documents,
         BundleStore(folder / bundle.INDEX) if sealed else ArtefactStore(folder / bundle.INDEX),
         models or Models(cache=None, threads=threads),
-        sharding=settings.sharding,
         times=lambda: serves.modified,
     )
     with bundle.reading(folder):

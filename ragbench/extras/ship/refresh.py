@@ -20,6 +20,7 @@ from threading import Event
 
 from filelock import FileLock
 
+from ragbench.base import files
 from ragbench.base.errors import BundleError, CorpusError, IndexError_
 from ragbench.base.fingerprint import short_digest, text_digest
 from ragbench.base.formatting import counted
@@ -39,7 +40,6 @@ from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.chunks import ChunkTable
 from ragbench.index.index import Index
 from ragbench.index.lexical import LexicalSpec
-from ragbench.index.shards import Building, Tick, fill_shard
 from ragbench.index.texts import lexical_rows
 from ragbench.models.access import Models
 from ragbench.search.engine.pipeline import Pipeline
@@ -239,7 +239,6 @@ class Refresher:
             lambda: documents,
             store,
             self._models,
-            self._settings.sharding,
             times=lambda: serves.modified,
             build_words=partial(build_words, self.folder / CACHE / "words"),
         )
@@ -361,15 +360,15 @@ def _change(docno: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
     return "outranked" if old.get(docno) == new[docno] else "changed"
 
 
-def build_words(kept: Path, name: str, building: Building, index: Index) -> None:
+def build_words(kept: Path, name: str, folder: Path, index: Index) -> None:
     """Build the part of an index with this name (`lexical`), with pieces in a folder of its own below `kept`."""
     table, spec = index.chunks, index.spec.words(name.partition(":")[2])
     tick = task_ticks("indexing terms", table.n_retrievable if spec.unit == "chunk" else table.n_documents)
     source = index.artefact("chunks").folder
-    build_from_pieces(building.folder, spec, source, kept / short_digest([name, index.spec]), tick)
+    build_from_pieces(folder, spec, source, kept / short_digest([name, index.spec]), tick)
 
 
-def build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, kept: Path, tick: Tick) -> None:
+def build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, kept: Path, tick: Callable[[int], None]) -> None:
     """The Lucene index of the chunk table in `source`, with a segment for every 256 documents.
 
     The folder `kept` holds the segments, named by their content: unchanged ones are those of earlier builds.
@@ -385,7 +384,9 @@ def build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, kept: Path,
             piece = kept / text_digest(json.dumps([lexical.VERSION, spec.fields, spec.analyzer, number, rows]), 32)
             if not piece.is_dir():
                 kept.mkdir(parents=True, exist_ok=True)
-                fill_shard(partial(_index_rows, spec, rows, number), piece)
+                draft = files.draft_of(piece)
+                lexical.build_lexical(draft, spec, rows, number=number)
+                files.publish_folder(draft, piece)
             pieces_read.append(piece)
             tick(len(rows))
         return pieces_read
@@ -398,10 +399,6 @@ def build_from_pieces(folder: Path, spec: LexicalSpec, source: Path, kept: Path,
         lexical.merge_lexical(folder, spec, pieces())
     for unused in set(kept.iterdir()) - set(places):
         shutil.rmtree(unused, ignore_errors=True)
-
-
-def _index_rows(spec: LexicalSpec, rows: Sequence[Mapping[str, str]], number: int, folder: Path) -> None:
-    lexical.build_lexical(folder, spec, rows, number=number)
 
 
 def changes(folder: Path, beside: Path, stop: Event | None = None) -> Iterator[None]:

@@ -26,12 +26,10 @@ import pandas as pd
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
-from ragbench.base.pools import Failure, LocalPool, Pool, run_captured
+from ragbench.base.pools import Failure, LocalPool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.execution_backends import execution_of
-from ragbench.config.sections import LOCAL, ExecutionSpec
 from ragbench.config.settings import Settings
 from ragbench.evidence.policy import Policy
 from ragbench.evidence.statistics import Comparison
@@ -58,7 +56,6 @@ from ragbench.extras.fit.tuning.space import (
     start_of,
 )
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
-from ragbench.models.parallel import threads_for
 from ragbench.results.store import readable
 
 _LOG = logging.getLogger(__name__)
@@ -390,17 +387,16 @@ def search_all(
 ) -> dict[str, Any]:
     """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
 
-    The others are `processes` - 1 processes of this machine, or those of the execution.
+    The others are `processes` - 1 processes of this machine.
     """
     storage = study.open_storage(journal)
     studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
     begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
-    memory, execution = sum(session.limit_bytes for session in values.sessions), values.base.execution
-    count = _count(processes, execution)
+    memory, count = sum(session.limit_bytes for session in values.sessions), processes
     jobs = [
         (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
     ]
-    with _pool(len(jobs), execution) as pool:
+    with LocalPool(len(jobs)) as pool:
         others = [pool.submit(n % pool.count, run_captured, "", _beside, *job) for n, job in enumerate(jobs)]
         for search in searches:
             study.optimise(studies[search.name], search, rules, values, begun=begun[search.name])
@@ -413,20 +409,6 @@ def search_all(
         if failed:
             _LOG.warning("a process of the search failed (see above); the others did its trials")
     return studies
-
-
-def _count(processes: int, execution: ExecutionSpec) -> int:
-    """How many processes search, including this one: at least as many as `execution` has workers."""
-    if execution.kind == LOCAL:
-        return processes
-    return max(processes, execution.workers or threads_for(None))
-
-
-def _pool(count: int, execution: ExecutionSpec) -> Pool:
-    """Other processes: those of the execution, or of this machine."""
-    if execution.kind == LOCAL or count == 0:
-        return LocalPool(count)
-    return execution_of(execution).pool(count, (), execution)
 
 
 def _beside(

@@ -223,6 +223,6 @@ def _read(folder: Path, name: str) -> _Field:
 PART = StoredPart(
     "prefixes",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
-    build=lambda building, index: build_prefixes(building.folder, index.chunks),
+    build=lambda folder, index: build_prefixes(folder, index.chunks),
     open=lambda folder, index: PrefixIndex(folder),
 )

@@ -183,6 +183,6 @@ def _write(folder: Path, name: str, lines: Iterable[str]) -> None:
 PART = StoredPart(
     "scan",
     inputs=lambda index: [index.fingerprint("chunks"), VERSION],
-    build=lambda building, index: build_scan(building.folder, index.documents),
+    build=lambda folder, index: build_scan(folder, index.documents),
     open=lambda folder, index: ScanIndex(folder, index.memory),
 )

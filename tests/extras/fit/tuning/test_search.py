@@ -274,15 +274,6 @@ def test_why_another_process_failed_is_printed(
     assert re.fullmatch(said + ours, capfd.readouterr().err.strip(), re.DOTALL)
 
 
-@pytest.mark.slow
-def test_a_search_takes_help_from_workers(settings_of, opposed, tmp_path: Path) -> None:
-    more = ["execution=joblib", "execution.workers=2", "tune.folds=0", "tune.trials=12"]
-    found = search(settings_of, opposed, tmp_path, *more)
-    assert found.winner.values[WEIGHT] > 1
-    assert 12 <= len(found.trials["all"]) <= 13
-    assert len(set(_told(tmp_path))) >= 1
-
-
 def _told(results: Path) -> list[str]:
     """Who ended a trial, for every trial that came to an end."""
     lines = [line for path in results.glob("tune/*/journal.log") for line in path.read_text().splitlines()]
