@@ -14,7 +14,6 @@ import yaml
 
 from ragbench.base import locations
 from ragbench.base.errors import ConfigError
-from ragbench.commands import completion
 from ragbench.config import catalogue, composition
 from ragbench.config.catalogue.fields import _StageEntry as StageEntry
 from ragbench.config.catalogue.fields import docstring, fields_of
@@ -205,33 +204,6 @@ def test_reading_imports_nothing_heavy() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-@pytest.mark.parametrize(
-    ("begun", "completed"),
-    [
-        ("+ex", ["+exp="]),
-        ("exp=phase1,phase", [f"exp=phase1,phase{n}" for n in (2, 3, 4)]),
-        ("+exp=baseline,phase", [f"+exp=baseline,phase{n}" for n in (1, 2, 3, 4)]),
-        ("+exp=phase1,phase1", []),
-        ("p6=", ["p6=off", "p6=on"]),
-        ("p6=on,", ["p6=on,off"]),
-        ("p6.b", ["p6.blend="]),
-        ("p6.blend=", ["p6.blend=true", "p6.blend=false"]),
-        ("fuse.k=", ["fuse.k=60.0"]),
-        ("data=v", ["data=vault"]),
-        ("nothing.like.it=", []),
-    ],
-)
-def test_overrides_are_completed(begun: str, completed: list[str]) -> None:
-    offered = [word for word in completion.overrides(begun) if word.startswith(begun)]  # as argcomplete does
-    assert offered == completed
-
-
-def test_without_a_beginning_only_switches_are_offered() -> None:
-    offered = completion.overrides("")
-    assert {"exp=", "p6=", "data="} <= set(offered)
-    assert not any("." in word for word in offered)
 
 
 def test_a_stage_can_name_its_switch_and_its_place_in_the_class(tmp_path: Path, monkeypatch) -> None:

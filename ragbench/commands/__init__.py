@@ -48,7 +48,6 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "index": "build the index artefacts and inspect them",
         "track": "write finished runs to MLflow, and open MLflow",
         "doctor": "check Java, models, Lucene, FAISS, MLflow, disk",
-        "completion": "print shell code that completes commands, options and settings",
     },
 }
 

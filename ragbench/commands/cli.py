@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command line: find the sub-command, run it, turn errors into one sentence.
 
 Exit codes: 0 done, 1 a check (verify, gate, data check) or an arm failed, 2 bad input or a missing part, 130
@@ -153,13 +154,32 @@ def _suggestion(command: str) -> str:
 
 def entry() -> None:
     """The console script."""
-    if "_ARGCOMPLETE" in os.environ:
-        from ragbench.commands import completion
-
-        completion.answer()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what may follow
+        _complete(os.environ.get("COMP_LINE", "").split()[1:])
     os.environ.setdefault(*processes.SAFE_PATH)
     processes.install_signal_handlers()
     raise SystemExit(main())
+
+
+def _complete(words: Sequence[str]) -> None:
+    """Let argcomplete answer for the words of a line and end the process; only the module of their command is read."""
+    import argcomplete
+
+    root = argparse.ArgumentParser(prog="ragbench")
+    commands = root.add_subparsers()
+    for name in SUMMARY:
+        commands.add_parser(name)
+    if words and words[0] in SUMMARY and (called := call(words)) is not None:
+        parser = commands.choices[words[0]]
+        if " " in called.name:
+            parser = parser.add_subparsers().add_parser(called.name.split()[1])
+        importlib.import_module(called.module).add_arguments(parser)
+        add_common(parser)
+        positional = next((action for action in parser._actions if not action.option_strings), None)
+        if positional is not None and (below := WORDS.get(called.name)):
+            offered = [*below, *(positional.choices or ())]
+            positional.completer = lambda **_: offered  # type: ignore[attr-defined]  # argcomplete reads it
+    argcomplete.autocomplete(root, always_complete_options=False)
 
 
 def _aligned(lines: Mapping[str, str]) -> list[str]:

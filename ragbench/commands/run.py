@@ -35,7 +35,6 @@ EXAMPLES = """examples:
   ragbench run latency.enabled=false split=train  baseline and recommended: quality only, on the training queries
   ragbench run --remeasure-latency @1            re-measure the latency of the newest run, on a quieter machine
   ragbench run --confirm @1/recommended          one arm against the baseline, on unused queries
-  ragbench run exp=phase1 latency.arrival_qps=[5,10,20]     also measure response time under load
 """
 
 

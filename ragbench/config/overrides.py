@@ -36,7 +36,7 @@ _OF_HYDRA = {
         "-cd",
     ): "put your settings into ragbench.yaml, which `ragbench init` writes",
     ("--hydra-help",): "`ragbench list` shows all presets, options and keys",
-    ("--shell-completion", "-sc"): "`ragbench completion` installs it",
+    ("--shell-completion", "-sc"): "`register-python-argcomplete ragbench` prints it",
     ("--run", "-r"): "`ragbench run` without -m runs one configuration",
     ("--experimental-rerun",): "`ragbench run` with the same overrides continues or repeats a run",
     ("hydra.verbose", "hydra.job_logging", "hydra.hydra_logging"): "--verbose shows what libraries log",

@@ -5,7 +5,7 @@ Protocol: warm up, then rounds; in every round every arm answers a variant of ev
 Models run without caches on disk and with pinned threads; the memory of earlier queries (`ragbench.base.query_cache`)
 is cleared before each query. In the last round some variants are asked twice more: with that memory cleared, which
 shows what is remembered elsewhere, and with it filled. Garbage
-collection stays on. The time is service time in a closed loop: the next query starts when the last one is answered.
+collection stays on. The time is service time: the next query starts when the last one is answered.
 Cold starts are measured separately, in a fresh process (`ragbench.experiment.coldstart`)."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragbench.base import query_cache
-from ragbench.base.bounds import Count, Natural, Positive, Seed, Validated
+from ragbench.base.bounds import Count, Natural, Seed, Validated
 from ragbench.base.progress import task_ticks, track
 from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
@@ -55,8 +55,7 @@ _MOST_AGAIN = 40
 class LatencySpec(Validated):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.
 
-    `warmup`: queries before. `arrival_qps`: rates of arrival for the open loop (`ragbench.extras.ship.open_loop`), None
-    to remove it; `arrivals`: queries sent at each rate.
+    `warmup`: queries before.
     """
 
     enabled: bool = True
@@ -66,15 +65,6 @@ class LatencySpec(Validated):
     threads: Count = 1
     seed: Seed = 13
     cold_start: bool = True  # start a new process, time its first query and measure its memory
-    # open loop: arrival rates in queries per second, such as [5, 10, 20]
-    arrival_qps: Positive | tuple[Positive, ...] | None = None
-    arrivals: Count = 100  # queries sent at each of these rates
-
-    @property
-    def rates(self) -> tuple[float, ...]:
-        """The rates of the open loop, ascending, each once."""
-        qps = self.arrival_qps
-        return tuple(sorted(set(qps))) if isinstance(qps, tuple) else () if qps is None else (qps,)
 
 
 @dataclass(frozen=True)
@@ -140,7 +130,7 @@ def measure(
 
     tick = task_ticks("timing queries", spec.rounds * len(sample) * len(arms))
     with threadpool_limits(limits=spec.threads):
-        fresh = without_caches(arms, sample[: spec.warmup], spec.threads)
+        fresh = _without_caches(arms, sample[: spec.warmup], spec.threads)
         times: dict[str, dict[str, list[list[float]]]] = {arm.name: defaultdict(list) for arm in fresh}
         waited: dict[str, list[float]] = {arm.name: [] for arm in fresh}
         searches = sample * spec.rounds
@@ -181,7 +171,7 @@ def _ask(name: str, stage: Stage, states: Sequence[QueryState], index: Index) ->
     return stage.ask(states, index) if isinstance(stage, Outside) else stage(states, index)
 
 
-def without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
+def _without_caches(arms: Sequence[Arm], warmup: Sequence[Query], threads: int) -> list[Arm]:
     """The arms with models that read no cache on disk, warmed up with some queries."""
     bare = {id(arm.index.models): arm.index.models.uncached(threads) for arm in arms}
     fresh = [Arm(arm.name, arm.pipeline, arm.index.with_models(bare[id(arm.index.models)])) for arm in arms]

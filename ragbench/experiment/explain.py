@@ -34,7 +34,6 @@ def explain(plan: Plan) -> str:
         sampled = min(spec.queries, queries)
         lines.append(f"then each arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} warm-up queries")
         lines += ["and then from a cold start in a new process"] if spec.cold_start else []
-        lines += [f"and is sent {spec.arrivals} queries at {rate:g} a second" for rate in spec.rates]
     return "\n".join(lines)
 
 

@@ -167,19 +167,13 @@ def _ir_metadata(arm: PlannedArm, benchmark: Benchmark, surroundings: Mapping[st
 
 
 def time_arms(run: Run) -> None:
-    """Time the queries of all arms but recorded ones, side by side and under load; write the times."""
-    spec = run.plan.latency
+    """Time the queries of all arms but recorded ones, side by side; write the times."""
     arms = [arm for arm in run.plan.arms.values() if not arm.pipeline.recorded]
-    if not spec.enabled or not arms:
+    if not run.plan.latency.enabled or not arms:
         return
-    local_arms = [arm for arm in arms if not arm.pipeline.live]
-    open_loop = plugins.required("open_loop", "latency.arrival_qps") if spec.rates and local_arms else None
     run.timings, run.machine = _time_arms(arms, run.plan)
-    under_load = open_loop.measure(local_arms, run.plan.queries, spec) if open_loop else []
     for name, timing in run.timings.items():
         run.folder.arm(name).table("latency.parquet", timing.frame())
-    if open_loop:
-        run.folder.text(measurements.OPEN_LOOP, open_loop.table(under_load, run.timings, spec.seed).to_csv(index=False))
 
 
 def start_cold(run: Run) -> None:

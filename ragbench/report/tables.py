@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragbench.base import plugins
 from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
@@ -29,7 +28,7 @@ _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
 def show(results: Measurements) -> None:
-    """Print measures overall and by query type, service times, and response times in the open loop."""
+    """Print measures overall and by query type, and service times."""
     titled = results.title_with_origin
     quality = _with_latency(results, results.summary(("split",)))
     forms = {ARMS[name].title: form for name, form in ARMS.forms.items()}
@@ -56,10 +55,6 @@ def show(results: Measurements) -> None:
         print_text(*latency.repeat_sentences(results.latency))
     if label := results.exploratory:
         print(label)
-    if len(results.open_loop) and (open_loop := plugins.hook("open_loop")):
-        visible, forms = open_loop.COLUMNS.shown(columns(results.open_loop, open_loop.SHOWN))
-        print_table(visible[list(open_loop.SHOWN)], "Response time at rates of arrival, ms", forms)
-        print_text(*open_loop.sentences(results.open_loop))
 
 
 def show_contexts(results: Measurements, frame: pd.DataFrame) -> None:

@@ -3,7 +3,6 @@
     <folder>/experiment.json        name, command, benchmark, environment, arms
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
-    <folder>/open_loop.csv          arm, qps, load, p50, p95, p99 ... of the response time in milliseconds
     <folder>/verdicts.csv           effects, intervals, costs, verdicts; of several arms also field.csv
     <folder>/topics.parquet         qid, split, type, text, need, area
     <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
@@ -41,7 +40,7 @@ SOURCES = "sources.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 FILE_NAMES = "documents.csv"
 HEADROOM, CONTEXTS = "headroom.parquet", "contexts.parquet"
-OPEN_LOOP, CONFIG = "open_loop.csv", "config.yaml"
+CONFIG = "config.yaml"
 VERDICTS, FIELD = "verdicts.csv", "field.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
@@ -210,14 +209,6 @@ class Measurements:
         """The 95th percentile of the time of a whole query in milliseconds, None for an arm that was not timed."""
         total = self.latency[(self.latency["arm"] == arm) & (self.latency["stage"] == "total")]
         return float(total["p95"].iloc[0]) if len(total) else None
-
-    @cached_property
-    def open_loop(self) -> pd.DataFrame:
-        """The table of `ragbench.extras.ship.open_loop.table`; empty when no arrival rate was configured."""
-        import pandas as pd
-
-        path = self.folder / OPEN_LOOP
-        return pd.read_csv(path) if path.is_file() else pd.DataFrame({"arm": [], "qps": []})
 
     @property
     def peak_memory_mb(self) -> Mapping[str, float]:

@@ -35,7 +35,7 @@ PARENT = "mlflow.parentRunId"
 
 _SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD)
 
-_MORE = (store.RECORD, "summary.csv", "latency.csv", "open_loop.csv", *_SAID)
+_MORE = (store.RECORD, "summary.csv", "latency.csv", *_SAID)
 
 _NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
@@ -334,11 +334,6 @@ def _metrics(measurements: Measurements, judged: pd.DataFrame, arm: str) -> dict
         named["index_bytes"] = float(index_bytes[arm])
     if arm in measurements.peak_memory_mb:
         named["peak_memory_mb"] = measurements.peak_memory_mb[arm]
-    under_load = measurements.open_loop[measurements.open_loop["arm"] == arm]
-    for row in under_load.to_dict(orient="records"):
-        named |= {f"response_{p}_ms_at_{row['qps']:g}_qps": float(row[p]) for p in ("p50", "p95", "p99")}
-    if len(under_load) and (open_loop := plugins.hook("open_loop")):
-        named["saturation_qps"] = open_loop.saturation(under_load)[arm]
     named |= _verdict_metrics(judged, arm)
     return {name: value for name, value in named.items() if value == value}
 

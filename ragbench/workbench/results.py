@@ -87,7 +87,7 @@ class Results(files.Measurements):
         tables = {"verdicts": self.verdicts}
         if self.record["command"] != "ablate":
             tables |= {"summary": self.summary(("split",)), "field": self.field}
-            tables |= {"latency": self.latency, "open_loop": self.open_loop}
+            tables["latency"] = self.latency
             values["peak_memory_mb"] = dict(self.peak_memory_mb)
         return values | {name: frame.to_dict(orient="records") for name, frame in tables.items()}
 

@@ -256,9 +256,7 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
 
 OF_EXTRAS = {"extras/atlas/meta.py", "extras/fit/ltr_multi.py"}
 """Statistics of other collections and sites, which compare no arms of a run."""
-OF_TIMES = {f"evaluation/{name}.py" for name in ("intervals", "latency", "unasked", "machine")} | {
-    "extras/ship/open_loop.py"
-}
+OF_TIMES = {f"evaluation/{name}.py" for name in ("intervals", "latency", "unasked", "machine")}
 
 
 def test_nobody_else_computes_an_interval() -> None:

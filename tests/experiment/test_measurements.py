@@ -60,7 +60,7 @@ def test_read_back_as_written(tmp_path: Path) -> None:
     found = written(tmp_path)
     loaded = measurements.load(tmp_path)
     pd.testing.assert_frame_equal(loaded.per_query, found.per_query)
-    assert loaded.latency.empty and loaded.open_loop.empty and loaded.peak_memory_mb == {}
+    assert loaded.latency.empty and loaded.peak_memory_mb == {}
     assert "<table" in loaded._repr_html_()
 
 

@@ -30,7 +30,7 @@ VAULT = Path(__file__).parents[1] / "data" / "vault"
 def arms(settings_of, tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
     """A baseline and an arm with another index artefact, timed in both loops, the cold start too."""
     folder = tmp_path_factory.mktemp("run")
-    shared = ("split=all", "latency.cold_start=true", "latency.arrival_qps=[100]", "latency.arrivals=5")
+    shared = ("split=all", "latency.cold_start=true")
     return [settings_of(folder, *shared, "name=plain"), settings_of(folder, *shared, "p12=on", "name=with p12")]
 
 
@@ -125,27 +125,20 @@ def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Pat
     assert caplog.messages == [f"{reason}: latency CIs are wider to allow for it"]
 
 
-def test_the_open_loop_is_written_beside_the_closed(finished: Measurements) -> None:
-    assert finished.open_loop[["arm", "qps", "queries"]].to_numpy().tolist() == [
-        ["plain", 100, 5],
-        ["with p12", 100, 5],
-    ]
-
-
 def test_progress_counts_to_its_total_task_by_task(finished: Measurements, told) -> None:
     tasks: dict[str, list[tuple[int, int]]] = {}
     for task, done, total in told:
         tasks.setdefault(task, []).append((done, total))
-    assert set(tasks) >= {"running stages", "timing queries", "timing cold starts", "serving arrivals"}
+    assert set(tasks) >= {"running stages", "timing queries", "timing cold starts"}
     for steps in tasks.values():
         assert [done for done, _ in steps] == sorted(done for done, _ in steps)
         assert steps[-1][0] == steps[-1][1]
 
 
 def test_quality_alone_measures_no_time(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
-    quick = settings_of(tmp_path, "latency.enabled=false", "latency.arrival_qps=[100]", "split=test")
+    quick = settings_of(tmp_path, "latency.enabled=false", "split=test")
     found = run([quick], benchmark_small)
-    assert len(found.latency) == len(found.open_loop) == 0
+    assert len(found.latency) == 0
     assert found.peak_memory_mb == {}
     assert set(found.per_query["split"]) == {"test"}
 

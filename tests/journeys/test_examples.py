@@ -52,7 +52,6 @@ latency.queries: 2
 latency.rounds: 1
 latency.warmup: 0
 latency.cold_start: false
-latency.arrivals: 4
 tracking.enabled: false
 statistics.draws: 500
 tune.trials: 2
@@ -72,7 +71,7 @@ ARMS = {
     "dense_only": "exp=dense_only",
 }
 ORDER = (
-    "list, list config, doctor, completion, index, search, run, data, data pool, judge, compare",
+    "list, list config, doctor, index, search, run, data, data pool, judge, compare",
     "report, diagnose, advise, track, track ui, atlas, export, refresh",
     "verify, serve, serve mcp, studio",
 )

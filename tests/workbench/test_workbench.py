@@ -66,7 +66,7 @@ def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Resul
 
 def test_results_are_plain_values_for_json(measured: Results) -> None:
     values = measured.as_json()
-    single = {"summary", "field", "latency", "open_loop", "peak_memory_mb"}
+    single = {"summary", "field", "latency", "peak_memory_mb"}
     common = {"folder", "mlflow_run", "comparison", "verdicts"}
     assert set(values) == common | single
     assert [row["factor"] for row in values["verdicts"]] == ["own"]
