@@ -143,7 +143,7 @@ COMMANDS = (
         "list config",
         "tune",
     ),
-    *("fit", "fit calibration", "export", "refresh", "rollback", "verify", "gate", "data", "data pool"),
+    *("fit", "fit calibration", "export", "refresh", "verify", "gate", "data", "data pool"),
     *(
         "topics",
         "judge",

@@ -59,7 +59,8 @@ from ragbench.commands import cli
 from ragbench.config import composition
 from ragbench.extras.atlas import tables as tables_of_atlas
 from ragbench.extras.atlas.tables import Atlas
-from ragbench.extras.engines import opened, sqlite
+from ragbench.extras.engines import sqlite
+from ragbench.extras.engines.sqlite import SqliteEngine
 from ragbench.extras.fit.tuning import tracking
 from ragbench.extras.ship import bundle
 from ragbench.extras.ship import generation as generations
@@ -95,10 +96,8 @@ COMMANDS = {
     "index": ("index", "p1=on", "--quiet"),
     "export": (*EXPORTED, "--out", "ROOT/bundle"),
     "export sqlite": (*EXPORTED, "--format", "sqlite", "--out", "ROOT/notes.sqlite"),
-    "export lancedb": (*EXPORTED, "--format", "lancedb", "--load", "lancedb://ROOT/notes"),
     "refresh": ("refresh", "ROOT/bundle", "--corpus", "ROOT/vault", "--quiet"),
     "refresh sqlite": ("refresh", "ROOT/notes.sqlite", "--corpus", "ROOT/vault", "--quiet"),
-    "rollback": ("rollback", "ROOT/bundle", "--to", "0"),
     "merge": ("judge", "FOLDER/pool.csv", "--merge", "data.qrels=ROOT/qrels"),
     "track": ("track", "--all", "tracking.uri=sqlite:///ROOT/mlflow.db", "--json"),
     "init": ("init", "ROOT/vault", "--yes", "--quiet", "--log", "FOLDER/log.jsonl"),
@@ -321,7 +320,7 @@ class Campaign:
 
         An untrusted file with correct digests may give other answers, and must do nothing else.
         """
-        self._undisturbed("rollback")
+        self._undisturbed("refresh")
         places = [self.export(), self.folder / "refreshed" / "bundle"]
         known = [self._value(partial(answers, place), place.parent) for place in places]
         for number, chance in self._cases("bundles", times):
@@ -400,7 +399,7 @@ class Campaign:
     def _undisturbed(self, name: str) -> tuple[Any, Any, int]:
         """The state before a command that nothing disturbs, its outcome, and the changes of files that it makes."""
         if name not in self._whole:
-            if name in ("refresh", "rollback") and not (self.folder / "refreshed").exists():
+            if name == "refresh" and not (self.folder / "refreshed").exists():
                 self._prepare_refreshed()
             root = self._root(f"whole-{name}", name)
             before = self._outcome(name, root)
@@ -428,7 +427,7 @@ class Campaign:
             shutil.copytree(whole / "runs", root / "runs")
         if (whole / "cache").exists():
             shutil.copytree(whole / "cache", root / "cache")
-        if name in ("refresh", "rollback"):
+        if name == "refresh":
             shutil.copytree(self.folder / "refreshed" / "bundle", root / "bundle")
         if name == "refresh sqlite":
             self._undisturbed("export sqlite")
@@ -634,10 +633,10 @@ class Campaign:
 
 
 _LEFT = re.compile(r"^\..+\.\d+-[0-9a-f]{12}|-journal$|^ragbench-")
-_BARE = frozenset({"refresh", "refresh sqlite", "rollback", "init", "atlas add"})
+_BARE = frozenset({"refresh", "refresh sqlite", "init", "atlas add"})
 STATEFUL = frozenset(
     {
-        *("refresh", "refresh sqlite", "rollback", "export lancedb", "export sqlite"),
+        *("refresh", "refresh sqlite", "export sqlite"),
         *("atlas add", "fit calibration", "fit ranker"),
     }
 )
@@ -655,12 +654,11 @@ def outcome(name: str, root: Path) -> Any:
             return sorted((kind, name, why or "whole") for kind, name, why in ArtefactStore(root / "index").check())
         if name == "export":
             return contents(root / "bundle")
-        if name in ("refresh", "rollback"):
+        if name == "refresh":
             return served(root / "bundle")
-        if name.endswith(("sqlite", "lancedb")):
-            place = root / "notes.sqlite" if name.endswith("sqlite") else f"lancedb://{root}/notes"
-            with closing(opened.connect(place)) as engine:
-                return sorted(dict(engine.digests()).items()), engine.damage()
+        if name.endswith("sqlite"):
+            with closing(SqliteEngine(root / "notes.sqlite")) as engine:
+                return sorted(engine.rows("SELECT docno, digest FROM documents")), engine.damage()
         if name == "track":
             return logged(root / "mlflow.db")
         if name == "atlas add":
@@ -687,20 +685,19 @@ def _atlas_of_one(folder: Path) -> None:
 
 
 def served(folder: Path) -> Any:
-    """What a bundle serves, and what it goes back to, with the parts of its index."""
+    """What a bundle serves, with the parts of its index."""
     record = bundle.read_record(folder)
     now = generations.current(folder, record)
-    before = generations.earlier(folder, record, max(0, now.number - 1))
-    known = {*record["artefacts"].values(), *now.artefacts.values(), *before.artefacts.values()}
+    known = {*record["artefacts"].values(), *now.artefacts.values()}
     found = [(kind, name, why) for kind, name, why in ArtefactStore(folder / bundle.INDEX).check()]
     lost = known - {name for _, name, why in found if why is None}
     more = {name for _, name, _ in found} - known
-    return now.collection, before.collection, sorted(lost), sorted(more)
+    return now.collection, sorted(lost), sorted(more)
 
 
 def _served_alone(found: Any) -> Any:
     """Without parts of an index that nothing uses, which the next refresh deletes."""
-    return found[:3] if isinstance(found, tuple) and len(found) == 4 else found
+    return found[:2] if isinstance(found, tuple) and len(found) == 3 else found
 
 
 def answers(place: Path) -> Any:

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ragbench.base.errors import RagbenchError
-from ragbench.extras.ship.loaded_bundle import load
+from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.refresh import Refresher
 from ragbench.extras.ship.serving.service import SearchService
 from research.faults.campaign import SEED, VAULT, exported, figures

@@ -28,20 +28,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 from fastapi.testclient import TestClient
-from ragbench.extras.engines.aliased import FORMAT
 
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
 from ragbench.corpus.reader import _split_frontmatter
-from ragbench.extras.engines import opened, postgres
-from ragbench.extras.engines.content import ChunkRow, DocumentRow
+from ragbench.extras.engines import postgres
+from ragbench.extras.engines.opensearch import FORMAT, SYSTEMS, Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found
-from ragbench.extras.engines.words import Terms
+from ragbench.extras.engines.tables import TableWriter
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.remote.endpoint import EndpointEncoder
 from ragbench.extras.remote.live import anserini, client, hit_matching
@@ -182,8 +180,6 @@ class Doors:
         (place / "lucene").mkdir()
         index = anserini_index.build([RECORD, {**RECORD, "id": "b.md"}], place / "lucene", "-storeRaw")
         largest = sorted(index.iterdir(), key=lambda each: each.stat().st_size)[-4:]
-        lance = _in_lance(place / "lance")
-        lance_files = {each.suffix: each for each in sorted(lance.resolve().rglob("*.*")) if each.is_file()}
         scoring = anserini.Scoring(0.9, 0.4, (), None, None)
         weights = new("model/config.json", json.dumps({"model_type": "bert", "pooling": {"mode": "cls"}}))
         golden_row = json.loads((served / bundle.GOLDEN).read_text().splitlines()[0])
@@ -248,16 +244,12 @@ class Doors:
             "PostgreSQL": Door(json_texts(ROWS_OF_SQL, chance), _ask_postgres, _in_rows),
             **{
                 f"{system}: {what}": Door(texts, of_answer(self._engine(system, what)), seen)
-                for system in ("qdrant", "opensearch", "elasticsearch")
+                for system in SYSTEMS
                 for what, texts, seen in (
                     ("hits", json_texts(_hits_of(system), chance), lambda body, it=system: _in_hits(it, body)),
-                    ("files", json_texts(_files_of(system), chance), same(PLAN)),
-                    ("metadata", _packed(system, json_texts(ABOUT, chance)), None),
+                    ("files", json_texts(_files_of(), chance), same(PLAN)),
+                    ("metadata", _packed(json_texts(ABOUT, chance)), None),
                 )
-            },
-            **{
-                f"LanceDB, {suffix}": Door(flipped(each.read_bytes(), chance), of_file(each, lambda: _ask_lance(lance)))
-                for suffix, each in lance_files.items()
             },
             "run file": Door(
                 run_texts(RUN, chance), of_file(run, lambda: _plain_run(hit_matching.read_run_file(str(run)))), _in_run
@@ -300,21 +292,16 @@ class Doors:
 
     def _engine(self, system: str, what: str) -> Callable[[], Any]:
         """Asks an engine whose every answer is the case: for hits, or for what it says of itself and then for hits."""
-        engine = opened.ALIASED[system].__new__(opened.ALIASED[system])
-        engine._connect(f"{system}://127.0.0.1:{self._server.port}/notes")
-        engine._draft, engine._places = None, {}
+        cluster = Cluster(SYSTEMS[system], f"{system}://127.0.0.1:{self._server.port}/notes")
 
         def hits() -> Any:
-            engine.plan, engine.about = PLAN, dict(ABOUT)
-            engine._forms, engine._numbers = {"lamps": "lamp"}, {"lamp": 0}
-            return _by_source(engine.ask("lamps", [0.1, 0.2], None))
+            return _by_source(_Known(cluster, "notes").ask("lamps", [0.1, 0.2], None))
 
         def record() -> Any:
-            engine._read()
-            return engine.plan
+            return OpenSearchEngine(cluster, "notes").plan
 
         def record_and_hits() -> None:
-            engine._read()
+            engine = OpenSearchEngine(cluster, "notes")
             self._body = json.dumps(_hits_of(system)).encode()
             engine.ask("lamps", [0.1, 0.2], None)
 
@@ -347,15 +334,22 @@ def _project(content: bytes) -> Any:
     return values, sorted(arms)
 
 
+class _Known(OpenSearchEngine):
+    """An engine that need not be asked what it says about itself."""
+
+    def _read(self) -> None:
+        self.plan, self.about, self._forms = PLAN, dict(ABOUT), {"lamps": "lamp"}
+
+
 class _Rows(postgres.PostgresEngine):
     """PostgreSQL that returns these rows."""
 
     def __init__(self, rows: dict[str, Any]) -> None:
         self._given, self._schema, self._idle = rows, "notes", []
         self._server = postgres.Server("", "notes", "the schema notes")
-        self._open()
+        self.read_about()
 
-    def _rows(self, sql: str, values: Any = ()) -> Any:
+    def rows(self, sql: str, values: Any = ()) -> Any:
         table = next((name for name in ("about", "files", "documents") if f"FROM {name}" in sql), "hits")
         return [tuple(row) for row in self._given[table]]
 
@@ -375,7 +369,7 @@ def _ask_postgres(content: bytes) -> Any:
     engine = _Rows(rows)
     engine.files()
     engine.version()
-    return _by_source(engine.ask("lamps", None, None)), dict(engine.digests())
+    return _by_source(engine.ask("lamps", None, None)), dict(TableWriter(engine).digests())
 
 
 def _in_rows(content: bytes) -> Any:
@@ -390,24 +384,6 @@ def _in_rows(content: bytes) -> Any:
     return hits, dict(rows["documents"])
 
 
-def _in_lance(folder: Path) -> Path:
-    """A note in LanceDB, by the link to it."""
-    texts = {"title": "a", "content": "lamps"}
-    chunk = ChunkRow("a#0", (), 0, 1, 1, "lamps", texts, "lamps", 0)
-    note = DocumentRow("a", "a.md", "a", 0.0, {}, texts, (chunk,), "d1")
-    terms = Terms("technical")
-    with opened.ALIASED["lancedb"].create(f"lancedb://{folder}/notes", PLAN, 2, {}) as made, made.transaction():
-        made.put(note, [np.array((1.0, 0.0), np.float32)], terms)
-        made.finish(terms.forms(), {}, {})
-    return folder / "notes"
-
-
-def _ask_lance(link: Path) -> None:
-    with contextlib.closing(opened.connect(f"lancedb://{link}")) as engine:
-        engine.ask("lamps", [0.1, 0.2], None)
-        engine.files()
-
-
 def _by_source(found: Found) -> dict[str, dict[str, float]]:
     return {chunk: sources for chunk, (_, sources) in by_chunk(found).items()}
 
@@ -415,12 +391,6 @@ def _by_source(found: Found) -> dict[str, dict[str, float]]:
 def _hits_of(system: str) -> Any:
     """What an engine answers that finds `FOUND`."""
     load = ABOUT["load"]
-    if system == "qdrant":
-        points = [
-            [{"id": 1, "score": score, "payload": {"chunks": [chunk], "load": load}} for chunk, score in hits.items()]
-            for hits in FOUND.values()
-        ]
-        return {"result": [{"points": each} for each in points], "status": "ok"}
     factor = 1 + _WORDS.scaled[1] if system == "elasticsearch" else 1.0
     answers = []
     for source, hits in FOUND.items():
@@ -433,36 +403,27 @@ def _hits_of(system: str) -> Any:
 def _in_hits(system: str, content: bytes) -> Any:
     told, found = json.loads(content.decode("utf-8-sig")), {}
     factor = 1 + _WORDS.scaled[1] if system == "elasticsearch" else 1.0
-    answers = told["result"] if system == "qdrant" else [each["hits"]["hits"] for each in told["responses"]]
-    for source, answer in zip(FOUND, answers, strict=True):
-        for hit in answer["points"] if system == "qdrant" else answer:
-            score = (
-                hit["score"]
-                if system == "qdrant"
-                else hit["_score"] - 1
-                if source == "dense"
-                else hit["_score"] / factor
-            )
-            for chunk in (hit["payload"] if system == "qdrant" else hit["_source"]["payload"])["chunks"]:
+    for source, answer in zip(FOUND, told["responses"], strict=True):
+        for hit in answer["hits"]["hits"]:
+            score = hit["_score"] - 1 if source == "dense" else hit["_score"] / factor
+            for chunk in hit["_source"]["payload"]["chunks"]:
                 found.setdefault(chunk, {})[source] = score
     return found
 
 
-def _files_of(system: str, about: bytes = json.dumps(ABOUT).encode()) -> Any:
+def _files_of(about: bytes = json.dumps(ABOUT).encode()) -> Any:
     """The files of an engine in its answer."""
-    files = {"about.json": about, "forms.json": b'{"lamps": "lamp"}', "terms.json": b'["lamp"]'}
+    files = {"about.json": about, "forms.json": b'{"lamps": "lamp"}'}
     pieces = [
         {"kind": "file", "name": name, "part": 0, "body": base64.b64encode(zlib.compress(body)).decode()}
         for name, body in files.items()
     ]
-    if system == "qdrant":
-        return {"result": {"points": [{"id": 1, "payload": each} for each in pieces], "next_page_offset": None}}
     hits = [{"_index": ABOUT["load"], "_source": {"payload": each}, "sort": [1]} for each in pieces]
     return {"timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": hits}}
 
 
-def _packed(system: str, texts: Iterator[bytes]) -> Iterator[bytes]:
-    return (json.dumps(_files_of(system, each)).encode() for each in texts)
+def _packed(texts: Iterator[bytes]) -> Iterator[bytes]:
+    return (json.dumps(_files_of(about)).encode() for about in texts)
 
 
 def _plain_run(found: Any) -> Any:
