@@ -21,10 +21,7 @@ from ragbench.results.store import arm_folder
 if TYPE_CHECKING:
     from ragbench.export.replay import Replay
 
-BUNDLE = "ragbench"
-
 _Render = Callable[[Settings, Sequence[str], str | None], tuple[str, list[str]]]
-
 """Gives the text of the file, and a sentence for everything that it cannot express.
 
 Takes the settings of the arm, sentences on its origin, and the version of the other system (None: the newest).

@@ -9,13 +9,11 @@ from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.export import measured_arm
-from ragbench.export.file_format import BUNDLE, Context, Format, Request, Written
+from ragbench.export.file_format import Context, Format, Request, Written
 from ragbench.export.measured_arm import Evidence, MeasuredArm
 from ragbench.export.replay import MAX_LOSS
 from ragbench.results import verdicts
 from ragbench.results.verdicts import Prediction
-
-_ALIASES = {"bundle": BUNDLE}
 
 
 def write(
@@ -47,10 +45,8 @@ def write(
     a translation that loses more than `max_loss` of nDCG@10; ResultsError for an unknown arm; BundleError when a
     bundle's folder exists.
     """
-    form: Format = plugins.load("ragbench.exports", _ALIASES.get(format, format), "--format")
-    request = Request(
-        _ALIASES.get(format, format), out, load, version, None if force else max_loss, include_index, self_contained
-    )
+    form: Format = plugins.load("ragbench.exports", format, "--format")
+    request = Request(format, out, load, version, None if force else max_loss, include_index, self_contained)
     form.check(request)
     if load is not None and out is not None:
         raise ConfigError("--load writes to a server or folder, and --out to a file: use one of them")

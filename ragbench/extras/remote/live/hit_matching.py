@@ -27,7 +27,6 @@ _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
 _ADDRESSES = ("url", "slug", "permalink", "aliases")
 
 SHINGLE, ENOUGH = 4, 0.5
-
 """A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
 
 
