@@ -20,11 +20,11 @@ def reseal(path: Path, **changes: Any) -> None:
 def rewrite_part(path: Path, content: bytes) -> None:
     """Write a file of an index in a bundle again, with its digests in the manifest and the record."""
     path.write_bytes(content)
-    manifest = next(each for each in path.parents if (each / MANIFEST).exists()) / MANIFEST
+    manifest = next(parent for parent in path.parents if (parent / MANIFEST).exists()) / MANIFEST
     value = json.loads(manifest.read_text())
     value["files"][path.relative_to(manifest.parent).as_posix()] = manifest_entry(path)
     manifest.write_text(json.dumps(value, indent=1, sort_keys=True))
-    folder = next(each for each in path.parents if (each / bundle.RECORD).exists())
+    folder = next(parent for parent in path.parents if (parent / bundle.RECORD).exists())
     name, digests = manifest.relative_to(folder).as_posix(), read_checksummed(folder / bundle.RECORD)["files"]
     if name in digests:
         reseal(folder / bundle.RECORD, files={**digests, name: sha256(manifest)})

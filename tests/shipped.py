@@ -37,10 +37,10 @@ class Group:
     numerics: str = ""
 
 
-def groups(words: Sequence[str]) -> Iterator[Group]:
+def groups(overrides: Sequence[str]) -> Iterator[Group]:
     """The groups of the file; what a later one shares with an earlier one is excluded."""
     seen: set[tuple[str, str]] = set()
-    settings = composition.arms({name: (f"exp={name}",) for name in ARMS}, ["cache.shipped=off", *words])
+    settings = composition.arms({name: (f"exp={name}",) for name in ARMS}, ["cache.shipped=off", *overrides])
     benchmark = load(settings[0].config)
     for arm in ArmBuilder.of(settings[0], benchmark).arms(settings):
         encoder, passages = arm.index.encoder, arm.index.spec.passage.passages(arm.index.chunks)
@@ -55,22 +55,22 @@ def groups(words: Sequence[str]) -> Iterator[Group]:
                 yield Group(f"{arm.name}, {kind}", digest, new, embed, encoder.numerics)
 
 
-def write(path: Path, found: Sequence[Group]) -> None:
+def write(path: Path, all_groups: Sequence[Group]) -> None:
     """The archive: the same bytes for the same vectors."""
-    keys = [embedding_key(each.digest, text)[:KEY_BYTES] for each in found for text in each.texts]
-    arrays = {f"group-{number}": packed(each.embed(each.texts)) for number, each in enumerate(found)}
-    ends = np.cumsum([len(each.texts) for each in found])
+    keys = [embedding_key(group.digest, text)[:KEY_BYTES] for group in all_groups for text in group.texts]
+    arrays = {f"group-{number}": packed(group.embed(group.texts)) for number, group in enumerate(all_groups)}
+    ends = np.cumsum([len(group.texts) for group in all_groups])
     table = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
-    numerics = np.array(", ".join(sorted({each.numerics for each in found})))
+    numerics = np.array(", ".join(sorted({group.numerics for group in all_groups})))
     np.savez_compressed(path, keys=table, ends=ends, numerics=numerics, **arrays)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = list(groups([f"paths.results={folder}", *sys.argv[1:]]))
-        write(shipped().path, found)
-    for each in found:
-        print(f"{each.name}: {len(each.texts):,} vectors")
+        all_groups = list(groups([f"paths.results={folder}", *sys.argv[1:]]))
+        write(shipped().path, all_groups)
+    for group in all_groups:
+        print(f"{group.name}: {len(group.texts):,} vectors")
     print(f"{shipped().path}: {shipped().path.stat().st_size / 1e6:.2f} MB")
 
 

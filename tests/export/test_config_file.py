@@ -29,9 +29,11 @@ def search_of(settings: Settings) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", ARMS, ids=" ".join)
-def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = composition.compose(words)
+@pytest.mark.parametrize("overrides", ARMS, ids=" ".join)
+def test_config_file_composes_to_the_measured_pipeline(
+    overrides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = composition.compose(overrides)
     text, missing = config_file.render(measured, ["nDCG@10 .609 on 81 topics."], None)
     assert missing == [] and "# nDCG@10 .609 on 81 topics." in text
     conf = shutil.copytree(locations.configuration(), tmp_path / "conf")
@@ -53,14 +55,14 @@ def test_a_saved_file_composes_to_the_measured_pipeline(words, tmp_path: Path, m
     assert search_of(loaded) == search_of(measured)
 
 
-def test_only_what_differs_is_written() -> None:
-    found = config_file._nearest(composition.compose(["exp=phase4", "p1=off", "p6.depth=3"]))
-    assert (found.preset, found.choices, found.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
+def test_config_file_has_only_differences() -> None:
+    nearest = config_file._nearest(composition.compose(["exp=phase4", "p1=off", "p6.depth=3"]))
+    assert (nearest.preset, nearest.choices, nearest.values) == ("phase4", {"p1": "off"}, {"p6.depth": 3})
 
 
 @pytest.mark.slow
-def test_without_a_named_preset_the_nearest_is_found() -> None:
-    words = [f"{key}={value}" for key, value in (("p11", "off"), ("p12", "on"))]
-    measured = composition.compose(["exp=phase4", *words])
+def test_config_file_names_the_nearest_preset() -> None:
+    overrides = [f"{key}={value}" for key, value in (("p11", "off"), ("p12", "on"))]
+    measured = composition.compose(["exp=phase4", *overrides])
     unnamed = Settings(measured.name, measured.config)
     assert config_file._nearest(unnamed).preset == "phase4"

@@ -25,15 +25,15 @@ def outcomes(before: MeasuredArm, after: MeasuredArm, limits: Limits | None = No
     return {check.part: check.outcome for check in gate(before, after, limits)}
 
 
-def test_the_same_again_passes(arm) -> None:
+def test_gate_passes_the_same_run(arm) -> None:
     many = [*VALUES, *VALUES, *VALUES, *VALUES]
-    found = outcomes(arm("old", many, 20.0), arm("new", many, 20.0))
-    assert found == {"benchmark": "passes", "quality": "passes", "latency": "passes"}
+    checks = outcomes(arm("old", many, 20.0), arm("new", many, 20.0))
+    assert checks == {"benchmark": "passes", "quality": "passes", "latency": "passes"}
     # One more query than 30 that loses everything would be -.032: more than the margin.
     assert outcomes(arm("few", VALUES), arm("again", VALUES))["quality"] == "not checked"
 
 
-def test_a_loss_beyond_chance_fails_and_a_gain_passes(arm) -> None:
+def test_gate_fails_losses_and_passes_gains(arm) -> None:
     old, new = arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES])
     assert outcomes(old, new) == {"benchmark": "passes", "quality": "fails", "latency": "not checked"}
     assert outcomes(new, old)["quality"] == "passes"
@@ -42,12 +42,12 @@ def test_a_loss_beyond_chance_fails_and_a_gain_passes(arm) -> None:
     assert outcomes(old, new, Limits(margin=0))["quality"] == "fails"
 
 
-def test_a_sure_loss_below_the_margin_passes_and_is_said(arm) -> None:
+def test_gate_passes_a_sure_loss_below_the_margin(arm) -> None:
     checks = gate(arm("old", VALUES), arm("new", [value - 0.1 for value in VALUES]), Limits(margin=0.15))
     assert "documents: a significant loss of 0.100, smaller than the margin of 0.15" in checks[1].message
 
 
-def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
+def test_gate_does_not_check_uncertain_losses(arm) -> None:
     """One of 30 topics loses .1, and one more that loses everything leaves -1.1 / 31 = -.035."""
     old, new = arm("old", VALUES), arm("new", [0.3, *VALUES[1:]])
     checks = gate(old, new)
@@ -71,12 +71,12 @@ def test_a_loss_that_may_be_chance_and_may_matter_is_not_checked(arm) -> None:
         (80.0, None, "fails"),
     ],
 )
-def test_latency(arm, p95: float, tolerance: float | None, outcome: str) -> None:
+def test_gate_compares_latency(arm, p95: float, tolerance: float | None, outcome: str) -> None:
     old, new = arm("old", VALUES, 20.0), arm("new", VALUES, p95)
     assert outcomes(old, new, Limits(latency_tolerance=tolerance))["latency"] == outcome
 
 
-def test_passages_count_as_documents_do(write_results, tmp_path: Path) -> None:
+def test_gate_compares_passages_as_documents(write_results, tmp_path: Path) -> None:
     better = [value + 0.1 for value in VALUES]
     old = find(write_results(tmp_path / "old", {"old": VALUES}, passages={"old": better}))
     new = find(write_results(tmp_path / "new", {"new": better}, passages={"new": VALUES}))
@@ -86,32 +86,32 @@ def test_passages_count_as_documents_do(write_results, tmp_path: Path) -> None:
     assert "passages -0.100" in checks[1].message
 
 
-def test_other_data_are_refused_unless_that_is_said(arm, reseal) -> None:
+def test_gate_refuses_other_data_unless_allowed(arm, reseal) -> None:
     old, new = arm("old", VALUES), arm("new", VALUES)
     new.results.record["benchmark"]["digest"] = "e" * 64
-    with pytest.raises(ResultsError, match="changed between the two runs"):
+    with pytest.raises(ResultsError, match="changed"):
         gate(old, new)
     assert outcomes(old, new, Limits(changed_data=True))["benchmark"] == "not checked"
 
 
-def test_other_queries_cannot_be_compared(arm) -> None:
-    with pytest.raises(ResultsError, match="do not share topic 'q29'"):
+def test_gate_refuses_other_queries(arm) -> None:
+    with pytest.raises(ResultsError, match="q29"):
         gate(arm("old", VALUES), arm("new", VALUES[:-1]))
 
 
-def test_a_measure_that_was_not_measured(arm) -> None:
-    with pytest.raises(ConfigError, match=r"'AP' was not measured by the baseline"):
+def test_gate_refuses_missing_measures(arm) -> None:
+    with pytest.raises(ConfigError, match="AP"):
         gate(arm("old", VALUES), arm("new", VALUES), Limits("AP"))
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "reason"),
     [
         ({"margin": -0.1}, "margin must be at least 0, or null, got -0.1"),
         ({"latency_tolerance": float("nan")}, "latency_tolerance must be finite and at least 0"),
         ({"confidence": 1.0}, "confidence must be above 0.5 and below 1"),
     ],
 )
-def test_limits(limits: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_gate_refuses_impossible_limits(limits: dict, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         Limits(**limits)

@@ -39,8 +39,8 @@ LETTERS = {"f": float, "i": int, "b": bool, "s": str}
 
 def types_of(version: str) -> dict[str, dict[str, type]]:
     return {
-        section: {key: LETTERS[letter] for key, letter in zip(words.split()[::2], words.split()[1::2], strict=True)}
-        for section, words in TYPES[version].items()
+        section: {key: LETTERS[letter] for key, letter in zip(text.split()[::2], text.split()[1::2], strict=True)}
+        for section, text in TYPES[version].items()
     }
 
 
@@ -58,21 +58,21 @@ def rendered(composed):
 
 
 @pytest.mark.parametrize("version", sorted(VERSIONS))
-def test_the_table_of_a_version_has_its_keys_and_types(version: str) -> None:
+def test_ragdocs_table_has_keys_and_types_of_a_version(version: str) -> None:
     sections = VERSIONS[version].sections
-    found = {name: {key: kind for key, (kind, _) in keys.items()} for name, keys in sections.items()}
-    assert found == types_of(version)
+    types = {name: {key: kind for key, (kind, _) in keys.items()} for name, keys in sections.items()}
+    assert types == types_of(version)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_gives_every_key_of_its_type_and_no_other(rendered, preset: str) -> None:
+def test_ragdocs_writes_every_key_for_every_preset(rendered, preset: str) -> None:
     tables, _ = rendered(f"+exp={preset}")
-    found = {name: {key: type(value) for key, value in table.items()} for name, table in tables.items()}
-    assert found == types_of("2026-01")
+    types = {name: {key: type(value) for key, value in table.items()} for name, table in tables.items()}
+    assert types == types_of("2026-01")
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_newest_version_gets_keys_that_it_reads_and_heeds(rendered, preset: str) -> None:
+def test_newest_ragdocs_gets_keys_that_it_heeds(rendered, preset: str) -> None:
     tables, _ = rendered(f"+exp={preset}", version="2026-08")
     allowed = types_of("2026-08")
     assert set(tables) == {"search", "chunking"}  # the model is left to whoever runs it
@@ -84,7 +84,7 @@ def test_the_newest_version_gets_keys_that_it_reads_and_heeds(rendered, preset: 
     assert set(tables["chunking"]) == set(allowed["chunking"])
 
 
-def test_the_head_lists_what_a_version_does_not_heed(composed) -> None:
+def test_ragdocs_head_lists_ignored_keys(composed) -> None:
     new, _ = render(composed("+exp=all"), [], "2026-08")
     head = new[: new.index("[search]")]
     for key in VERSIONS["2026-08"].deprecated:
@@ -98,12 +98,12 @@ def test_the_head_lists_what_a_version_does_not_heed(composed) -> None:
     assert "child_chunk" not in old + new
 
 
-def test_an_unknown_version_is_refused(composed) -> None:
+def test_ragdocs_refuses_unknown_versions(composed) -> None:
     with pytest.raises(ConfigError, match=r"version must be one of 2026-01, 2026-08 for --format ragdocs, got 2025-01"):
         render(composed(), [], "2025-01")
 
 
-def test_a_threshold_after_calibration_is_a_floor_before_it(rendered) -> None:
+def test_ragdocs_threshold_becomes_a_floor(rendered) -> None:
     # 1 / (1 + exp(-150 (x - 0.035))) = 0.3 at x = 0.035 - ln(0.7 / 0.3) / 150 = 0.029351
     tables, missing = rendered("p10=on", "p10.threshold=0.3", version="2026-08")
     assert tables["search"]["abstention_threshold"] == 0.029351
@@ -112,7 +112,7 @@ def test_a_threshold_after_calibration_is_a_floor_before_it(rendered) -> None:
     assert "abstention_threshold" not in without["search"]
 
 
-def test_lengths_of_chunks_are_those_that_are_searched(rendered) -> None:
+def test_ragdocs_chunk_lengths_are_those_searched(rendered) -> None:
     whole, _ = rendered("index.chunking.min_chars=250", "index.chunking.max_chars=900")
     chunking = whole["chunking"]
     assert (chunking["min_chunk_chars"], chunking["max_chunk_chars"], chunking["overlap_chars"]) == (250, 900, 100)
@@ -122,13 +122,13 @@ def test_lengths_of_chunks_are_those_that_are_searched(rendered) -> None:
     assert (chunking["parent_chunk_min_chars"], chunking["parent_chunk_max_chars"]) == (1500, 2000)
 
 
-def test_a_constant_that_is_no_whole_number_is_rounded_and_said(rendered) -> None:
+def test_ragdocs_rounds_constants_and_says_so(rendered) -> None:
     tables, missing = rendered("fuse.k=40.4")
     assert tables["search"]["rrf_k_constant"] == 40
     assert "fuse.k = 40.4: ragdocs has whole numbers only, so 40 is written" in missing
 
 
-def test_switches_that_are_on(rendered) -> None:
+def test_ragdocs_switches_that_are_on(rendered) -> None:
     tables, missing = rendered(
         *("+exp=all", "recency=on", "recency.bias=0.4", "hyde=on", "p10.threshold=0.2", "p11.lambda_=0.6"),
         *("fuse.weights.dense=1.3", "fuse.weights.code=0.8", "fuse.k=40", "p6.depth=7", "p13.chunking.child_max=500"),
@@ -145,7 +145,7 @@ def test_switches_that_are_on(rendered) -> None:
     assert not any("graph is off" in sentence for sentence in missing)
 
 
-def test_switches_that_are_off_are_written_so_that_they_are_off(rendered) -> None:
+def test_ragdocs_switches_that_are_off(rendered) -> None:
     tables, _ = rendered("+exp=lexical_only")
     search = tables["search"]
     assert (search["semantic_weight"], search["recency_bias"], search["min_confidence"]) == (0.0, 0.0, 0.0)
@@ -160,7 +160,7 @@ OTHER = (
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("overrides", "reason"),
     [
         (OTHER, "p5 (add 2 synonyms a word): ragdocs has no such step"),
         (OTHER, "filters (filter by nothing): ragdocs has no such step"),
@@ -174,17 +174,17 @@ OTHER = (
         (("+exp=all",), "p11 and p8.limit are both on: ragdocs limits chunks per document only without MMR"),
     ],
 )
-def test_what_the_format_cannot_say_is_listed(rendered, overrides: tuple[str, ...], said: str) -> None:
+def test_ragdocs_lists_what_it_cannot_express(rendered, overrides: tuple[str, ...], reason: str) -> None:
     _, missing = rendered(*overrides)
-    assert any(sentence.startswith(said) for sentence in missing), missing
+    assert any(sentence.startswith(reason) for sentence in missing), missing
 
 
-def test_what_the_system_does_in_the_same_way_is_not_listed(rendered) -> None:
+def test_ragdocs_lists_nothing_that_is_equal(rendered) -> None:
     _, missing = rendered("lexical.k1=1.2", "lexical.b=0.75", "p2=on")
     assert not any(word in sentence for sentence in missing for word in ("k1", "lexical.b = ", "passage.headings"))
 
 
-def test_another_order_is_said(composed) -> None:
+def test_ragdocs_says_another_order(composed) -> None:
     order = list(composed("recency=on", "p8=on").config["order"])
     order.remove("p8.content_hash")
     order.insert(order.index("recency"), "p8.content_hash")
@@ -193,12 +193,12 @@ def test_another_order_is_said(composed) -> None:
 
 
 @given(st.text(), st.text())
-def test_any_name_reads_back_and_any_heading_stays_a_comment(name: str, heading: str) -> None:
+def test_ragdocs_escapes_names_and_headings(name: str, heading: str) -> None:
     assert tomllib.loads(f"{_comment(heading)}\nname = {_toml(name)}\n") == {"name": name}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_what_is_replayed_has_every_value_of_the_file(composed, preset: str) -> None:
+def test_ragdocs_replays_every_value_of_the_file(composed, preset: str) -> None:
     settings = composed(f"+exp={preset}")
     again = replayed(settings, "2026-01")
     tables, sentences = values(again, "2026-01")
@@ -208,7 +208,7 @@ def test_what_is_replayed_has_every_value_of_the_file(composed, preset: str) -> 
 
 
 @pytest.mark.parametrize("preset", [preset for preset in PRESETS if preset.startswith("ragdocs_")])
-def test_presets_of_ragdocs_are_what_their_file_makes_it_run(composed, preset: str) -> None:
+def test_ragdocs_presets_replay_unchanged(composed, preset: str) -> None:
     settings = composed(f"+exp={preset}")
     again = replayed(settings, "2026-01")
     ours, theirs = dict(settings.pipeline), dict(again.pipeline)

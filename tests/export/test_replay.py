@@ -21,36 +21,35 @@ def bench(finished) -> Bench:
     return Bench.of(measured_arm.find(finished.folder, "baseline"))
 
 
-def test_an_arm_replayed_unchanged_loses_nothing(bench: Bench) -> None:
-    found = bench.replay(bench.measured.settings)
-    assert found.measured == pytest.approx(bench.measured.quality["nDCG@10"])
-    assert (found.loss, found.low, found.high) == (0, -0.25, 0.25)  # two queries more than six could change by 2 / 8
-    assert found.topics == 6  # one of the seven has no answer
-    assert re.match(r"nDCG@10 0\.\d{3} measured, 0\.\d{3} emulated by ragbench: change \[", found.sentence)
+def test_replay_of_the_same_arm_loses_nothing(bench: Bench) -> None:
+    replayed = bench.replay(bench.measured.settings)
+    assert replayed.measured == pytest.approx(bench.measured.quality["nDCG@10"])
+    # Two queries more than six could change by 2 / 8.
+    assert (replayed.loss, replayed.low, replayed.high) == (0, -0.25, 0.25)
+    assert replayed.topics == 6  # one of the seven has no answer
+    assert re.match(r"nDCG@10 0\.\d{3} measured, 0\.\d{3} emulated by ragbench: change \[", replayed.sentence)
 
 
-def test_another_arm_has_its_own_score(bench: Bench, finished) -> None:
+def test_replay_of_another_arm_has_its_score(bench: Bench, finished) -> None:
     """The score of an arm of the same run, computed by ir_measures when it was measured."""
     other = measured_arm.find(finished.folder, "librarian_rerank")
     assert bench.replay(other.settings).replayed == pytest.approx(other.quality["nDCG@10"])
 
 
-def test_hits_of_an_engine_are_scored(bench: Bench) -> None:
+def test_replay_scores_hits_of_an_engine(bench: Bench) -> None:
     answers = {"how do programs prove their identity": [("authentication", 1.0), ("team", 0.5)]}
-    found = bench.score({query.qid: answers.get(query.text, []) for query in bench.queries()}, "by a list")
-    assert found.replayed == pytest.approx(1 / 6)
+    replayed = bench.score({query.qid: answers.get(query.text, []) for query in bench.queries()}, "by a list")
+    assert replayed.replayed == pytest.approx(1 / 6)
 
 
-def test_a_loss_needs_force(bench: Bench) -> None:
-    found = Replay(0.6, 0.59, -0.03, 0.01, 100, "emulated by ragbench")
-    found.require(0.011, "opensearch")
-    with pytest.raises(
-        ConfigError, match=r"0.600 measured, 0.590 emulated by ragbench: change \[-0.030, \+0.010\].*--max-loss 0.005"
-    ):
-        found.require(0.005, "opensearch")
+def test_replay_refuses_a_loss_without_force(bench: Bench) -> None:
+    replayed = Replay(0.6, 0.59, -0.03, 0.01, 100, "emulated by ragbench")
+    replayed.require(0.011, "opensearch")
+    with pytest.raises(ConfigError, match=r"change \[-0.030, \+0.010\].*--max-loss 0.005"):
+        replayed.require(0.005, "opensearch")
 
 
-def test_the_file_begins_with_both_scores(finished, tmp_path: Path) -> None:
+def test_written_file_begins_with_both_scores(finished, tmp_path: Path) -> None:
     readers = {"librarian": lambda text: json.loads(text)["ragbench"]["about"], "ragdocs": str.splitlines}
     for format, read in readers.items():
         written = write(finished.folder, tmp_path / format, arm="baseline", format=format, force=True)
@@ -58,15 +57,15 @@ def test_the_file_begins_with_both_scores(finished, tmp_path: Path) -> None:
         assert written.replay.sentence in "\n".join(read(written.out.read_text())[:2])
 
 
-def test_a_loss_is_refused_and_nothing_is_written(finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_refused_loss_writes_nothing(finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(librarian, "replayed", lambda s: s.with_values({"cut.top_n": 1, "lexical": {}}))
     out = tmp_path / "config.json"
-    with pytest.raises(ConfigError, match="--format librarian loses"):
+    with pytest.raises(ConfigError, match="loses"):
         write(finished.folder, out, arm="baseline", format="librarian", max_loss=-1.0)
     assert not out.exists()
 
 
-def test_what_runs_elsewhere(composed) -> None:
+def test_settings_that_run_elsewhere(composed) -> None:
     """Steps that the other system lacks are off, its own are on."""
     settings = composed("+exp=recommended")
     engine = plan.without_ranker(settings)

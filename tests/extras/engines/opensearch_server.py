@@ -233,10 +233,10 @@ class OpenSearchServer(Loopback):
         assert similarity["type"] == "BM25"
         scoring = Bm25F(weights, similarity["k1"], similarity["b"])
         held = {key: row[prefix] for key, row in index["documents"].items() if prefix in row}
-        words = [postings(texts, scoring, self.terms) for texts in held.values()]
+        units = [postings(texts, scoring, self.terms) for texts in held.values()]
         factor = 1 + similarity["k1"] if self.system == "elasticsearch" else 1.0
         scores = {}
-        for key, unit, values in zip(held, words, impacts(words, scoring), strict=True):
+        for key, unit, values in zip(held, units, impacts(units, scoring), strict=True):
             gives = {posting.term: value for posting, value in zip(unit, values, strict=True)}
             terms = [gives[term] for term in body["query"].split() if term in gives]
             if terms:

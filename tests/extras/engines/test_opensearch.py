@@ -175,7 +175,7 @@ def test_failed_refresh_leaves_the_old_data(
     notes = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "notes"))
     (notes / "team.md").unlink()
     with closing(EngineRefresher(own, notes)) as refresher:
-        with monkeypatch.context() as patched, pytest.raises(BundleError, match="the disk refuses"):
+        with monkeypatch.context() as patched, pytest.raises(BundleError):
             patched.setattr(Cluster, moment, refuse)
             refresher.refresh()
         assert indices_of_loads(server, "own") == [before] == [server.aliases["own"]]

@@ -61,8 +61,8 @@ def notes(loaded, server: str) -> str:
     return f"{server}&schema=notes"
 
 
-def sql(place: str, statement: str) -> list[tuple]:
-    with psycopg.connect(place.partition("&schema")[0], autocommit=True) as db:
+def sql(dsn: str, statement: str) -> list[tuple]:
+    with psycopg.connect(dsn.partition("&schema")[0], autocommit=True) as db:
         cursor = db.execute(statement)
         return cursor.fetchall() if cursor.description else []
 
@@ -87,8 +87,8 @@ def own(kept: str, server: str) -> str:
     return f"{server.replace('/postgres?', '/changed?')}&schema=own"
 
 
-def version(place: str) -> str:
-    with closing(opened.connect(place)) as engine:
+def version(dsn: str) -> str:
+    with closing(opened.connect(dsn)) as engine:
         return engine.version()
 
 
@@ -284,7 +284,7 @@ def test_service_survives_loads_and_restarts(own: str, recommended) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "reason"),
+    ("dsn", "reason"),
     [
         ("postgres://postgres@/postgres?host=/nowhere", r"does not answer \(.*\): check that it runs"),
         ("postgres://127.0.0.1:1/x", r"does not answer \(.*\): check that it runs"),
@@ -300,9 +300,9 @@ def test_service_survives_loads_and_restarts(own: str, recommended) -> None:
         ("mysql://host/db", "'mysql' is not a supported engine"),
     ],
 )
-def test_unusable_addresses_are_one_sentence(server: str, place: str, reason: str) -> None:
+def test_unusable_addresses_are_one_sentence(server: str, dsn: str, reason: str) -> None:
     with pytest.raises((BundleError, ConfigError), match=reason) as raised:
-        ragbench.load(place.format(server=server))
+        ragbench.load(dsn.format(server=server))
     assert "secret" not in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -310,14 +310,14 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
     sql(server, "DROP ROLE IF EXISTS locked")
     sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
     sql(own, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
-    place = own.replace("postgres@", "locked@")
+    dsn = own.replace("postgres@", "locked@")
     with pytest.raises(BundleError, match="PGPASSWORD"):
-        ragbench.load(place)
-    monkeypatch.setenv("NOTES_DSN", place.replace("locked@", "locked:wrong-one@"))
+        ragbench.load(dsn)
+    monkeypatch.setenv("NOTES_DSN", dsn.replace("locked@", "locked:wrong-one@"))
     with pytest.raises(BundleError, match="PGPASSWORD") as raised:
         ragbench.load("env:NOTES_DSN")
     assert "wrong-one" not in str(raised.value)
-    (tmp_path / "dsn").write_text(place.replace("locked@", "locked:open%20sesame@") + "\n")
+    (tmp_path / "dsn").write_text(dsn.replace("locked@", "locked:open%20sesame@") + "\n")
     with ragbench.load(f"file:{tmp_path / 'dsn'}") as bundle:
         assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
         assert "sesame" not in repr(bundle) + repr(bundle.pipeline)
@@ -328,7 +328,7 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
 def test_refused_loads_are_one_sentence(server: str, recommended) -> None:
     load = {"format": "postgres"}
     sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
-    with pytest.raises(BundleError, match="theirs holds"):
+    with pytest.raises(BundleError, match="theirs"):
         write(recommended.folder, load=f"{server}&schema=theirs", **load)
     assert sql(server, "SELECT count(*) FROM theirs.a") == [(0,)]
     sql(server, "CREATE ROLE humble LOGIN")
@@ -339,9 +339,9 @@ def test_refused_loads_are_one_sentence(server: str, recommended) -> None:
     sql(server, "ALTER DATABASE bare SET extension_control_path = '/nowhere'")
     with pytest.raises(BundleError, match="has no pgvector"):
         write(recommended.folder, load=bare, **load)
-    with pytest.raises(ConfigError, match="use one of them"):
+    with pytest.raises(ConfigError, match="--out"):
         write(recommended.folder, Path("x"), load=bare, **load)
-    with pytest.raises(ConfigError, match="--load is for servers"):
+    with pytest.raises(ConfigError, match="--load"):
         write(recommended.folder, format="sqlite", load=bare)
 
 
@@ -364,15 +364,15 @@ def test_dependent_view_stops_a_load(own: str, recommended) -> None:
 
 def test_many_vectors_get_a_graph(server: str, two_chunks, monkeypatch) -> None:
     monkeypatch.setattr(postgres_schema, "GRAPH", postgres_schema.GRAPH.replace(f"> {postgres_schema.EXACT}", "> 1"))
-    place = f"{server}&schema=graph"
+    dsn = f"{server}&schema=graph"
     plan, rows, terms = two_chunks
-    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine, engine.transaction() as writer:
+    with postgres.PostgresEngine.create(dsn, plan, 2, {}) as engine, engine.transaction() as writer:
         for row, vector in rows:
             writer.put(row, [vector], terms)
         writer.finish(terms.forms(), {}, {})
     in_schema = "relname = 'vectors_graph' AND relnamespace = 'graph'::regnamespace"  # other tests have graphs, too
-    assert sql(place, f"SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE {in_schema}") == [("hnsw",)]
-    hits = opened.connect(place).ask("apple", np.array([1.0, 0.0], np.float32), None)
+    assert sql(dsn, f"SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE {in_schema}") == [("hnsw",)]
+    hits = opened.connect(dsn).ask("apple", np.array([1.0, 0.0], np.float32), None)
     assert list(hits.chunk_ids) == ["a#0", "b#0"]
     assert hits.scores.tolist() == pytest.approx([0.5, 0.5])
 
@@ -380,16 +380,16 @@ def test_many_vectors_get_a_graph(server: str, two_chunks, monkeypatch) -> None:
 def many(server: str, schema: str, two_chunks, n: int = 400) -> str:
     """Documents of one chunk, words and vectors drawn with a seed, below the schema."""
     (plan, ((row, _), *_), terms), rng = two_chunks, np.random.default_rng(5)
-    place = f"{server}&schema={schema}"
+    dsn = f"{server}&schema={schema}"
     plan = replace(plan, depths=dict.fromkeys(plan.depths, 20))
-    with postgres.PostgresEngine.create(place, plan, 8, {}) as engine, engine.transaction() as writer:
+    with postgres.PostgresEngine.create(dsn, plan, 8, {}) as engine, engine.transaction() as writer:
         for number in range(n):
             text = " ".join(rng.choice(["apple", "pear", "plum", "fig", "quince"], 6))
             chunk = replace(row.chunks[0], chunk_id=f"{number}#0", text=text, fields={"content": text})
             document = replace(row, docno=f"{number}", fields={"content": text}, chunks=(chunk,))
             writer.put(document, [rng.standard_normal(8).astype(np.float32)], terms)
         writer.finish(terms.forms(), {}, {})
-    return place.partition("&partitions")[0]
+    return dsn.partition("&partitions")[0]
 
 
 def test_partitions_answer_as_one_table(server: str, two_chunks) -> None:
@@ -412,14 +412,14 @@ def test_partitions_answer_as_one_table(server: str, two_chunks) -> None:
 def test_partitions_have_a_graph_each(server: str, two_chunks, monkeypatch) -> None:
     exact = many(server, "exact", two_chunks)
     monkeypatch.setattr(postgres_schema, "GRAPH", postgres_schema.GRAPH.replace(f"> {postgres_schema.EXACT}", "> 1"))
-    place = many(server, "graphs&partitions=3", two_chunks)
-    sql(place, "ALTER FUNCTION graphs.search SET enable_seqscan = off")  # so small a table would be read instead
+    dsn = many(server, "graphs&partitions=3", two_chunks)
+    sql(dsn, "ALTER FUNCTION graphs.search SET enable_seqscan = off")  # so small a table would be read instead
     graphs = "SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am ON pg_am.oid = relam "
-    assert sql(place, f"{graphs} WHERE amname = 'hnsw' AND relkind = 'i' AND indrelid::regclass::text ~ '^graphs'") == [
+    assert sql(dsn, f"{graphs} WHERE amname = 'hnsw' AND relkind = 'i' AND indrelid::regclass::text ~ '^graphs'") == [
         (3,)
     ]
     rng, shares = np.random.default_rng(7), []
-    with closing(opened.connect(exact)) as engine, closing(opened.connect(place)) as parts:
+    with closing(opened.connect(exact)) as engine, closing(opened.connect(dsn)) as parts:
         for _ in range(20):
             vector = rng.standard_normal(8).astype(np.float32)
             best, near = (set(asked.ask("", vector, None).chunk_ids) for asked in (engine, parts))
@@ -429,7 +429,7 @@ def test_partitions_have_a_graph_each(server: str, two_chunks, monkeypatch) -> N
     used = (
         "SELECT min(idx_scan) > 0 FROM pg_stat_user_indexes WHERE relname ~ '^vectors' AND indexrelname ~ 'vector_idx'"
     )
-    until(lambda: sql(place, f"{used} AND schemaname = 'graphs'") == [(True,)])
+    until(lambda: sql(dsn, f"{used} AND schemaname = 'graphs'") == [(True,)])
 
 
 HOSTILE = [
@@ -442,10 +442,10 @@ HOSTILE = [
 
 
 def test_hostile_texts_are_stored_and_found(server: str, two_chunks) -> None:
-    place = f"{server}&schema=hostile"
+    dsn = f"{server}&schema=hostile"
     plan, rows, terms = two_chunks
     plan = replace(plan, depths=dict.fromkeys(plan.depths, 100))
-    with postgres.PostgresEngine.create(place, plan, 2, {}) as engine, engine.transaction() as writer:
+    with postgres.PostgresEngine.create(dsn, plan, 2, {}) as engine, engine.transaction() as writer:
         for number, text in enumerate(HOSTILE):
             row, vector = rows[0]
             chunk = replace(row.chunks[0], chunk_id=f"{text}#{number}", text=text, fields={"content": text})
@@ -462,9 +462,9 @@ def test_hostile_texts_are_stored_and_found(server: str, two_chunks) -> None:
                 terms,
             )
         writer.finish(terms.forms(), {}, {"measured": HOSTILE[:1]})
-    stored = [text for (text,) in sql(place, "SELECT text FROM hostile.chunks ORDER BY id")]
+    stored = [text for (text,) in sql(dsn, "SELECT text FROM hostile.chunks ORDER BY id")]
     assert stored == list(map(postgres.text_of, HOSTILE))
-    engine = opened.connect(place)
+    engine = opened.connect(dsn)
     vector = np.array([1.0, 0.0], np.float32)
     for text in HOSTILE:
         assert len(engine.ask(text, vector, None).chunk_ids) == len(HOSTILE)

@@ -71,7 +71,7 @@ def spec(server: Server, **more) -> ChatSpec:
     return ChatSpec(server.endpoint, "small", **more)
 
 
-def test_asks_and_takes_the_first_choice(server: Server) -> None:
+def test_complete_takes_the_first_choice(server: Server) -> None:
     model = EndpointModel(spec(server, max_tokens=7, temperature=0.5))
     assert model.complete("Why?") == "It is so."
     assert server.paths == ["/v1/chat/completions"]
@@ -81,9 +81,9 @@ def test_asks_and_takes_the_first_choice(server: Server) -> None:
     assert "Authorization" not in server.headers
 
 
-def test_a_key_comes_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_comes_from_the_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     model = EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY"))
-    with pytest.raises(ModelError, match="set the environment variable RAGBENCH_TEST_KEY"):
+    with pytest.raises(ModelError, match="RAGBENCH_TEST_KEY"):
         model.complete("Why?")
     monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
     model.complete("Why?")
@@ -91,7 +91,7 @@ def test_a_key_comes_from_the_environment(server: Server, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "reason"),
     [
         (500, b"oops", "status 500, 5 times"),
         (400, b"oops", "status 400"),
@@ -108,16 +108,16 @@ def test_a_key_comes_from_the_environment(server: Server, monkeypatch: pytest.Mo
         (200, b'{"choices": {"0": 1}}', "an answer without"),
     ],
 )
-def test_what_is_no_answer_is_one_sentence(server: Server, status: int, body: bytes, said: str) -> None:
+def test_odd_answers_are_one_sentence(server: Server, status: int, body: bytes, reason: str) -> None:
     server.status, server.body = status, body
-    with pytest.raises(ModelError, match=rf"the chat endpoint {server.endpoint} gave no text \({said}.*check it"):
+    with pytest.raises(ModelError, match=reason):
         EndpointModel(spec(server)).complete("Why?")
 
 
 @pytest.mark.parametrize("slow", ["delay_s", "drip_s"])
-def test_gives_up_in_time_also_when_the_answer_only_trickles(server: Server, slow: str) -> None:
+def test_complete_gives_up_on_a_trickling_answer(server: Server, slow: str) -> None:
     setattr(server, slow, 0.4 if slow == "delay_s" else 0.05)
-    with pytest.raises(ModelError, match="gave no text"):
+    with pytest.raises(ModelError):
         EndpointModel(spec(server, timeout_s=0.15)).complete("Why?")
 
 
@@ -129,22 +129,22 @@ def test_odd_counts_of_tokens_are_no_tokens(server: Server, counted: str) -> Non
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_key_never_goes_to_another_origin(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+def test_key_never_goes_to_another_origin(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     monkeypatch.setenv("RAGBENCH_TEST_KEY", "open sesame")
     with Server() as other:
         server.status, server.location = status, f"{other.endpoint}/chat/completions"
-        with pytest.raises(ModelError, match=f"status {status}, a redirection, which is not followed"):
+        with pytest.raises(ModelError, match="redirection"):
             EndpointModel(spec(server, key_variable="RAGBENCH_TEST_KEY")).complete("Why?")
     assert server.headers["Authorization"] == "Bearer open sesame"
     assert other.paths == [] and other.headers == {}
 
 
-def test_nobody_there_is_one_sentence() -> None:
-    with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1 gave no text \(.*refused"):
+def test_missing_server_is_one_sentence() -> None:
+    with pytest.raises(ModelError, match="refused"):
         EndpointModel(ChatSpec("http://127.0.0.1:9/v1", "small")).complete("Why?")
 
 
-def test_a_busy_server_is_asked_again_and_what_was_asked_is_counted(
+def test_busy_server_is_asked_again_and_counted(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     server.statuses = [503, 429]
@@ -153,20 +153,20 @@ def test_a_busy_server_is_asked_again_and_what_was_asked_is_counted(
     assert model.complete("Why?") == "Yes." and len(server.asked) == 3
     assert model.complete("Why?") == "Yes." and len(server.asked) == 3
     monkeypatch.setenv(usage.CHAT_PRICE, "4")
-    (found,) = usage.take_usage().items()
-    assert found[0] == "chat:small" and found[1]["ms_per_text"] > 0
-    counted = {name: found[1][name] for name in ("texts", "requests", "tokens", "usd", "usd_per_text")}
+    (entry,) = usage.take_usage().items()
+    assert entry[0] == "chat:small" and entry[1]["ms_per_text"] > 0
+    counted = {name: entry[1][name] for name in ("texts", "requests", "tokens", "usd", "usd_per_text")}
     assert counted == {"texts": 1, "requests": 3, "tokens": 500, "usd": 0.002, "usd_per_text": 0.002}
 
 
-def test_it_is_not_asked_again_when_the_time_is_over(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_is_not_asked_again_after_the_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat, "wait_random_exponential", lambda **options: wait_fixed(60))
     server.status = 503
-    with pytest.raises(ModelError, match=r"status 503, 1 times"):
+    with pytest.raises(ModelError, match="1 times"):
         EndpointModel(spec(server, timeout_s=5.0)).complete("Why?")
 
 
-def test_a_kept_answer_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
+def test_cached_answer_is_not_asked_for_again(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     assert [CachedChatModel(spec(server), path).complete(p) for p in ("a", "b", "a")] == ["It is so."] * 3
     assert len(server.asked) == 2
@@ -178,7 +178,7 @@ def test_a_kept_answer_is_not_asked_for_again(server: Server, tmp_path: Path) ->
     assert len(server.asked) == 4
 
 
-def test_a_failure_is_not_kept(server: Server, tmp_path: Path) -> None:
+def test_failure_is_not_cached(server: Server, tmp_path: Path) -> None:
     model = CachedChatModel(spec(server), tmp_path / "answers.sqlite")
     server.status = 503
     with pytest.raises(ModelError):
@@ -196,7 +196,7 @@ def test_models_hand_out_cached_and_bare_ones(server: Server, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "reason"),
     [
         ({"endpoint": "http://a:b@x/v1"}, "must hold no name or password"),
         ({"endpoint": "http://[::1"}, "must be an address such as"),
@@ -208,6 +208,6 @@ def test_models_hand_out_cached_and_bare_ones(server: Server, tmp_path: Path) ->
         ({"temperature": -1.0}, "temperature must be at least 0, got -1"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_chat_spec_names_bad_parameters(parameters: dict, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         ChatSpec(**{"endpoint": "http://localhost:1/v1", "model": "small", **parameters})

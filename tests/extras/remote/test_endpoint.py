@@ -66,7 +66,7 @@ def address(server: Server, path: str) -> str:
     return f"{server.url}{path}"
 
 
-def test_the_form_without_a_model_sends_texts_and_reads_logits(server: Server) -> None:
+def test_reranker_without_a_model_reads_logits(server: Server) -> None:
     model = load_cross_encoder(CrossEncoderSpec(f"rerank:{address(server, '/rerank')}"))
     assert model.score(QUERY, PASSAGES).tolist() == pytest.approx([0.0, 0.2, 0.0])
     ((path, request, key),) = server.asked
@@ -74,7 +74,7 @@ def test_the_form_without_a_model_sends_texts_and_reads_logits(server: Server) -
     assert request == {"query": QUERY, "texts": PASSAGES, "raw_scores": True, "truncate": True}
 
 
-def test_the_form_with_a_model_reads_relevance_as_logits_and_counts_tokens(
+def test_reranker_with_a_model_reads_relevance_and_counts_tokens(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(endpoint.KEY, "secret")
@@ -91,7 +91,7 @@ def test_the_form_with_a_model_reads_relevance_as_logits_and_counts_tokens(
     assert again.tolist() == scores.tolist()[::-1] and len(server.asked) == 1
 
 
-def test_a_language_model_orders_whole_lists(server: Server, tmp_path: Path) -> None:
+def test_list_reranker_orders_whole_lists(server: Server, tmp_path: Path) -> None:
     spec = CrossEncoderSpec(f"chat:small@{address(server, '/v1')}", max_length=5)
     scores = Models(cache=tmp_path).cross_encoder(spec).score(QUERY, [*PASSAGES, "word " * 40])
     assert np.argsort(-scores).tolist() == [1, 0, 2, 3]  # those that it left out stay in their order
@@ -105,13 +105,13 @@ def test_a_language_model_orders_whole_lists(server: Server, tmp_path: Path) -> 
     assert len(server.asked) == 2
 
 
-def test_a_busy_server_is_asked_again_and_a_silent_one_is_one_sentence(server: Server) -> None:
+def test_busy_server_is_asked_again_and_a_silent_one_refused(server: Server) -> None:
     name = f"rerank:{address(server, '/rerank')}"
     server.busy = 2
     assert load_cross_encoder(CrossEncoderSpec(name)).score(QUERY, PASSAGES).shape == (3,)
     assert usage.take_usage()[name]["requests"] == 3
     server.busy = 99
-    with pytest.raises(ModelError, match=r"gave no scores \(status 503.*5 times\): check the server"):
+    with pytest.raises(ModelError, match=r"status 503.*5 times"):
         load_cross_encoder(CrossEncoderSpec(name)).score(QUERY, PASSAGES)
 
 
@@ -130,18 +130,18 @@ def test_a_busy_server_is_asked_again_and_a_silent_one_is_one_sentence(server: S
 )
 def test_odd_answers_are_one_sentence(server: Server, replies: Any) -> None:
     server.replies = replies
-    with pytest.raises(ModelError, match=r"gave no scores \(.*score.*\): check the server"):
+    with pytest.raises(ModelError, match="score"):
         load_cross_encoder(CrossEncoderSpec(f"rerank:{address(server, '/rerank')}")).score(QUERY, PASSAGES)
 
 
-def test_an_answer_without_numbers_is_one_sentence(server: Server) -> None:
+def test_answer_without_numbers_is_one_sentence(server: Server) -> None:
     server.replies = {"choices": [{"message": {"content": "All of them are good."}}]}
-    with pytest.raises(ModelError, match=r"named none of 3 passages \('All of them are good.'\): take another model"):
+    with pytest.raises(ModelError, match="none of 3 passages"):
         load_cross_encoder(CrossEncoderSpec(f"chat:small@{address(server, '/v1')}")).score(QUERY, PASSAGES)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "reason"),
     [
         ("rerank:nowhere", "has no usable address"),
         ("rerank:m@http://a:b@host/x", "has no usable address"),
@@ -149,18 +149,18 @@ def test_an_answer_without_numbers_is_one_sentence(server: Server) -> None:
         ("openai:small", "no cross-encoder 'openai:small'"),
     ],
 )
-def test_names_that_cannot_work_are_refused_before_a_run(name: str, said: str) -> None:
-    with pytest.raises(ModelError, match=said):
+def test_unusable_names_are_refused_before_a_run(name: str, reason: str) -> None:
+    with pytest.raises(ModelError, match=reason):
         check_name(name, "cross-encoder")
 
 
-def test_the_stage_takes_one_and_needs_leave_to_send() -> None:
+def test_rerank_stage_needs_leave_to_send() -> None:
     settings = composition.compose(["p6=on", "p6.model=rerank:small@http://localhost:8080/rerank"])
     assert settings.config["p6"]["model"] == "rerank:small@http://localhost:8080/rerank"
     assert settings.needs["p6.model"][0] == Capability.SENDS
 
 
-def test_the_stage_orders_by_what_the_server_says(server: Server) -> None:
+def test_rerank_stage_orders_by_the_answer(server: Server) -> None:
     """A function with the same scores gives the same order."""
 
     def by_shared_words(query: str, passages: list[str]) -> list[float]:

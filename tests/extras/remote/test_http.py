@@ -75,14 +75,14 @@ def _ask(server: Raw, **more: float) -> object:
     )  # type: ignore[arg-type]
 
 
-def test_an_answer_comes_back_and_the_key_is_sent() -> None:
+def test_client_returns_the_answer_and_sends_the_key() -> None:
     with serving(_whole(b'{"hits": [1]}')) as server:
         assert _ask(server) == {"hits": [1]}
     assert b"Bearer secret" in server.heard[0] and b'{"q": 1}' in server.heard[0]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirection_is_not_followed(status: int) -> None:
+def test_redirection_is_not_followed(status: int) -> None:
     with serving(_whole(b'{"hits": []}')) as other:
         head = b"Location: %s/x\r\n" % other.url.encode()
         moved, reason = _whole(b"", head, b"%d Moved" % status), f"status {status}, a redirection, which is not"
@@ -92,11 +92,11 @@ def test_a_redirection_is_not_followed(status: int) -> None:
     assert other.heard == []
 
 
-def test_nothing_is_sent_to_another_origin() -> None:
+def test_client_sends_nothing_to_another_origin() -> None:
     with serving(_whole(b"1")) as server, serving(_whole(b"1")) as other:
         client = Client(server.url, KEY, timeout_s=20)
         for address in (other.url, server.url.replace("127.0.0.1", "localhost"), server.url.replace("http", "https")):
-            with pytest.raises(HttpError, match="on another host: nothing was sent"):
+            with pytest.raises(HttpError, match="another host"):
                 client.send("GET", address)
     assert server.heard == other.heard == []
 
@@ -120,20 +120,20 @@ def test_nothing_is_sent_to_another_origin() -> None:
         "//x/",
     ],
 )
-def test_addresses_that_are_refused(address: str) -> None:
+def test_unusable_addresses_are_refused(address: str) -> None:
     with pytest.raises(BoundaryError) as refused:
         Client(address, timeout_s=1)
     assert "\n" not in str(refused.value)
     assert "a:b" not in str(refused.value)
 
 
-def test_origins() -> None:
+def test_origin_has_scheme_host_and_port() -> None:
     assert origin("http://X/") == origin("http://x:80") == ("http", "x", 80)
     assert origin("https://x") == ("https", "x", 443)
     assert origin("http://[::1]:8080/a") == ("http", "::1", 8080)
 
 
-def test_a_key_that_cannot_be_sent_is_refused_without_being_shown() -> None:
+def test_unsendable_key_is_refused_and_not_shown() -> None:
     for key in ("Bearer a\nb", "Bearer ü"):
         with pytest.raises(HttpError, match="Authorization") as refused:
             Client("http://localhost", {"Authorization": key}, timeout_s=1)
@@ -151,18 +151,18 @@ def _drip(head: bytes) -> Callable[[socket.socket], None]:
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nA: ", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_the_time_is_that_of_the_whole_exchange(head: bytes) -> None:
-    with serving(_drip(head)) as server, pytest.raises(HttpError, match=r"no answer within 0\.5 s") as refused:
+def test_timeout_bounds_the_whole_exchange(head: bytes) -> None:
+    with serving(_drip(head)) as server, pytest.raises(HttpError, match="within") as refused:
         _ask(server, timeout_s=0.5)
     assert refused.value.again
 
 
-def test_an_answer_may_not_be_larger_than_the_limit() -> None:
-    with serving(_whole(b" " * 2000)) as server, pytest.raises(HttpError, match="larger than 1 KB"):
+def test_answer_above_the_limit_is_refused() -> None:
+    with serving(_whole(b" " * 2000)) as server, pytest.raises(HttpError, match="larger"):
         _ask(server, max_bytes=1000)
 
 
-def test_an_answer_that_could_grow_is_refused() -> None:
+def test_compressed_answer_is_refused() -> None:
     packed = gzip.compress(b" " * 10**6)
     answer = _whole(packed, b"Content-Encoding: gzip\r\n")
     with serving(answer) as server, pytest.raises(HttpError, match="compressed"):
@@ -172,7 +172,7 @@ def test_an_answer_that_could_grow_is_refused() -> None:
 @pytest.mark.parametrize(
     "body", [b"[" * 200_000, b"1e999", b'"\\ud800"', b"{", b"\xff", b'{"a": 1, "a": 2}', b"NaN", b"9" * 5000]
 )
-def test_what_is_no_plain_json_is_one_error(body: bytes) -> None:
+def test_answer_without_plain_json_is_one_error(body: bytes) -> None:
     with serving(_whole(body)) as server, pytest.raises(BoundaryError):
         _ask(server)
 
@@ -180,13 +180,13 @@ def test_what_is_no_plain_json_is_one_error(body: bytes) -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"\x00\xff\x00", b"HTTP/1.1 999999 X\r\n\r\n", b"SSH-2.0\r\n", b"HTTP/1.1 200"]
 )
-def test_what_is_no_http_is_one_error(answer: bytes) -> None:
+def test_answer_without_http_is_one_error(answer: bytes) -> None:
     with serving(answer) as server, pytest.raises(HttpError) as refused:
         _ask(server)
     assert str(refused.value)
 
 
-def test_a_refusal_says_whether_to_try_again() -> None:
+def test_refusal_says_whether_to_try_again() -> None:
     busy = _whole(b"slow\ndown", b"Retry-After: 7\r\n", b"429 Busy")
     with serving(busy) as server, pytest.raises(HttpError) as refused:
         _ask(server)
@@ -203,7 +203,7 @@ def test_a_refusal_says_whether_to_try_again() -> None:
     assert not refused.value.again
 
 
-def test_nobody_there() -> None:
+def test_missing_server_is_one_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(HttpError) as refused:

@@ -37,7 +37,7 @@ def write(finished: Measurements, handbook: Benchmark) -> Callable[..., Path]:
     return call
 
 
-def test_what_it_holds(bundle_of, finished: Measurements, questions: list[str]) -> None:
+def test_bundle_holds_files_models_and_measurements(bundle_of, finished: Measurements, questions: list[str]) -> None:
     folder = bundle_of("phase4")
     record = bundle.read_record(folder)
     assert {path.name for path in folder.iterdir()} == {
@@ -57,7 +57,7 @@ def test_what_it_holds(bundle_of, finished: Measurements, questions: list[str]) 
     assert record["golden"] == len(bundle.read_golden(folder)) == len(questions)
 
 
-def test_the_record_has_the_digest_of_every_file(bundle_of) -> None:
+def test_record_has_the_digest_of_every_file(bundle_of) -> None:
     """Whoever signs `bundle.json` signs the bundle: it has the digests of manifests, which have those of the index."""
     folder = bundle_of("phase4")
     digests = bundle.read_record(folder)["files"]
@@ -65,14 +65,14 @@ def test_the_record_has_the_digest_of_every_file(bundle_of) -> None:
     for name in [name for name in digests if name.endswith(f"/{MANIFEST}")]:
         manifest = json.loads((folder / name).read_text())
         covered |= {(Path(name).parent / inner).as_posix(): entry for inner, entry in manifest["files"].items()}
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    assert set(covered) == set(found) - {bundle.RECORD, bundle.README}
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    assert set(covered) == set(paths) - {bundle.RECORD, bundle.README}
     for name, digest in covered.items():
-        assert digest == (sha256(found[name]) if name in digests else manifest_entry(found[name])), name
+        assert digest == (sha256(paths[name]) if name in digests else manifest_entry(paths[name])), name
     assert "- encoder bge-small-en-v1.5, licence MIT" in (folder / bundle.README).read_text()
 
 
-def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_drafts_of_killed_exports_are_removed(write: Callable[..., Path], tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     draft, own = draft_of(tmp_path / "new").name, f".{os.getpid()}-"
@@ -84,7 +84,7 @@ def test_what_a_killed_export_left_behind_is_removed(write: Callable[..., Path],
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([others, f".new.{ended.pid}", "new"])
 
 
-def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:
+def test_paths_and_secrets_of_the_machine_stay_out(bundle_of, workplace: Path, handbook_folder: Path) -> None:
     folder = bundle_of("baseline")
     text = "".join(path.read_text() for path in folder.iterdir() if path.is_file())
     assert "tracking.example.org" not in text
@@ -94,7 +94,7 @@ def test_places_and_secrets_of_this_machine_stay_out(bundle_of, workplace: Path,
     assert config["data"]["corpus"] == str(handbook_folder / "notes")
 
 
-def test_a_caution_is_inside(write, tmp_path: Path) -> None:
+def test_record_has_the_caution(write, tmp_path: Path) -> None:
     out = write(tmp_path / "forced", caution="It was forced.", include_index=False)
     assert json.loads((out / bundle.RECORD).read_text())["cautions"] == ["It was forced."]
 
@@ -110,21 +110,21 @@ def test_readme_has_every_caution_of_the_record(write, tmp_path: Path, monkeypat
     assert [line[2:] for line in (out / bundle.README).read_text().splitlines() if line[2:] in cautions] == cautions
 
 
-def test_rankings_that_depend_on_more_than_the_bundle_are_told(composed) -> None:
+def test_cautions_name_what_is_outside_the_bundle(composed) -> None:
     assert _cautions(composed("recency=on").pipeline) == [
         "recency counts ages from the clock, so rankings change with time: set recency.now to check them"
     ]
     assert _cautions(composed("recency=on", "recency.now=2026-01-31").pipeline) == []
-    told = _cautions(composed("hyde=on", "hyde.endpoint=http://here", "hyde.model=m").pipeline)
-    assert told == ["hyde asks the server http://here, which is not part of the bundle"]
+    cautions = _cautions(composed("hyde=on", "hyde.endpoint=http://here", "hyde.model=m").pipeline)
+    assert cautions == ["hyde asks the server http://here, which is not part of the bundle"]
 
 
-def test_nothing_is_overwritten(write, tmp_path: Path) -> None:
+def test_write_overwrites_nothing(write, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     with pytest.raises(BundleError, match="exists already"):
         write(tmp_path / "mine")
     (tmp_path / "file").write_text("")
-    with pytest.raises(BundleError, match="cannot write the bundle"):
+    with pytest.raises(BundleError):
         write(tmp_path / "file" / "bundle")
 
 
@@ -132,7 +132,9 @@ FULL = "No space left on device"
 
 
 @pytest.mark.parametrize("stop", [OSError(errno.ENOSPC, FULL), shutil.Error([("a", "b", FULL)]), KeyboardInterrupt()])
-def test_a_failure_leaves_nothing(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException) -> None:
+def test_failed_write_leaves_nothing(
+    write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
     copy, done = shutil.copytree, []
 
     def full(*arguments, **options):
@@ -149,11 +151,11 @@ def test_a_failure_leaves_nothing(write, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_changed_documents_are_refused(write, handbook: Benchmark, tmp_path: Path) -> None:
     fewer = dataclasses.replace(handbook, documents=handbook.documents[:-1])
-    with pytest.raises(ResultsError, match="have changed since the run"):
+    with pytest.raises(ResultsError, match="changed"):
         write(tmp_path / "out", benchmark=fewer)
 
 
-def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Measurements, tmp_path: Path) -> None:
+def test_rankings_unlike_the_run_are_refused(write, reseal, finished: Measurements, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished.folder, tmp_path / "run"))
     path = store.arm_path(folder, "baseline") / "run.trec"
     first, second, *rest = path.read_text().splitlines()
@@ -161,6 +163,6 @@ def test_another_ranking_than_the_runs_is_refused(write, reseal, finished: Measu
     a[2], b[2] = b[2], a[2]
     path.write_text("\n".join([" ".join(a), " ".join(b), *rest]) + "\n")
     reseal(folder)
-    with pytest.raises(ResultsError, match="has another ranking than in the run"):
+    with pytest.raises(ResultsError, match="ranking"):
         write(tmp_path / "out", folder=folder)
     assert not (tmp_path / "out").exists()

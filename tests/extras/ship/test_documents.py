@@ -14,15 +14,15 @@ def targets(document: Document) -> set[str | None]:
     return {link.target for link in document.links}
 
 
-def test_every_document_as_it_was_read(index: Index, benchmark_small: Benchmark) -> None:
+def test_stored_documents_are_those_that_were_read(index: Index, benchmark_small: Benchmark) -> None:
     for document in benchmark_small.documents:
-        found = stored_document(index, document.docno)
+        stored = stored_document(index, document.docno)
         for name in ("docno", "path", "title", "text", "first_line", "sections", "links"):
-            assert getattr(found, name) == getattr(document, name), (document.docno, name)
+            assert getattr(stored, name) == getattr(document, name), (document.docno, name)
         sources = {other.docno for other in benchmark_small.documents if document.docno in targets(other)}
-        assert set(found.linked_from) == sources
-        assert found.metadata.tags == document.tags
-        assert found.metadata.file_size == document.size_bytes
+        assert set(stored.linked_from) == sources
+        assert stored.metadata.tags == document.tags
+        assert stored.metadata.file_size == document.size_bytes
     assert stored_document(index, "nowhere") is None
 
 
@@ -31,7 +31,9 @@ def test_every_document_as_it_was_read(index: Index, benchmark_small: Benchmark)
     # guides/schedules has frontmatter, its text begins at line 7
     [((1, 10**6), None, None), ((1, 4), "", 7), ((10**6, 10**6), "", None)],
 )
-def test_lines_of_a_file(index: Index, lines: tuple[int, int], text: str | None, first_line: int | None) -> None:
+def test_stored_document_has_the_asked_lines(
+    index: Index, lines: tuple[int, int], text: str | None, first_line: int | None
+) -> None:
     whole = stored_document(index, "guides/schedules")
     some = stored_document(index, "guides/schedules", lines)
     assert some.text == (whole.text if text is None else text)
@@ -40,7 +42,7 @@ def test_lines_of_a_file(index: Index, lines: tuple[int, int], text: str | None,
     assert some.sections == whole.sections
 
 
-def test_any_lines_are_those_of_the_file(index: Index, vault_folder) -> None:
+def test_asked_lines_are_those_of_the_file(index: Index, vault_folder) -> None:
     whole = stored_document(index, "guides/schedules")
     file = (vault_folder / whole.path).read_text(encoding="utf-8").splitlines(keepends=True)
     for start in range(1, len(file) + 2):
@@ -49,8 +51,8 @@ def test_any_lines_are_those_of_the_file(index: Index, vault_folder) -> None:
             assert some.text == "".join(file[max(start, whole.first_line) - 1 : end])
 
 
-def test_lists_are_sorted_and_filtered(index: Index) -> None:
-    found = [listed_document(index, row) for row in rows_of_documents(index, "guides/")]
-    assert [each.docno for each in found] == sorted(d for d in index.chunks.docnos if d.startswith("guides/"))
+def test_document_lists_are_sorted_and_filtered(index: Index) -> None:
+    listed = [listed_document(index, row) for row in rows_of_documents(index, "guides/")]
+    assert [document.docno for document in listed] == sorted(d for d in index.chunks.docnos if d.startswith("guides/"))
     small = rows_of_documents(index, "guides/", Filters(max_bytes=600))
-    assert {index.chunks.docnos[row] for row in small} == {d.docno for d in found if d.metadata.file_size <= 600}
+    assert {index.chunks.docnos[row] for row in small} == {d.docno for d in listed if d.metadata.file_size <= 600}

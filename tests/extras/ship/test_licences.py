@@ -10,7 +10,7 @@ from ragbench.extras.ship.bundle import _card, licence_of
 from ragbench.models import bundled
 
 
-def test_every_bundled_model_has_one() -> None:
+def test_licence_of_every_bundled_model() -> None:
     assert {model.name: licence_of(model.name, model.kind) for model in bundled.BUNDLED} == {
         "bge-small-en-v1.5": "MIT",
         "multilingual-e5-small": "MIT",
@@ -29,7 +29,7 @@ def test_every_bundled_model_has_one() -> None:
         ("# A model\n", None),
     ],
 )
-def test_a_card(tmp_path: Path, card: str, licence: str | None) -> None:
+def test_licence_of_a_model_card(tmp_path: Path, card: str, licence: str | None) -> None:
     (tmp_path / "README.md").write_text(card)
     assert _card(tmp_path / "README.md") == licence
     assert _card(tmp_path / "none.md") is None

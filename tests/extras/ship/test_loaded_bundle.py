@@ -44,25 +44,25 @@ def docs(bundle_of) -> LoadedBundle:
 
 
 @pytest.mark.parametrize("preset", ["baseline", "phase4", "lexical_v3", "librarian_rerank"])
-def test_round_trip_gives_the_ranking_of_the_run_for_every_query(
+def test_search_gives_the_rankings_of_the_run(
     preset: str, bundle_of, finished: Measurements, questions: list[str]
 ) -> None:
     run = finished.run(preset)
     with ragbench.load(bundle_of(preset)) as loaded:
         golden = loaded.golden()
-        assert {each.query.text for each in golden} == set(questions)
-        for each in golden:
-            hits = loaded.search(each.query.text, top_n=200)
-            assert [hit.chunk_id for hit in hits[: bundle.GOLDEN_DEPTH]] == list(each.ids)
-            assert [hit.score for hit in hits[: bundle.GOLDEN_DEPTH]] == pytest.approx(each.scores)
+        assert {row.query.text for row in golden} == set(questions)
+        for row in golden:
+            hits = loaded.search(row.query.text, top_n=200)
+            assert [hit.chunk_id for hit in hits[: bundle.GOLDEN_DEPTH]] == list(row.ids)
+            assert [hit.score for hit in hits[: bundle.GOLDEN_DEPTH]] == pytest.approx(row.scores)
             best = {hit.docno: hit.score for hit in reversed(hits)}
-            expected = run.get(each.query.qid, [])
+            expected = run.get(row.query.qid, [])
             assert list(dict.fromkeys(hit.docno for hit in hits)) == [docno for docno, _ in expected]
             assert best == pytest.approx(dict(expected), rel=1e-5)
 
 
 @pytest.mark.slow
-def test_three_lines_in_a_fresh_process(bundle_of, tmp_path: Path) -> None:
+def test_load_and_search_print_nothing_else(bundle_of, tmp_path: Path) -> None:
     code = (
         "import ragbench\n"
         f"docs = ragbench.load({str(bundle_of('baseline'))!r})\n"
@@ -81,19 +81,19 @@ def test_three_lines_in_a_fresh_process(bundle_of, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_contexts_come_with_their_hits(bundle_of) -> None:
+def test_hits_have_their_contexts(bundle_of) -> None:
     with ragbench.load(bundle_of("librarian_rerank")) as loaded:
         hit = loaded.search("how do programs prove their identity")[0]
         assert hit.text in hit.context
 
 
-def test_a_search_within_a_token_budget_gives_cited_passages(docs: LoadedBundle) -> None:
-    found = docs.search("how do programs prove their identity", max_tokens=300)
-    assert 0 < found.tokens <= 300 and found.text.startswith("[1] ")
-    for passage in found.passages:
+def test_search_within_tokens_gives_cited_passages(docs: LoadedBundle) -> None:
+    context = docs.search("how do programs prove their identity", max_tokens=300)
+    assert 0 < context.tokens <= 300 and context.text.startswith("[1] ")
+    for passage in context.passages:
         document = docs.document(passage.docno, (passage.start_line, passage.end_line))
         assert document is not None and passage.text in document.text
-    with pytest.raises(ConfigError, match="max_tokens must be between 1 and 100,000, got 0"):
+    with pytest.raises(ConfigError, match="max_tokens"):
         docs.search("x", max_tokens=0)
 
 
@@ -105,7 +105,7 @@ def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "reason"),
     [
         ({"text": " \n"}, "the query is empty"),
         ({"text": "x", "top_n": 0}, "top_n must be at least 1, got 0"),
@@ -115,9 +115,9 @@ def test_filters_restrict_the_search(docs: LoadedBundle) -> None:
         ({"text": "x", "top_n": "3"}, "top_n must be a whole number of at least 1, got '3'"),
     ],
 )
-def test_what_cannot_be_searched_for(docs: LoadedBundle, words: dict, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        docs.search(**words)
+def test_impossible_searches_are_refused(docs: LoadedBundle, arguments: dict, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        docs.search(**arguments)
 
 
 class _Broken:
@@ -138,15 +138,15 @@ class _Broken:
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), KeyError("a bug"), ConnectionError("of an engine")])
-def test_the_error_of_a_stage_is_not_that_of_a_file(copied: Path, error: Exception) -> None:
+def test_stage_errors_stay_what_they_are(copied: Path, error: Exception) -> None:
     with ragbench.load(copied) as loaded:
         loaded.pipeline = Pipeline((("broken", _Broken(error)),))
         with pytest.raises(type(error), match=str(error)):
             loaded.search("cache")
 
 
-def test_deadline(docs: LoadedBundle) -> None:
-    with pytest.raises(TimeoutError, match="before the stage dense"):
+def test_search_ends_at_the_deadline(docs: LoadedBundle) -> None:
+    with pytest.raises(TimeoutError):
         docs.search("x", deadline=time.monotonic() - 1)
     assert docs.search("cache", deadline=time.monotonic() + 600)
 
@@ -159,7 +159,7 @@ def test_threads_get_the_answers_of_one(docs: LoadedBundle, questions: list[str]
 
 
 @pytest.mark.slow
-def test_without_index_it_is_built_in_the_bundle_from_the_documents(
+def test_index_is_built_in_a_bundle_without_one(
     finished: Measurements, handbook, bundle_of, handbook_folder: Path, tmp_path: Path
 ) -> None:
     from ragbench.export import measured_arm
@@ -180,23 +180,23 @@ def test_without_index_it_is_built_in_the_bundle_from_the_documents(
     with ragbench.load(out) as light:  # where the bundle says that they lie
         assert light.search("nightly archive")
     (moved / "team.md").write_text("# Team\n\nEverybody left.\n")
-    with pytest.raises(BundleError, match="the documents are not those"):
+    with pytest.raises(BundleError, match="documents"):
         ragbench.load(out, corpus=moved)
-    with pytest.raises(BundleError, match="the documents are not those"):
+    with pytest.raises(BundleError, match="documents"):
         ragbench.load(bundle_of("baseline"), corpus=moved)
 
 
-def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
+def test_load_refuses_other_folders(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="is not a bundle"):
         ragbench.load(tmp_path)
-    with pytest.raises(BundleError, match="cannot be read"):
+    with pytest.raises(BundleError):
         ragbench.load("\ud800")
-    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+    with pytest.raises(AttributeError):
         ragbench.lode  # noqa: B018 -- the attribute access is what is tried
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "reason"),
     [
         ("bundle.json", "{", "cannot be read"),
         ("bundle.json", '{"format": 99}', "another version"),
@@ -207,26 +207,26 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
         ("modified.json", "{}", "cannot be read"),
     ],
 )
-def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, said: str) -> None:
+def test_damaged_files_are_one_sentence(copied: Path, name: str, text: str, reason: str) -> None:
     if name == bundle.RECORD:
         (copied / name).write_text(text)
     else:
         rewrite(copied, name, text)
-    with pytest.raises(BundleError, match=said) as caught:
+    with pytest.raises(BundleError, match=reason) as caught:
         ragbench.load(copied)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("time", [[], "x", None, {}, 1e300, -1e15])
-def test_times_that_are_not_times_are_one_sentence(copied: Path, time: object) -> None:
+def test_impossible_times_are_one_sentence(copied: Path, time: object) -> None:
     times = json.loads((copied / bundle.MODIFIED).read_text())
     rewrite(copied, bundle.MODIFIED, json.dumps({**times, "team": time}))
-    with pytest.raises(BundleError, match=r"modified\.json cannot be read \(unexpected structure\)"):
+    with pytest.raises(BundleError, match="modified"):
         ragbench.load(copied)
 
 
 @pytest.mark.parametrize("name", bundle.SEALED)
-def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
+def test_changed_files_are_not_used(copied: Path, name: str) -> None:
     content = (copied / name).read_bytes()
     for changed in (content.replace(b"1", b"2", 1), "nothing", "a pipe", "a device"):
         if isinstance(changed, bytes):
@@ -237,13 +237,13 @@ def test_a_file_that_changed_is_not_used(copied: Path, name: str) -> None:
                 os.mkfifo(copied / name)
             elif changed == "a device":
                 (copied / name).symlink_to("/dev/zero")
-        with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
+        with pytest.raises(BundleError, match=name):
             ragbench.load(copied)
-        with pytest.raises(BundleError, match=f"{name} is missing or has changed since the export"):
+        with pytest.raises(BundleError, match=name):
             Refresher(copied, copied)
 
 
-def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encoder_of_the_hub_needs_leave_to_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ragbench.boundary.permissions import Capability, needs_below
     from ragbench.models import resolve
     from ragbench.models.resolve import EncoderSpec
@@ -258,7 +258,7 @@ def test_a_model_of_the_hub_is_only_asked_for_by_its_user(tmp_path: Path, monkey
     assert needs == {names[0]: Capability.READS, names[1]: Capability.SENDS, names[2]: Capability.SENDS}
 
 
-def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_path: Path) -> None:
+def test_recommended_search_answers_in_every_mode(recommended: Measurements, tmp_path: Path) -> None:
     arm = measured_arm.find(recommended.folder)
     out = tmp_path / "recommended"
     made = load_benchmark(arm.settings.config["data"])
@@ -268,23 +268,23 @@ def test_modes_of_the_recommended_search_answer(recommended: Measurements, tmp_p
             assert loaded.search("nightly archive", 3, mode=mode)[0].docno == "archive-nightly"
 
 
-def test_a_record_that_lacks_a_key(copied: Path) -> None:
+def test_record_without_a_key_is_refused(copied: Path) -> None:
     write_checksummed(copied / bundle.RECORD, {"format": bundle.FORMAT, "name": "x"})
-    with pytest.raises(BundleError, match="lacks 'artefacts'"):
+    with pytest.raises(BundleError, match="artefacts"):
         ragbench.load(copied)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "reason"),
     [("files", 1e300, "'files' cannot be 1e+300"), ("models", {}, "'models' cannot be {}"), ("name", None, "null")],
 )
-def test_a_record_with_another_type_is_refused(copied: Path, key: str, value: object, said: str) -> None:
+def test_record_values_of_other_types_are_refused(copied: Path, key: str, value: object, reason: str) -> None:
     reseal(copied / bundle.RECORD, **{key: value})
-    with pytest.raises(BundleError, match=re.escape(said)):
+    with pytest.raises(BundleError, match=re.escape(reason)):
         ragbench.load(copied)
 
 
-def test_no_flipped_bit_of_the_record_goes_unnoticed(copied: Path) -> None:
+def test_record_notices_flipped_bits(copied: Path) -> None:
     """300 flips, the bundle unsigned: each is refused, or the record is read as it was written."""
     content, known, chance = (copied / bundle.RECORD).read_bytes(), bundle.read_record(copied), random.Random(3)
     noticed = 0
@@ -314,7 +314,7 @@ class Mine(Cut):
 """
 
 
-def test_an_untrusted_bundle_can_neither_execute_nor_send(
+def test_untrusted_bundle_can_neither_execute_nor_send(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A class of its own, a program and a server: each is refused before it is reached without --trust."""
@@ -334,7 +334,7 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
         "hits": "h",
         "text": "t",
     }
-    for changed, said in (
+    for changed, reason in (
         ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is not a class of"),
         ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),
         ({"order": ["live"], "live": live}, "live.program starts a program or imports code"),
@@ -342,7 +342,7 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
         ({"index": {**config["index"], "encoder": {"name": "owner/model"}}}, "index.encoder.name sends"),
     ):
         rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, **changed}))
-        with pytest.raises(BundleError, match=said.replace(".", r"\.")) as refused:
+        with pytest.raises(BundleError, match=reason.replace(".", r"\.")) as refused:
             ragbench.load(copied)
         assert "add --trust" in str(refused.value)
         assert not mark.exists()
@@ -356,24 +356,27 @@ def test_an_untrusted_bundle_can_neither_execute_nor_send(
 
 
 @pytest.mark.parametrize(
-    ("place", "kind"), [(b"# Authentication", "ArrowInvalid"), (b"authentication.md", "ArrowInvalid"), (-60, "OSError")]
+    ("position", "kind"),
+    [(b"# Authentication", "ArrowInvalid"), (b"authentication.md", "ArrowInvalid"), (-60, "OSError")],
 )
-def test_an_index_that_somebody_changed_and_sealed_is_one_sentence(
-    copied: Path, place: bytes | int, kind: str, capsys: pytest.CaptureFixture[str]
+def test_changed_and_sealed_index_is_one_sentence(
+    copied: Path, position: bytes | int, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (documents,) = copied.glob(f"{bundle.INDEX}/chunks/*/documents.arrow")
     content = bytearray(documents.read_bytes())
-    for start in [place] if isinstance(place, int) else [found.start() for found in re.finditer(place, content)]:
+    for start in (
+        [position] if isinstance(position, int) else [match.start() for match in re.finditer(position, content)]
+    ):
         content[start] ^= 0x80
     rewrite_part(documents, bytes(content))
-    said = f"{copied} cannot be read ({kind}): export the bundle again"
+    message = f"{copied} cannot be read ({kind}): export the bundle again"
     with pytest.raises(BundleError) as caught:
         ragbench.load(copied)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
     assert cli.main(["verify", str(copied), "--no-latency"]) == 1
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
     assert cli.main(["refresh", str(copied), "--corpus", str(copied.parent)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -389,19 +392,19 @@ def test_rows_that_do_not_exist_are_one_sentence(copied: Path, name: str, column
         writer.write_table(table.set_column(at, table.schema.field(at), wrong))
     rewrite_part(file, sink.getvalue().to_pybytes())
     assert len(table)
-    with pytest.raises(BundleError, match=r"cannot be read \(ValueError\): export the bundle again"):
+    with pytest.raises(BundleError, match="ValueError"):
         ragbench.load(copied)
 
 
-def test_an_array_with_a_damaged_header_is_one_sentence(copied: Path) -> None:
+def test_array_with_a_damaged_header_is_one_sentence(copied: Path) -> None:
     (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
     rewrite_part(vectors, vectors.read_bytes().replace(b"}", b"{", 1))
-    with pytest.raises(BundleError, match=r"cannot be read \(\w+Error\): export the bundle again"):
+    with pytest.raises(BundleError, match=r"\(\w+Error\)"):
         ragbench.load(copied)
 
 
 @pytest.mark.parametrize("more", [-1, 1, 100])
-def test_an_array_of_more_or_fewer_vectors_than_chunks_is_one_sentence(
+def test_vectors_unlike_the_chunks_are_one_sentence(
     copied: Path, more: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
@@ -409,17 +412,17 @@ def test_an_array_of_more_or_fewer_vectors_than_chunks_is_one_sentence(
     content = io.BytesIO()
     np.save(content, np.resize(array, (len(array) + more, array.shape[1])))
     rewrite_part(vectors, content.getvalue())
-    said = (
+    message = (
         f"{vectors} has {len(array) + more} rows instead of {len(array)}: export the bundle again, or delete the index"
     )
     with pytest.raises(IndexError_) as caught:
         ragbench.load(copied)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
     assert cli.main(["verify", str(copied), "--no-latency"]) == 1
-    assert said in capsys.readouterr().out
+    assert message in capsys.readouterr().out
 
 
-def test_words_of_more_rows_than_chunks_are_one_sentence(copied: Path, tmp_path: Path) -> None:
+def test_lexical_rows_unlike_the_chunks_are_one_sentence(copied: Path, tmp_path: Path) -> None:
     with ragbench.load(copied) as loaded:
         table, spec = loaded.index.chunks, loaded.index.spec.words("")
         rows = list(lexical_rows(table, spec.fields, spec.unit))
@@ -428,25 +431,25 @@ def test_words_of_more_rows_than_chunks_are_one_sentence(copied: Path, tmp_path:
     for file in (tmp_path / "more").iterdir():
         if file.name != "write.lock":
             rewrite_part(folder / file.name, file.read_bytes())
-    with pytest.raises(IndexError_, match=f"lexical/.* has {len(rows) + 1} rows instead of {len(rows)}: export"):
+    with pytest.raises(IndexError_, match=f"{len(rows) + 1} rows instead of {len(rows)}"):
         ragbench.load(copied)
 
 
-def test_damaged_golden_queries(copied: Path) -> None:
+def test_damaged_golden_queries_are_refused(copied: Path) -> None:
     whole = json.loads((copied / bundle.GOLDEN).read_text().splitlines()[0])
     wrong = {"ids": [None], "scores": ["x"], "text": 5, "outputs": {"a": []}, "hypothesis": ["x"]}
     for row in ({"qid": "1"}, *({**whole, key: value} for key, value in wrong.items())):
         rewrite(copied, bundle.GOLDEN, json.dumps(row))
-        with pytest.raises(BundleError, match=r"golden\.jsonl cannot be read"):
+        with pytest.raises(BundleError, match="golden"):
             ragbench.load(copied)
 
 
-def test_nothing_is_rebuilt_in_a_sealed_bundle(copied: Path) -> None:
+def test_sealed_bundle_rebuilds_nothing(copied: Path) -> None:
     (artefact,) = (copied / bundle.INDEX / "dense").iterdir()
     part = max((path for path in artefact.iterdir() if path.name != "manifest.json"), key=lambda p: p.stat().st_size)
     part.write_bytes(part.read_bytes()[:-1] + b"\x7f")
-    with pytest.raises(IndexError_, match="is damaged: export the bundle again"):
+    with pytest.raises(IndexError_, match="damaged"):
         ragbench.load(copied)
     shutil.rmtree(artefact)
-    with pytest.raises(IndexError_, match="no dense artefact that fits this installation"):
+    with pytest.raises(IndexError_, match="no dense artefact"):
         ragbench.load(copied)

@@ -12,7 +12,7 @@ from ragbench.index.lexical import LexicalIndex
 QUESTIONS = ("how do lamps know when the sun sets", "LNT-301", "wrong passwords", "certificates for controllers")
 
 
-def test_pieces_of_words_are_made_once_and_answer_the_same(index: Index, tmp_path: Path, monkeypatch) -> None:
+def test_lexical_pieces_are_made_once_and_answer_the_same(index: Index, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(refresh, "_PIECE_DOCUMENTS", 2)
     kept, made = tmp_path / "kept", []
     index_rows = refresh._index_rows
@@ -23,10 +23,10 @@ def test_pieces_of_words_are_made_once_and_answer_the_same(index: Index, tmp_pat
         before = len(made)
         folder, spec, source = tmp_path / name / "words", index.spec.lexical, index.artefact("chunks").folder
         refresh.build_from_pieces(folder, spec, source, kept, lambda done: None)
-        words = LexicalIndex(folder, spec)
+        lexical = LexicalIndex(folder, spec)
         for question in QUESTIONS:
-            assert words.search(question, 20) == index.lexical.search(question, 20)
-        words.close()
+            assert lexical.search(question, 20) == index.lexical.search(question, 20)
+        lexical.close()
         return len(made) - before
 
     count = built("first")

@@ -41,16 +41,16 @@ def answers(folder: Path) -> list[dict]:
         return [as_mapping(loaded.answer(question, 20, explain=True))["hits"] for question in ASKED]
 
 
-def test_nothing_changed_is_no_new_generation(make, copied: Path) -> None:
+def test_refresh_without_changes_makes_no_generation(make, copied: Path) -> None:
     before = answers(copied)
-    found = make().refresh()
-    assert (found.anything, found.generation.number) == (False, 0)
+    refreshed = make().refresh()
+    assert (refreshed.anything, refreshed.generation.number) == (False, 0)
     assert not (copied / generation.NAME).exists()
     assert answers(copied) == before
 
 
 @pytest.mark.slow
-def test_what_a_killed_refresh_left_is_deleted_even_if_nothing_has_changed(make, copied: Path, notes: Path) -> None:
+def test_refresh_without_changes_deletes_abandoned_artefacts(make, copied: Path, notes: Path) -> None:
     for text in ("one", "two"):
         (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
         make().refresh()
@@ -61,7 +61,7 @@ def test_what_a_killed_refresh_left_is_deleted_even_if_nothing_has_changed(make,
     assert answers(copied)
 
 
-def test_measured_tables_that_somebody_changed_and_sealed_are_one_sentence(make, copied: Path, notes: Path) -> None:
+def test_changed_and_sealed_tables_are_one_sentence(make, copied: Path, notes: Path) -> None:
     (file,) = copied.glob(f"{bundle.INDEX}/chunks/*/blocks.arrow")
     for text in ("one", "two"):
         (notes / "zebra.md").write_text(f"# Zebra\n\n{text}\n", encoding="utf-8")
@@ -72,24 +72,24 @@ def test_measured_tables_that_somebody_changed_and_sealed_are_one_sentence(make,
         make().refresh()
 
 
-def test_vectors_that_somebody_changed_and_sealed_are_one_sentence(make, copied: Path, notes: Path) -> None:
+def test_changed_and_sealed_vectors_are_one_sentence(make, copied: Path, notes: Path) -> None:
     (vectors,) = copied.glob(f"{bundle.INDEX}/dense/*/vectors.npy")
     rewrite_part(vectors, vectors.read_bytes().replace(b"}", b"{", 1))
     (notes / "zebra.md").write_text("# Zebra\n", encoding="utf-8")
-    with pytest.raises(BundleError, match=r"copied cannot be read \(\w+Error\): export the bundle again"):
+    with pytest.raises(BundleError, match=r"\(\w+Error\)"):
         make().refresh()
 
 
-def test_a_new_a_changed_a_moved_and_a_deleted_file(make, copied: Path, notes: Path) -> None:
+def test_refresh_takes_in_new_changed_moved_and_deleted_files(make, copied: Path, notes: Path) -> None:
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
     (notes / "caching.md").write_text("# Caching\n\nThe cache now lives for nine hours.\n", encoding="utf-8")
     (notes / "guide").mkdir()
     (notes / "team.md").rename(notes / "guide" / "team.md")
     (notes / "slow-requests.md").unlink()
-    found = make().refresh()
-    assert found.added == ("guide/team", "zebra")
-    assert found.changed == ("caching",)
-    assert found.deleted == ("slow-requests", "team")
+    refreshed = make().refresh()
+    assert refreshed.added == ("guide/team", "zebra")
+    assert refreshed.changed == ("caching",)
+    assert refreshed.deleted == ("slow-requests", "team")
     with load(copied) as loaded:
         assert loaded.search("zebra crossing", 1)[0].docno == "zebra"
         assert "nine hours" in loaded.document("caching").text
@@ -97,7 +97,7 @@ def test_a_new_a_changed_a_moved_and_a_deleted_file(make, copied: Path, notes: P
         assert loaded.serves.number == 1
 
 
-def test_only_new_chunks_are_embedded(make, notes: Path, monkeypatch) -> None:
+def test_refresh_embeds_only_new_chunks(make, notes: Path, monkeypatch) -> None:
     refresher = make()
     encoder = refresher._models.encoder(refresher._settings.index.encoder).encoder
     embedded: list[str] = []
@@ -129,7 +129,7 @@ def test_drift_says_which_golden_answers_changed_and_why(make, copied: Path, not
     assert n_before
 
 
-def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -> None:
+def test_refresh_keeps_the_evidence_and_verify_passes(make, copied: Path, notes: Path) -> None:
     evidence = {name: (copied / name).read_bytes() for name in (bundle.RECORD, bundle.GOLDEN, bundle.CONFIG)}
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     make().refresh()
@@ -144,7 +144,7 @@ def test_the_evidence_stays_and_verify_passes(make, copied: Path, notes: Path) -
 @pytest.mark.parametrize(
     "broken", [b"", b"\xff\xfe\x00broken", b"# A\n\n```python\nprint(1)\n", b"---\ntitle: [\n---\nx"]
 )
-def test_a_broken_file_keeps_its_version_before_and_is_named(make, copied: Path, notes: Path, broken: bytes) -> None:
+def test_broken_files_keep_their_earlier_version(make, copied: Path, notes: Path, broken: bytes) -> None:
     with load(copied) as loaded:
         before = loaded.document("caching")
     (notes / "caching.md").write_bytes(broken)
@@ -160,7 +160,7 @@ def test_a_broken_file_keeps_its_version_before_and_is_named(make, copied: Path,
 
 
 @pytest.mark.slow
-def test_another_bundle_in_its_place_is_brought_up_to_date(make, copied: Path, notes: Path, tmp_path: Path) -> None:
+def test_refresh_opens_a_bundle_that_replaces_another(make, copied: Path, notes: Path, tmp_path: Path) -> None:
     following = Path(shutil.copytree(copied, tmp_path / "following"))
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     refresher = make()
@@ -172,7 +172,7 @@ def test_another_bundle_in_its_place_is_brought_up_to_date(make, copied: Path, n
         assert loaded.search("zebra crossing", 1)[0].docno == "zebra"
 
 
-def test_of_two_at_once_the_second_finds_nothing_new(make, copied: Path, notes: Path, monkeypatch) -> None:
+def test_second_refresh_at_once_finds_nothing_new(make, copied: Path, notes: Path, monkeypatch) -> None:
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     first, second = make(), make()
     build = first._build
@@ -185,13 +185,11 @@ def test_of_two_at_once_the_second_finds_nothing_new(make, copied: Path, notes: 
 
         monkeypatch.setattr(first, "_build", building)
         assert first.refresh().added == ("zebra",)
-        found = began[0].result(60)
-    assert (found.anything, found.generation.number) == (False, 1)
+        refreshed = began[0].result(60)
+    assert (refreshed.anything, refreshed.generation.number) == (False, 1)
 
 
-def test_a_generation_is_not_given_to_a_bundle_it_was_not_made_for(
-    make, copied: Path, notes: Path, monkeypatch
-) -> None:
+def test_generation_is_not_given_to_another_bundle(make, copied: Path, notes: Path, monkeypatch) -> None:
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     refresher = make()
     build = refresher._build
@@ -205,25 +203,25 @@ def test_a_generation_is_not_given_to_a_bundle_it_was_not_made_for(
         return made
 
     monkeypatch.setattr(refresher, "_build", exchanged)
-    with pytest.raises(BundleError, match="another bundle has taken the place of"):
+    with pytest.raises(BundleError, match="another bundle"):
         refresher.refresh()
     assert not (copied / generation.NAME).exists()
 
 
-def test_an_empty_folder_is_no_reason_to_serve_nothing(make, copied: Path, notes: Path) -> None:
+def test_refresh_refuses_an_emptied_folder(make, copied: Path, notes: Path) -> None:
     before = answers(copied)
     for path in sorted(notes.rglob("*.md"))[1:]:
         path.unlink()
-    with pytest.raises(CorpusError, match="has 1 document and 19 are served, so the bundle does not change"):
+    with pytest.raises(CorpusError, match="19 are served"):
         make().refresh()
     shutil.rmtree(notes)
-    with pytest.raises(CorpusError, match="does not exist"):
+    with pytest.raises(CorpusError):
         make().refresh()
     assert answers(copied) == before
 
 
 @pytest.mark.slow
-def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path) -> None:
+def test_refresh_deletes_artefacts_that_nothing_uses(make, copied: Path, notes: Path) -> None:
     refresher = make()
     for number in range(4):
         (notes / "zebra.md").write_text(f"# Zebra\n\nCrossing {number}.\n", encoding="utf-8")
@@ -234,7 +232,7 @@ def test_artefacts_that_nothing_uses_are_deleted(make, copied: Path, notes: Path
 
 
 @pytest.mark.slow
-def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Path, caplog) -> None:
+def test_refresh_reports_other_numerics(copied: Path, notes: Path, caplog) -> None:
     record = read_checksummed(copied / bundle.RECORD)
     here = record["models"][0]["numerics"]
     record["models"][0]["numerics"] = "int8 elsewhere"
@@ -243,17 +241,17 @@ def test_a_processor_that_rounds_differently_is_reported(copied: Path, notes: Pa
     Refresher(copied, notes).refresh()
     there = "than at the export (int8 elsewhere)"
     assert f"bge-small-en-v1.5 rounds differently here ({here}) {there}" in " ".join(caplog.messages)
-    found = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
-    assert found["model bge-small-en-v1.5"].message.endswith(f"were int8 elsewhere at the export and are {here} here")
-    assert found["rankings"].outcome == "passes"
+    checks = {check.part: check for check in verify(copied, corpus=notes, latency=False)}
+    assert checks["model bge-small-en-v1.5"].message.endswith(f"were int8 elsewhere at the export and are {here} here")
+    assert checks["rankings"].outcome == "passes"
 
 
-def test_a_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:
+def test_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     make().refresh()
     path = copied / generation.NAME
     path.write_text(path.read_text().replace('"number": 1', '"number": 2'))
-    with pytest.raises(BundleError, match=r"generation\.json cannot be read \(has changed since"):
+    with pytest.raises(BundleError, match="generation"):
         load(copied)
 
 
@@ -269,12 +267,12 @@ TEXTS = st.sampled_from(
 @pytest.mark.slow
 @given(edits=st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=4))
 @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
-def test_many_small_refreshes_answer_as_one_build(
+def test_small_refreshes_answer_as_one_build(
     bundle_of, handbook_folder: Path, tmp_path_factory: pytest.TempPathFactory, edits: list
 ) -> None:
-    place = tmp_path_factory.mktemp("many")
-    notes = Path(shutil.copytree(handbook_folder / "notes", place / "notes"))
-    small, whole = (Path(shutil.copytree(bundle_of("baseline"), place / name)) for name in ("small", "whole"))
+    folder = tmp_path_factory.mktemp("many")
+    notes = Path(shutil.copytree(handbook_folder / "notes", folder / "notes"))
+    small, whole = (Path(shutil.copytree(bundle_of("baseline"), folder / name)) for name in ("small", "whole"))
     refresher = Refresher(small, notes)
     halves = [(name, "Mended.") for name, text in edits if isinstance(text, bytes)]
     for name, text in [*edits, *halves]:
@@ -292,13 +290,13 @@ def test_many_small_refreshes_answer_as_one_build(
     rebuilt._keep_vectors = lambda last: None  # so that every chunk is embedded
     rebuilt.refresh()
     assert answers(small) == answers(whole)
-    if all((each / generation.NAME).exists() for each in (small, whole)):  # edits may undo each other
-        one, other = (json.loads((each / generation.NAME).read_text()) for each in (small, whole))
+    if all((path / generation.NAME).exists() for path in (small, whole)):  # edits may undo each other
+        one, other = (json.loads((path / generation.NAME).read_text()) for path in (small, whole))
         assert one["artefacts"] == other["artefacts"]
         assert one["golden"] == other["golden"]
 
 
-def test_a_refresh_needs_no_cache(make, copied: Path, notes: Path) -> None:
+def test_refresh_needs_no_cache(make, copied: Path, notes: Path) -> None:
     (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing.\n", encoding="utf-8")
     make().refresh()
     first = answers(copied)

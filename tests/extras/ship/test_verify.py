@@ -46,66 +46,66 @@ def change(copied: Path) -> Callable[[Callable[[dict], object]], Path]:
     return apply
 
 
-def test_an_untouched_bundle_passes(bundle_of) -> None:
-    found = outcomes(bundle_of("baseline"), latency=True, latency_tolerance=1000.0)
-    assert {part: outcome for part, (outcome, _) in found.items()} == dict.fromkeys(
+def test_verify_passes_an_untouched_bundle(bundle_of) -> None:
+    checks = outcomes(bundle_of("baseline"), latency=True, latency_tolerance=1000.0)
+    assert {part: outcome for part, (outcome, _) in checks.items()} == dict.fromkeys(
         ["record", "files", "model", "documents", "index", "rankings", "latency", "drift", "environment"], "passes"
     )
 
 
-def test_documents_elsewhere_and_documents_that_changed(bundle_of, handbook_folder: Path, tmp_path: Path) -> None:
+def test_documents_fail_where_they_changed(bundle_of, handbook_folder: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(handbook_folder / "notes", tmp_path / "moved"))
     assert outcomes(bundle_of("baseline"), corpus=moved)["documents"][0] == "passes"
     (moved / "team.md").unlink()
-    found = outcomes(bundle_of("baseline"), corpus=moved)
-    assert found["documents"] == (
+    checks = outcomes(bundle_of("baseline"), corpus=moved)
+    assert checks["documents"] == (
         "fails",
         "they have changed since the export (18 now, 19 then): run and export again",
     )
     assert outcomes(bundle_of("baseline"), corpus=tmp_path / "nowhere")["documents"][0] == "fails"
 
 
-def test_documents_that_are_not_here_are_passed_over(copied: Path) -> None:
+def test_documents_of_another_machine_are_not_checked(copied: Path) -> None:
     path = copied / bundle.CONFIG
     path.write_text(path.read_text().replace("/notes", "/elsewhere"))
-    found = outcomes(copied)
-    assert found["documents"][0] == "not checked"
-    assert found["files"] == ("fails", "config.yaml changed after the export")
-    assert found["rankings"][0] == "passes"
+    checks = outcomes(copied)
+    assert checks["documents"][0] == "not checked"
+    assert checks["files"] == ("fails", "config.yaml changed after the export")
+    assert checks["rankings"][0] == "passes"
 
 
-def test_another_ranking_fails(copied: Path) -> None:
+def test_rankings_fail_for_another_order(copied: Path) -> None:
     path = copied / bundle.GOLDEN
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     rows[0]["ids"].reverse()
     path.write_text("\n".join(map(json.dumps, rows)))
-    outcome, said = outcomes(copied)["rankings"]
+    outcome, message = outcomes(copied)["rankings"]
     assert outcome == "fails"
-    assert said.startswith(f"1 of {len(rows)} queries return other results ({rows[0]['qid']}: rank 1 is ")
+    assert message.startswith(f"1 of {len(rows)} queries return other results ({rows[0]['qid']}: rank 1 is ")
 
 
-def test_rankings_of_another_processor_pass_if_only_the_numerics_of_the_model_differ(copied: Path) -> None:
+def test_rankings_pass_where_only_numerics_differ(copied: Path) -> None:
     noise = np.random.default_rng(3).normal(0, 0.005, 384).astype("<f4")  # 1 - cosine is about .005
-    golden = [with_outputs(each, lambda value: value + noise) for each in bundle.read_golden(copied)]
+    golden = [with_outputs(row, lambda value: value + noise) for row in bundle.read_golden(copied)]
     with load(copied) as loaded:
         there = list(bundle.replay(loaded.pipeline, loaded.index, golden))
-    assert [each.ids for each in there] != [each.ids for each in bundle.read_golden(copied)], "near ties are swapped"
-    outcome, said = rankings(copied, there)
+    assert [row.ids for row in there] != [row.ids for row in bundle.read_golden(copied)], "near ties are swapped"
+    outcome, message = rankings(copied, there)
     assert outcome == "passes"
-    assert said.startswith(
+    assert message.startswith(
         f"{len(there)} golden queries return the same results, {len(there)} of them only with the recorded"
     )
-    far = [with_outputs(each, lambda value: value[::-1]) for each in there]
-    outcome, said = rankings(copied, far)
-    assert outcome == "fails" and said.startswith("the models return other values than at the export")
-    short = [with_outputs(each, lambda value: value[:5]) for each in there]
+    far = [with_outputs(row, lambda value: value[::-1]) for row in there]
+    outcome, message = rankings(copied, far)
+    assert outcome == "fails" and message.startswith("the models return other values than at the export")
+    short = [with_outputs(row, lambda value: value[:5]) for row in there]
     assert rankings(copied, short)[0] == "fails"
 
 
-def test_the_vector_of_one_chunk_that_was_replaced_fails(copied: Path) -> None:
+def test_rankings_fail_for_a_replaced_vector(copied: Path) -> None:
     (path,) = (copied / bundle.INDEX / "dense").glob("*/vectors.npy")
     vectors = np.load(path)
-    ids = [name for each in bundle.read_golden(copied) for name in each.ids[:1]]
+    ids = [name for row in bundle.read_golden(copied) for name in row.ids[:1]]
     with load(copied) as loaded:
         row = loaded.index.chunks.chunk_ids.index(ids[0])
     vectors[row] = -vectors[row]
@@ -113,9 +113,9 @@ def test_the_vector_of_one_chunk_that_was_replaced_fails(copied: Path) -> None:
     manifest = json.loads((path.parent / MANIFEST).read_text())
     manifest["files"][path.name] = manifest_entry(path)  # as somebody would who knows the format
     (path.parent / MANIFEST).write_text(json.dumps(manifest))
-    found = outcomes(copied)
-    assert found["index"][0] == "passes"
-    assert found["rankings"][0] == "fails"
+    checks = outcomes(copied)
+    assert checks["index"][0] == "passes"
+    assert checks["rankings"][0] == "fails"
 
 
 def with_outputs(golden: Golden, change: Callable[[np.ndarray], np.ndarray]) -> Golden:
@@ -131,14 +131,14 @@ def with_outputs(golden: Golden, change: Callable[[np.ndarray], np.ndarray]) -> 
 def rankings(folder: Path, golden: list[Golden]) -> tuple[str, str]:
     """The outcome for other golden queries."""
     lines = []
-    for each in golden:
-        row = vars(each) | {"qid": each.query.qid, "text": each.query.text, "hypothesis": None, "kind": each.query.kind}
+    for row in golden:
+        row = vars(row) | {"qid": row.query.qid, "text": row.query.text, "hypothesis": None, "kind": row.query.kind}
         lines.append(json.dumps({key: value for key, value in row.items() if key != "query"}))
     (folder / bundle.GOLDEN).write_text("\n".join(lines))
     return outcomes(folder)["rankings"]
 
 
-def test_a_model_that_is_missing_or_another(change) -> None:
+def test_model_check_fails_for_missing_and_other_models(change) -> None:
     assert outcomes(change(lambda record: record["models"][0]["spec"].update(name="./no-model")))["model"][0] == "fails"
     assert outcomes(change(lambda record: record["models"][0].update(weights={}, digest="0", spec={})))["model"] == (
         "fails",
@@ -146,16 +146,16 @@ def test_a_model_that_is_missing_or_another(change) -> None:
     )
 
 
-def test_an_index_that_is_missing_fails_and_what_depends_on_it_is_not_checked(copied: Path) -> None:
+def test_missing_index_fails_and_stops_the_checks(copied: Path) -> None:
     shutil.rmtree(copied / bundle.INDEX / "lexical")
-    found = outcomes(copied)
-    assert found["index"][0] == "fails"
-    assert (found["rankings"][0], found["latency"][0]) == ("not checked", "not checked")
+    checks = outcomes(copied)
+    assert checks["index"][0] == "fails"
+    assert (checks["rankings"][0], checks["latency"][0]) == ("not checked", "not checked")
 
 
-def test_an_index_that_would_be_another_fails(change) -> None:
-    found = outcomes(change(lambda record: record["artefacts"].update(lexical="0" * 16)))
-    assert found["index"] == ("fails", "this version would build lexical differently")
+def test_index_of_another_version_fails(change) -> None:
+    checks = outcomes(change(lambda record: record["artefacts"].update(lexical="0" * 16)))
+    assert checks["index"] == ("fails", "this version would build lexical differently")
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_latency_is_measured_again_before_it_fails(change, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_p95_beyond_the_tolerance_fails(change, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latency_beyond_the_tolerance_fails(change, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = change(lambda record: record["latency_ms"].update(p95=0.001))
     assert outcomes(slow, latency=True)["latency"][0] == "fails"
     with monkeypatch.context() as busy:
@@ -182,7 +182,7 @@ def test_p95_beyond_the_tolerance_fails(change, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "reason"),
     [
         (lambda record: record.update(models=[]), "it lacks encoder among the models"),
         (lambda record: record.update(artefacts={}), "it lacks chunks among the artefacts, dense among"),
@@ -190,24 +190,24 @@ def test_p95_beyond_the_tolerance_fails(change, monkeypatch: pytest.MonkeyPatch)
         (lambda record: record.update(golden=record["golden"] + 2), "it lacks 2 golden queries"),
     ],
 )
-def test_what_is_not_listed_fails(change, changed: Callable[[dict], object], said: str) -> None:
-    outcome, found = outcomes(change(changed))["record"]
+def test_record_fails_for_what_it_does_not_list(change, changed: Callable[[dict], object], reason: str) -> None:
+    outcome, message = outcomes(change(changed))["record"]
     assert outcome == "fails"
-    assert found.startswith(said)
+    assert message.startswith(reason)
 
 
-def test_no_golden_queries_fail(copied: Path) -> None:
+def test_record_fails_without_golden_queries(copied: Path) -> None:
     (copied / bundle.GOLDEN).write_text("")
     assert outcomes(copied)["record"] == ("fails", "it lacks any golden query: export the bundle again")
 
 
-def test_another_environment_is_told(change) -> None:
-    found = outcomes(change(lambda record: record["environment"]["export"]["packages"].update(numpy="1.0")))
-    assert found["environment"][0] == "passes"
-    assert "numpy 1.0 -> " in found["environment"][1]
+def test_environment_names_other_packages(change) -> None:
+    checks = outcomes(change(lambda record: record["environment"]["export"]["packages"].update(numpy="1.0")))
+    assert checks["environment"][0] == "passes"
+    assert "numpy 1.0 -> " in checks["environment"][1]
 
 
-def test_bad_input(tmp_path: Path) -> None:
+def test_verify_refuses_other_folders_and_tolerances(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="is not a bundle"):
         list(verify(tmp_path))
     with pytest.raises(ConfigError, match="--latency-tolerance must be at least 0, got -1"):
@@ -219,7 +219,7 @@ def golden(**scores: float) -> Golden:
 
 
 @pytest.mark.parametrize(
-    ("ids", "scores", "said"),
+    ("ids", "scores", "reason"),
     [
         ("abc", (0.9, 0.5, 0.5), None),
         ("acb", (0.9, 0.5, 0.5), None),  # a tie may be broken otherwise
@@ -230,23 +230,23 @@ def golden(**scores: float) -> Golden:
         ("ab", (0.9, 0.5), "2 hits instead of 3"),
     ],
 )
-def test_same_ranking(ids: str, scores: tuple[float, ...], said: str | None) -> None:
-    assert same_ranking(golden(a=0.9, b=0.5, c=0.5), list(ids), scores) == said
+def test_same_ranking_says_what_differs(ids: str, scores: tuple[float, ...], reason: str | None) -> None:
+    assert same_ranking(golden(a=0.9, b=0.5, c=0.5), list(ids), scores) == reason
 
 
-def test_neighbouring_ranks_of_reciprocal_rank_fusion_are_no_tie() -> None:
+def test_same_ranking_tells_neighbouring_ranks_apart() -> None:
     expected = golden(a=1 / 79, b=1 / 80)
     assert same_ranking(expected, ["b", "a"], (1 / 79, 1 / 80)) == "rank 1 is b instead of a"
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20, unique=True))
-def test_a_ranking_is_the_same_as_itself(scores: list[float]) -> None:
+def test_same_ranking_accepts_itself(scores: list[float]) -> None:
     ids = [f"d{n}" for n in range(len(scores))]
     expected = Golden(Query("1", "x"), tuple(ids), tuple(sorted(scores, reverse=True)))
     assert same_ranking(expected, ids, expected.scores) is None
 
 
-def test_the_lower_bound_alone_takes_few_queries() -> None:
+def test_p95_at_least_takes_few_queries() -> None:
     # Of ten queries at most six are below p95 with probability .001, at most seven with .012, at most eight with .086.
     ten = Samples([str(number) for number in range(10)], np.arange(1.0, 11.0))
     assert p95_at_least(ten) == 8

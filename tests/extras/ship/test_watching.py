@@ -8,7 +8,7 @@ from threading import Event
 from ragbench.extras.ship.refresh import changes
 
 
-def test_what_changes_from_the_first_item_on_gives_another(tmp_path: Path) -> None:
+def test_changes_yields_for_every_burst(tmp_path: Path) -> None:
     notes, record, stop = tmp_path / "notes", tmp_path / "bundle.json", Event()
     notes.mkdir()
     record.write_text("{}")

@@ -43,7 +43,7 @@ SLOW = ("lexical_v3", "librarian_rerank")
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(each, marks=[pytest.mark.slow] * (each in SLOW)) for each in sorted(QUESTIONS)],
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(QUESTIONS)],
 )
 def asked(request: pytest.FixtureRequest, bundle_of) -> Iterator[tuple[SearchService, LoadedBundle, str]]:
     service = SearchService(bundle_of(request.param))
@@ -99,12 +99,12 @@ def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
     assert all((hit["explanation"] is not None) == explain for hit in expected)
 
 
-def test_the_command_gives_the_same_hits(asked, finished, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_gives_the_same_hits(asked, finished, capsys: pytest.CaptureFixture[str]) -> None:
     _, loaded, question = asked
     overrides = measured_arm.find(finished.folder, loaded.name).settings.overrides
     assert cli.main(["search", question, "--top", "5", "--json", "--quiet", *overrides]) == 0
-    said = json.loads(capsys.readouterr().out)["hits"]
-    assert said == as_mapping(loaded.answer(question, 5, explain=True))["hits"]
+    hits = json.loads(capsys.readouterr().out)["hits"]
+    assert hits == as_mapping(loaded.answer(question, 5, explain=True))["hits"]
 
 
 # What a search may ask for, by the preset of `QUESTIONS` that can do it.
@@ -130,7 +130,7 @@ def test_options_reach_the_pipeline_by_every_way(asked) -> None:
     assert set(OPTIONS) == set(QUESTIONS)
 
 
-def test_every_way_has_the_fields_of_a_hit(asked) -> None:
+def test_hits_have_every_field_by_every_way(asked) -> None:
     """HTTP describes them; MCP, whose schemas must stay small, returns all of them as structured content."""
     service, _, question = asked
     schemas = over_http(service, "GET", "/openapi.json")["components"]["schemas"]
@@ -143,7 +143,7 @@ def test_every_way_has_the_fields_of_a_hit(asked) -> None:
     assert set(schemas["StoredDocument"]["properties"]) == stored
 
 
-def test_a_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
+def test_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
     service = SearchService(bundle_of("lexical_v3"))
     try:
         first, *_ = over_http(service, "POST", "/search", json={"query": "[[authentication]] clock skew"})["hits"]
@@ -155,7 +155,7 @@ def test_a_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
     assert first["context"].splitlines()[-1] == lines[-1]
 
 
-def test_a_document_is_the_same_by_every_way(asked, handbook_folder: Path) -> None:
+def test_documents_are_the_same_by_every_way(asked, handbook_folder: Path) -> None:
     service, loaded, _ = asked
     listed = over_http(service, "GET", "/documents", params={"limit": 5})
     assert listed["total"] == len(loaded.documents())
@@ -163,8 +163,8 @@ def test_a_document_is_the_same_by_every_way(asked, handbook_folder: Path) -> No
     assert listed["next"] == listed["documents"][-1]["docno"]
     following = over_http(service, "GET", "/documents", params={"after": listed["next"], "limit": 1000})
     assert following["next"] is None
-    docnos = [each["docno"] for each in [*listed["documents"], *following["documents"]]]
-    assert docnos == [each.docno for each in loaded.documents()]
+    docnos = [document["docno"] for document in [*listed["documents"], *following["documents"]]]
+    assert docnos == [document.docno for document in loaded.documents()]
     for docno in docnos[:3]:
         by_http = over_http(service, "GET", f"/documents/{docno}")["document"]
         assert over_mcp(service, "get_document", {"docno": docno})["document"] == by_http

@@ -38,8 +38,8 @@ class Server(Loopback):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as told:
-        yield told
+    with Server() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

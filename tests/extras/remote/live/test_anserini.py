@@ -37,7 +37,7 @@ QUESTIONS = {
 
 
 def documents() -> list[dict[str, str]]:
-    return [{"id": each.docno, "contents": each.text} for each in read_vault(HANDBOOK).documents]
+    return [{"id": document.docno, "contents": document.text} for document in read_vault(HANDBOOK).documents]
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def beir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The handbook in BEIR's form, with ids that differ only in their case."""
     folder = tmp_path_factory.mktemp("beir")
-    records = [{"_id": each["id"], "title": "", "text": each["contents"]} for each in documents()]
+    records = [{"_id": row["id"], "title": "", "text": row["contents"]} for row in documents()]
     records.append({"_id": "Metrics", "title": "", "text": "Nothing of interest."})
-    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in records), encoding="utf-8")
+    (folder / "corpus.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in records), encoding="utf-8")
     queries = [{"_id": qid, "text": text} for qid, (text, _) in QUESTIONS.items()]
-    (folder / "queries.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in queries), encoding="utf-8")
+    (folder / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in queries), encoding="utf-8")
     (folder / "qrels").mkdir()
     judged = [f"{qid}\t{docno}\t1" for qid, (_, docno) in QUESTIONS.items()]
     (folder / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *judged]) + "\n")
@@ -61,7 +61,7 @@ def beir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def found(settings_of, tmp_path: Path, beir: Path):
+def measure(settings_of, tmp_path: Path, beir: Path):
     """The run file of an arm over the BEIR folder, by qid."""
 
     def measure(*overrides: str) -> dict[str, list[tuple[str, float]]]:
@@ -87,12 +87,12 @@ import json, sys
 from ragbench.index import jvm
 jvm.start_jvm()
 from pyserini.search.lucene import LuceneSearcher
-found = {}
+hits = {}
 for call in json.loads(sys.argv[2]):
     searcher, (name, _, values) = LuceneSearcher(sys.argv[1]), call.partition(" ")
     getattr(searcher, name)(*json.loads(values))
-    found[call] = [[(hit.docid, hit.score) for hit in searcher.search(text, k=10)] for text in sys.argv[3:]]
-print(json.dumps(found))
+    hits[call] = [[(hit.docid, hit.score) for hit in searcher.search(text, k=10)] for text in sys.argv[3:]]
+print(json.dumps(hits))
 """
 
 
@@ -121,46 +121,46 @@ def test_hits_and_scores_are_those_of_lucene_searcher(index: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_beir_collection_is_measured_with_an_index_of_it(found, index: Path) -> None:
-    run_ = found(f"source=pyserini:{index}")
+def test_beir_collection_is_measured_with_its_index(measure, index: Path) -> None:
+    run_ = measure(f"source=pyserini:{index}")
     assert {qid: hits[0][0] for qid, hits in run_.items()} == {qid: docno for qid, (_, docno) in QUESTIONS.items()}
-    same = found("live=pyserini", f"live.index={index}", "live.depth=2", "live.fields={contents: 2.0}")
+    same = measure("live=pyserini", f"live.index={index}", "live.depth=2", "live.fields={contents: 2.0}")
     for qid, hits in same.items():
         assert [name for name, _ in hits] == [name for name, _ in run_[qid]][:2]
         assert hits[0][1] == pytest.approx(2 * run_[qid][0][1], rel=1e-4)
 
 
 @pytest.mark.slow
-def test_passages_of_an_index_are_placed_in_their_documents(found, tmp_path: Path) -> None:
+def test_passages_are_matched_to_their_documents(measure, tmp_path: Path) -> None:
     """By the part of an id before #, and, where the id says nothing, by the stored text."""
     records = []
-    for each in documents():
-        for number, text in enumerate(each["contents"].split("\n## ")):
-            name = f"{each['id']}#{number}" if each["id"] != "metrics" else f"p{number}"
+    for document in documents():
+        for number, text in enumerate(document["contents"].split("\n## ")):
+            name = f"{document['id']}#{number}" if document["id"] != "metrics" else f"p{number}"
             records.append({"id": name, "contents": text})
-    run_ = found(f"source=pyserini:{build(records, tmp_path / 'passages', '-storeRaw')}")
+    run_ = measure(f"source=pyserini:{build(records, tmp_path / 'passages', '-storeRaw')}")
     assert run_["q1"][0][0] == "authentication"
     assert "metrics" in [name for name, _ in run_["q2"]]
 
 
 @pytest.mark.slow
-def test_an_index_of_other_documents_is_refused(settings_of, tmp_path: Path, beir: Path) -> None:
+def test_index_of_other_documents_is_refused(settings_of, tmp_path: Path, beir: Path) -> None:
     other = build([{"id": f"WAPO-{n}", "contents": "news"} for n in range(3)], tmp_path / "other")
     arm = settings_of(
         tmp_path / "results", "data=beir", f"data.folder={beir}", "latency.enabled=false", f"source=pyserini:{other}"
     )
-    with pytest.raises(LiveError, match=r"has none of the collection's documents: it names WAPO-0, WAPO-1, the coll"):
+    with pytest.raises(LiveError, match="WAPO-0, WAPO-1"):
         run([arm], load(arm.config))
 
 
 @pytest.mark.slow
-def test_what_cannot_be_searched_is_said(
+def test_unusable_indexes_are_one_sentence(
     tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty").mkdir()
     plain = build([{"id": "a", "contents": "alpha"}], tmp_path / "plain")
     scoring = anserini.Scoring(0.9, 0.4, (), None, None)
-    for name, said in (
+    for name, reason in (
         (str(tmp_path / "empty"), "is not an index of Lucene: name the folder that Anserini or Pyserini wrote"),
         (str(tmp_path / "nowhere"), "is neither a folder nor one of the"),
         ("beir-v1.0.0-scifakt.flat", "did you mean beir-v1.0.0-scifact.flat?"),
@@ -168,8 +168,8 @@ def test_what_cannot_be_searched_is_said(
     ):
         with pytest.raises(LiveError) as raised:
             anserini.open_searcher(name, scoring)
-        assert said in str(raised.value)
-    with pytest.raises(LiveError, match=r"has no document vectors, which live.feedback=rm3 reads"):
+        assert reason in str(raised.value)
+    with pytest.raises(LiveError, match="feedback=rm3"):
         anserini.open_searcher(str(plain), anserini.Scoring(0.9, 0.4, (), "rm3", None))
     assert anserini.open_searcher(str(plain), scoring).search("", 10, lambda name: True) == []
     monkeypatch.chdir(tmp_path)
@@ -197,7 +197,7 @@ def shelf(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     thread.join()
 
 
-def test_a_prebuilt_index_is_downloaded_once_and_checked(
+def test_prebuilt_index_is_downloaded_once_and_checked(
     index: Path, shelf: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jvm.start_jvm()
@@ -220,7 +220,7 @@ def test_a_prebuilt_index_is_downloaded_once_and_checked(
     scoring = anserini.Scoring(0.9, 0.4, (), None, None)
     before = anserini.open_searcher(str(index), scoring).search("counters", 3, lambda name: True)
     monkeypatch.setitem(entry, "md5", "0" * 32)
-    with pytest.raises(LiveError, match=r"cacm .* could not be downloaded from 127.0.0.1 \(its digest differs\)"):
+    with pytest.raises(LiveError, match="digest"):
         anserini.open_searcher("cacm", scoring)
     monkeypatch.undo()
     monkeypatch.setitem(prebuilt.TF_INDEX_INFO, "cacm", entry)
@@ -232,12 +232,12 @@ def test_a_prebuilt_index_is_downloaded_once_and_checked(
     assert anserini.open_searcher("cacm", scoring).search("counters", 3, lambda name: True) == before  # from the cache
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "other"))
     anserini.open_searcher.cache_clear()
-    with pytest.raises(LiveError, match=r"cacm .* could not be downloaded from 127.0.0.1 \(no answer\): check the net"):
+    with pytest.raises(LiveError, match="no answer"):
         anserini.open_searcher("cacm", scoring)
 
 
 def test_source_is_another_spelling_of_live() -> None:
-    for word, target, place in (
+    for word, target, fields in (
         ("source=pyserini:cacm", "LivePyserini", {"index": "cacm"}),
         ("source='pyserini:my index'", "LivePyserini", {"index": "my index"}),
         ("source=trec:runs/a.trec", "LiveRun", {"path": "runs/a.trec"}),
@@ -246,11 +246,11 @@ def test_source_is_another_spelling_of_live() -> None:
     ):
         ((_, stage),) = composition.compose([word]).pipeline
         assert type(stage).__name__ == target
-        assert {name: getattr(stage, name) for name in place} == place
-    with pytest.raises(Exception, match=r"source must be a search and its place, such as source=pyserini:"):
+        assert {name: getattr(stage, name) for name in fields} == fields
+    with pytest.raises(Exception, match="source must be"):
         composition.compose(["source=lucene:cacm"])
 
 
-def test_it_says_how_it_searches() -> None:
+def test_describe_says_how_it_searches() -> None:
     stage = LivePyserini(index="cacm", feedback="rm3", k1=1.2)
     assert stage.describe() == "search the index cacm with BM25 (k1=1.2, b=0.4) and rm3 for 100 hits"

@@ -19,27 +19,27 @@ def test_hits_are_read_where_the_expressions_say() -> None:
     reading = Reading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
     answer = {"hits": {"hits": [{"_source": {"path": "a", "parts": ["x", "y", None]}, "_score": 2}, {"_score": True}]}}
     assert reading.read(answer, 1) == [LiveHit("a", "", "x y", 2.0)]
-    with pytest.raises(LiveError, match=r"hit 2 has nothing at '_source\.path'"):
+    with pytest.raises(LiveError, match="hit 2"):
         reading.read(answer, 2)
-    with pytest.raises(LiveError, match=r"no list of hits at 'hits\.hits' \(it begins"):
+    with pytest.raises(LiveError, match="no list of hits"):
         reading.read({"hits": {}}, 1)
 
 
-def test_a_get_request_carries_the_query_in_its_address(server) -> None:
+def test_get_request_has_the_query_in_its_address(server) -> None:
     server.answer = lambda path, parameters, body: {"path": path, **parameters}
     ask = client.asking_http("GET", f"{server.url}/s?q={{query}}&n={{depth}}", None, {"X-Key": "k"}, 5)
     assert ask("a&b c/ü", 3) == {"path": "/s", "q": "a&b c/ü", "n": "3"}
     assert server.requests[0][2]["X-Key"] == "k"
 
 
-def test_a_post_request_carries_it_in_its_body(server) -> None:
+def test_post_request_has_the_query_in_its_body(server) -> None:
     server.answer = lambda path, parameters, body: body
     ask = client.asking_http("POST", f"{server.url}/s", {"q": "{query}"}, {}, 5)
     assert ask('say "x"', 3) == {"q": 'say "x"'}
 
 
 @pytest.mark.parametrize(("status", "again"), [(503, True), (429, True), (404, False), (302, False)])
-def test_only_what_may_pass_is_tried_again(server, status: int, again: bool) -> None:
+def test_only_passing_failures_are_tried_again(server, status: int, again: bool) -> None:
     server.failures = [(status, {"Retry-After": "2", "Location": "/elsewhere"})]
     with pytest.raises(RequestFailed, match=f"status {status}") as raised:
         client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)
@@ -47,13 +47,13 @@ def test_only_what_may_pass_is_tried_again(server, status: int, again: bool) -> 
     assert len(server.requests) == 1
 
 
-def test_what_is_slow_unreachable_or_no_json_is_said(server) -> None:
+def test_slow_unreachable_and_odd_answers_are_named(server) -> None:
     server.answer = lambda path, parameters, body: b"<html>"
     ask = client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)
-    with pytest.raises(RequestFailed, match="is not JSON"):
+    with pytest.raises(RequestFailed, match="JSON"):
         ask("x", 1)
     server.answer = lambda path, parameters, body: time.sleep(1)
-    with pytest.raises(RequestFailed, match=r"no answer within 0\.1 s"):
+    with pytest.raises(RequestFailed, match="within"):
         client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
     with pytest.raises(RequestFailed, match="refused"):
         client.asking_http("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
@@ -65,7 +65,7 @@ print(json.dumps({"words": sys.argv[1:], "read": sys.stdin.read()}))
 """
 
 
-def test_a_program_gets_the_query_as_a_word_and_on_its_input() -> None:
+def test_program_gets_the_query_as_argument_and_input() -> None:
     ask = client.asking_program([sys.executable, "-c", PROGRAM, "{depth}", "{query}; rm x"], 20)
     assert ask("$HOME", 4) == {"words": ["4", "$HOME; rm x"], "read": "$HOME\n"}
 
@@ -78,18 +78,18 @@ def test_json_lines_are_a_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "said", "again"),
+    ("program", "reason", "again"),
     [
         (["-c", "import sys; sys.exit('no index\\nno hope')"], r"exit code 1 \(no hope\)", True),
         (["-c", "print('hits: 3')"], "neither JSON nor JSON Lines", False),
         (["-c", "import time; time.sleep(9)"], r"no answer within 0\.5 s", True),
     ],
 )
-def test_a_program_that_fails_is_said(program: list[str], said: str, again: bool) -> None:
-    with pytest.raises(RequestFailed, match=said) as raised:
+def test_failing_program_is_one_sentence(program: list[str], reason: str, again: bool) -> None:
+    with pytest.raises(RequestFailed, match=reason) as raised:
         client.asking_program([sys.executable, *program], 0.5 if "sleep" in program[1] else 20)("x", 1)
     assert raised.value.again is again
-    with pytest.raises(RequestFailed, match="No such file"):
+    with pytest.raises(RequestFailed):
         client.asking_program(["/no/such/program"], 1)("x", 1)
 
 
@@ -116,7 +116,7 @@ def test_requests_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.now == 100.75
 
 
-def test_it_asks_again_after_longer_and_longer_or_when_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_wait_longer_or_as_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     times: list[float] = []
     waits = iter([0, 0, 5, 999, 0])
@@ -125,22 +125,22 @@ def test_it_asks_again_after_longer_and_longer_or_when_told_to(monkeypatch: pyte
         times.append(clock.now)
         raise RequestFailed("busy", after_s=next(waits))
 
-    with pytest.raises(LiveError, match="the shop did not answer 'keys', asked 5 times: busy"):
+    with pytest.raises(LiveError, match="5 times: busy"):
         RateLimitedClient("the shop", fail, per_second=1000, retries=4)("keys", 1)
     assert times == pytest.approx([100, 100.2, 100.6, 105.6, 135.6])
 
 
-def test_what_cannot_pass_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lasting_failures_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(query: str, depth: int) -> None:
         raise RequestFailed("status 404", again=False)
 
-    with pytest.raises(LiveError, match="asked once: status 404"):
+    with pytest.raises(LiveError, match="once"):
         RateLimitedClient("the shop", refuse, per_second=1, retries=9)("keys", 1)
 
 
-def test_a_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "s3cret")
     assert secret("SHOP_TOKEN", "the shop") == "s3cret" and secret(None, "the shop") is None
     monkeypatch.delenv("SHOP_TOKEN")
-    with pytest.raises(LiveError, match="the shop needs a token: set the environment variable SHOP_TOKEN"):
+    with pytest.raises(LiveError, match="SHOP_TOKEN"):
         secret("SHOP_TOKEN", "the shop")

@@ -9,8 +9,8 @@ from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
 
 @pytest.fixture
 def docno_at(index):
-    def at(prefix: str = "", **found: str) -> str | None:
-        chunk = HitMatcher(index.chunks, prefix).chunk(LiveHit(**{"document": "", **found}))
+    def at(prefix: str = "", **fields: str) -> str | None:
+        chunk = HitMatcher(index.chunks, prefix).chunk(LiveHit(**{"document": "", **fields}))
         return None if chunk is None else index.chunks.chunk_ids[chunk]
 
     return at
@@ -33,7 +33,7 @@ def test_paths_and_addresses_name_documents(docno_at, name: str) -> None:
     assert docno_at(document=name) == "guides/authentication#0"
 
 
-def test_a_prefix_is_cut_and_a_lone_name_below_another_folder_is_no_document(docno_at, index) -> None:
+def test_prefix_is_cut_and_names_of_other_folders_differ(docno_at, index) -> None:
     assert index.chunks.docnos.count("index") == 1
     assert docno_at("docs", document="https://example.org/docs/index.html") == "index#0"
     assert docno_at("docs", document="https://example.org/docs/") == "index#0"
@@ -42,12 +42,12 @@ def test_a_prefix_is_cut_and_a_lone_name_below_another_folder_is_no_document(doc
     assert docno_at(document="nothing/like/it") is None and docno_at(document="") is None
 
 
-def test_a_title_names_the_one_document_that_has_it(docno_at, index) -> None:
+def test_title_names_the_one_document_that_has_it(docno_at, index) -> None:
     title = index.chunks.titles[index.chunks.document_number["guides/authentication"]]
     assert docno_at(document=title.upper()) == "guides/authentication#0"
 
 
-def test_a_heading_or_anchor_names_the_chunk_of_its_section(docno_at, index) -> None:
+def test_heading_or_anchor_names_the_chunk(docno_at, index) -> None:
     table = index.chunks
     wanted = next(
         table.chunk_ids[chunk]
@@ -58,7 +58,7 @@ def test_a_heading_or_anchor_names_the_chunk_of_its_section(docno_at, index) -> 
     assert docno_at(document="guides/authentication.md#accounts-for-people") == wanted
 
 
-def test_a_text_finds_its_chunk_with_and_without_a_document(docno_at, index) -> None:
+def test_text_finds_its_chunk_with_and_without_a_document(docno_at, index) -> None:
     table = index.chunks
     last = table.chunks_of(table.document_number["guides/authentication"])[1] - 1
     text = " ".join(table.text(last).split()[-12:])
@@ -106,6 +106,6 @@ def test_addresses_in_the_frontmatter_are_names(tmp_path) -> None:
     documents = read_vault(tmp_path / "notes").documents
     index = Index(IndexSpec(), "x", lambda: documents, ArtefactStore(tmp_path / "index"), Models())
     index.prepare(frozenset({"chunks"}))
-    places = HitMatcher(index.chunks, "docs")
-    assert places.chunk(LiveHit("https://example.org/docs/how-to/keys")) == 0
-    assert places.chunk(LiveHit("https://example.org/docs/old/keys")) is None  # two documents had it
+    matcher = HitMatcher(index.chunks, "docs")
+    assert matcher.chunk(LiveHit("https://example.org/docs/how-to/keys")) == 0
+    assert matcher.chunk(LiveHit("https://example.org/docs/old/keys")) is None  # two documents had it

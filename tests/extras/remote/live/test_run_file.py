@@ -42,7 +42,7 @@ def ours(arm, benchmark_small: Benchmark) -> Measurements:
     return measured(benchmark_small, arm("ours", "latency.enabled=false"))
 
 
-def test_a_run_read_again_has_the_values_it_had(
+def test_run_file_keeps_its_values(
     arm, ours: Measurements, benchmark_small: Benchmark, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = ours.arm_path("ours") / "run.trec"
@@ -60,9 +60,7 @@ def test_a_run_read_again_has_the_values_it_had(
     assert f"take the first 1000 hits of the run file {file}" in html.render(both)
 
 
-def test_what_comes_next_is_no_export_of_what_runs_elsewhere(
-    arm, ours: Measurements, benchmark_small: Benchmark
-) -> None:
+def test_next_command_is_no_export_of_a_run_file(arm, ours: Measurements, benchmark_small: Benchmark) -> None:
     file = ours.arm_path("ours") / "run.trec"
     both = measured(benchmark_small, arm("theirs", f"source=trec:{file}"), arm("ours", "latency.enabled=false"))
     shown = "diagnose" if plugins.module("commands", "diagnose") else "report"
@@ -87,16 +85,16 @@ def test_ties_gaps_and_strangers_count_as_in_compare(
             lines.append(f"{qid} Q0 somewhere-else 1 9.0 x")
             lines += [f"{qid} Q0 {name} {rank} 1.5 x" for rank, (name, _) in enumerate(hits[:6], start=2)]
     (tmp_path / "theirs.trec").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = measured(benchmark_small, arm("theirs", "live=trec", f"live.path={tmp_path / 'theirs.trec'}"))
+    results = measured(benchmark_small, arm("theirs", "live=trec", f"live.path={tmp_path / 'theirs.trec'}"))
     compared = gather([ours.folder, tmp_path / "theirs.trec"], benchmark=benchmark_small).arms.arms["theirs"]
-    values = found.values("theirs", "nDCG@10").to_dict()
+    values = results.values("theirs", "nDCG@10").to_dict()
     assert values == pytest.approx(dict(compared.levels["document"]))
     assert values["t3"] == 0
     assert 0 < max(values.values()) < 1
-    assert set(found.values("theirs", "Unplaced@10").drop("t3")) == {0.1}
+    assert set(results.values("theirs", "Unplaced@10").drop("t3")) == {0.1}
 
 
-def test_another_run_under_the_same_name_is_another_arm(tmp_path: Path) -> None:
+def test_changed_run_file_is_another_arm(tmp_path: Path) -> None:
     from ragbench.search.engine.pipeline import Pipeline
 
     file = tmp_path / "a.trec"
@@ -108,7 +106,7 @@ def test_another_run_under_the_same_name_is_another_arm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         ("z9 Q0 index 1 2.0 x\n", "has no hits for any of the topics: it answers z9, the topics are t1, t2"),
         ("t1 Q0 nowhere 1 2.0 x\n", "has none of the collection's documents: it names nowhere, the collection"),
@@ -116,17 +114,17 @@ def test_another_run_under_the_same_name_is_another_arm(tmp_path: Path) -> None:
         (None, "cannot be read (no such file or directory)"),
     ],
 )
-def test_what_is_no_run_of_these_topics_is_said(
-    content: str | None, said: str, arm, benchmark_small: Benchmark, tmp_path: Path
+def test_foreign_run_files_are_refused(
+    content: str | None, reason: str, arm, benchmark_small: Benchmark, tmp_path: Path
 ) -> None:
     if content is not None:
         (tmp_path / "a.trec").write_text(content)
     with pytest.raises(LiveError) as raised:
         measured(benchmark_small, arm("a", "live=trec", f"live.path={tmp_path / 'a.trec'}"))
-    assert said in str(raised.value)
+    assert reason in str(raised.value)
 
 
-def test_a_typed_query_is_in_no_run_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_typed_query_is_in_no_run_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.trec").write_text("q Q0 d 1 2.0 x\n")
     assert cli.main(["search", "keys", f"source=trec:{tmp_path / 'a.trec'}"]) == 2
     assert "a run file answers only the topics in it" in capsys.readouterr().err
@@ -134,10 +132,10 @@ def test_a_typed_query_is_in_no_run_file(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_other_tools_read_runs_and_judgments(ours: Measurements) -> None:
     qrels = list(ir_measures.read_trec_qrels(str(ours.folder / "documents.qrels")))
-    found = list(ir_measures.read_trec_run(str(ours.arm_path("ours") / "run.trec")))
-    theirs = {each.query_id: each.value for each in ir_measures.iter_calc([ir_measures.nDCG @ 10], qrels, found)}
+    rows = list(ir_measures.read_trec_run(str(ours.arm_path("ours") / "run.trec")))
+    theirs = {row.query_id: row.value for row in ir_measures.iter_calc([ir_measures.nDCG @ 10], qrels, rows)}
     values = ours.values("ours", "nDCG@10").to_dict()
     assert {qid: theirs[qid] for qid in values} == pytest.approx(values)
     sections = list(ir_measures.read_trec_qrels(str(ours.folder / "sections.qrels")))
-    assert {each.query_id for each in sections} >= {"t1", "t2"}
-    assert all("#" in each.doc_id for each in sections)
+    assert {row.query_id for row in sections} >= {"t1", "t2"}
+    assert all("#" in row.doc_id for row in sections)

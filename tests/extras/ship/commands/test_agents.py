@@ -39,7 +39,7 @@ def test_grep_shows_lines_with_their_places(vault: Vault) -> None:
     assert cost(vault.grep_and_read("unknown", 100), wanted, 10) == Cost(False, 0, 1)
 
 
-def test_a_search_leads_to_a_document_and_its_links(vault: Vault) -> None:
+def test_search_leads_to_a_document_and_its_links(vault: Vault) -> None:
     """The passage has 12 tokens, its citation `[1] b.md#B:1-3` 12; b.md costs 7 + 12 to read, a.md 7 + 5."""
     wanted = {vault.sections["a#a"]: 1}
     for follow, expected in ((False, Cost(False, 24 + 19, 2)), (True, Cost(True, 24 + 19 + 12, 3))):
@@ -57,29 +57,29 @@ def test_long_documents_are_read_in_parts(vault: Vault) -> None:
     assert cost(long._pages("a", 30), {("a", 80, 156): 1}, 10) == Cost(True, 54, 2)
 
 
-def test_the_table_has_means_with_intervals_and_what_is_saved() -> None:
-    found = {
+def test_table_has_means_intervals_and_savings() -> None:
+    outcomes = {
         (GREP, ""): [Cost(True, 100, 2), Cost(False, 300, 4)] * 10,
         (READ, "x"): [Cost(True, 50, 1)] * 20,
         (READ, "y"): [Cost(True, 60, 1)] * 20,
     }
-    grep, x, y = table(found)
+    grep, x, y = table(outcomes)
     assert grep["tokens"][0] == 200 and 150 < grep["tokens"][1] < 200 < grep["tokens"][2] < 250
     assert x["tokens"] == (50, 50, 50) and x["calls"] == (1, 1, 1) and x["saved"][0] == 150 and x["less"] is None
     assert y["less"] == (-10, -10, -10)
-    assert table(found) == [grep, x, y]
+    assert table(outcomes) == [grep, x, y]
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "reason"),
     [
         ("--max-tokens", "0", "max_tokens must be between 1 and 100,000"),
         ("--max-calls", "0", "--max-calls must be between"),
     ],
 )
-def test_impossible_limits_are_rejected(option: str, value: str, said: str, capsys) -> None:
+def test_impossible_limits_are_rejected(option: str, value: str, reason: str, capsys) -> None:
     assert cli.main(["agents", option, value]) == 2
-    assert said in capsys.readouterr().err
+    assert reason in capsys.readouterr().err
 
 
 def test_synthetic_queries_are_rejected(vault_folder: Path, capsys) -> None:
@@ -88,13 +88,13 @@ def test_synthetic_queries_are_rejected(vault_folder: Path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_the_built_in_benchmark_is_simulated_the_same_each_time(tmp_path, capsys) -> None:
-    words = ["agents", "exp=lexical_only", f"paths.results={tmp_path}", "--quiet", "--json"]
+def test_builtin_simulation_is_reproducible(tmp_path, capsys) -> None:
+    call = ["agents", "exp=lexical_only", f"paths.results={tmp_path}", "--quiet", "--json"]
     outputs = []
     for _ in range(2):
-        assert cli.main(words) == 0
+        assert cli.main(call) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
-    said = json.loads(outputs[0])
-    assert (said["split"], [row["policy"] for row in said["policies"]]) == ("train", [GREP, READ, FOLLOW])
-    assert said["policies"][1]["saved"][1] > 0
+    output = json.loads(outputs[0])
+    assert (output["split"], [row["policy"] for row in output["policies"]]) == ("train", [GREP, READ, FOLLOW])
+    assert output["policies"][1]["saved"][1] > 0

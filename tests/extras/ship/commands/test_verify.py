@@ -9,7 +9,7 @@ from pathlib import Path
 from ragbench.commands import cli
 
 
-def test_a_bundle_that_holds(small_bundle: Path, capsys) -> None:
+def test_verify_exits_0_for_an_untouched_bundle(small_bundle: Path, capsys) -> None:
     assert cli.main(["verify", str(small_bundle), "--no-latency", "--quiet"]) == 0
     out = capsys.readouterr().out
     assert "3 golden queries return the same results" in " ".join(out.split())
@@ -17,16 +17,16 @@ def test_a_bundle_that_holds(small_bundle: Path, capsys) -> None:
     assert "not checked: skipped with --no-latency" in out
 
 
-def test_a_bundle_that_does_not(small_bundle: Path, tmp_path: Path, capsys) -> None:
+def test_verify_exits_1_for_a_changed_bundle(small_bundle: Path, tmp_path: Path, capsys) -> None:
     copied = Path(shutil.copytree(small_bundle, tmp_path / "copied"))
     (copied / "golden.jsonl").write_text((copied / "golden.jsonl").read_text().replace('"ids": ["', '"ids": ["other/'))
     assert cli.main(["verify", str(copied), "--no-latency", "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["passes"] is False
-    assert {check["part"] for check in said["checks"] if check["outcome"] == "fails"} == {"files", "rankings"}
+    output = json.loads(capsys.readouterr().out)
+    assert output["passes"] is False
+    assert {check["part"] for check in output["checks"] if check["outcome"] == "fails"} == {"files", "rankings"}
 
 
-def test_bad_input_is_one_sentence(tmp_path: Path, small_bundle: Path, capsys) -> None:
+def test_verify_refuses_bad_input_in_one_sentence(tmp_path: Path, small_bundle: Path, capsys) -> None:
     assert cli.main(["verify", str(tmp_path)]) == 2
     assert "is not a bundle" in capsys.readouterr().err
     assert cli.main(["verify", str(small_bundle), "--latency-tolerance", "-1"]) == 2
