@@ -102,8 +102,7 @@ def take(words: list[str]) -> None:
         return
     given = overrides(words)
     if given is not None:
-        several = vars(parsed(words)).get("multirun") or words[:2] in (["topics", "validate"], ["topics", "perturb"])
-        (composition.sweep if several else composition.compose)(given)
+        (composition.sweep if vars(parsed(words)).get("multirun") else composition.compose)(given)
 
 
 def test_every_call_is_one_that_ragbench_takes() -> None:

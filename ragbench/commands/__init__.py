@@ -75,6 +75,13 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "config": "print the composed configuration and the pipeline as a sentence",
     },
     "serve": {"mcp": "answer searches of editors and agents over MCP from a bundle"},
+    "topics": {
+        "derive": "generate synthetic queries from the documents",
+        "draft": "let a language model draft queries about the documents",
+        "from-log": "sample user queries from a search log",
+        "threads": "take user questions from an issue tracker or forum",
+        "threads-reviewed": "keep the questions of a review sheet",
+    },
     "track": {"ui": "open MLflow with the store that the runs were written to"},
 }
 """The sub-commands of a command, each with one line."""
@@ -100,7 +107,7 @@ def call(arguments: Sequence[str]) -> Call | None:
     return Call(
         " ".join(arguments[:size]),
         tuple(arguments[size:]),
-        plugins.module("commands", "_".join(arguments[:size])) or "",
+        plugins.module("commands", "_".join(arguments[:size]).replace("-", "_")) or "",
     )
 
 

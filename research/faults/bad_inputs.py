@@ -154,7 +154,7 @@ COMMANDS = (
         "init",
         "agents",
         "data check",
-        "topics show",
+        "topics derive",
     ),
 )
 OPTIONS = (

@@ -52,6 +52,11 @@ class Log:
     searches: tuple[Search, ...]
     skipped: Mapping[str, int]
 
+    @property
+    def has_clicks(self) -> bool:
+        """Whether the log says what was opened."""
+        return any(search.clicked for search in self.searches)
+
 
 def read(path: Path) -> Log:
     """Read a CSV, TSV, JSONL or NDJSON file with a column for the query; `_COLUMNS` lists the names.

@@ -139,10 +139,10 @@ def _expected(arguments: argparse.Namespace) -> str:
 def _from_log(file: Path, data: Mapping[str, Any], replace: bool) -> Path:
     """The queries of a search log, written next to the project file."""
     from ragbench.extras.collect import search_log as log
-    from ragbench.extras.collect.topics import from_log, topics_file
+    from ragbench.extras.collect.topics import from_log
 
     topics = from_log.choose(log.read(file), from_log.LogSpec(), from_log.finder(_load(data, topics=False).documents))
-    topics_file.write(_TOPICS, topics.topics, topics.document_qrels, replace=replace, keep_same=True)
+    topics.write(_TOPICS, replace=replace, keep_same=True)
     return _TOPICS
 
 

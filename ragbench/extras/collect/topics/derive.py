@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain, shuffle_key, text_digest
 from ragbench.base.types import Document, Query
-from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, area
+from ragbench.benchmark.benchmark import Benchmark, Topic, area
 from ragbench.benchmark.native import best_sections
 from ragbench.benchmark.phrases import Finder, words
 from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.masked import WIDE, without_sources
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.candidates import Candidate, candidates, n_words
+from ragbench.extras.collect.topics.collected import CollectedTopics
 from ragbench.extras.collect.topics.spec import EVERY, DeriveSpec
 
 DERIVED = "derived"
@@ -29,16 +30,6 @@ _LEFT = 20  # words that an answer must keep
 _COMMON = 0.25  # a word in a larger share of the documents tells little
 _TELLING = {"alias": 1, "question": 2, "how_to": 2}  # words of a query that are not common; three of other kinds
 _LIKENESS = 0.7  # share of common words from which two queries count as one
-
-
-@dataclass(frozen=True)
-class DerivedTopics:
-    """New topics with their judgments, before anything is masked; `dropped` counts dropped candidates by reason."""
-
-    topics: tuple[Topic, ...]
-    document_qrels: Qrels
-    section_qrels: Qrels
-    dropped: Mapping[str, int]
 
 
 def derive(benchmark: Benchmark, spec: DeriveSpec | None = None) -> Benchmark:
@@ -68,8 +59,8 @@ def queries(documents: Sequence[Document], limit: int, name: str) -> list[Query]
         return []
 
 
-def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> DerivedTopics:
-    """Choose the topics. BenchmarkError when the documents give none."""
+def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the collection") -> CollectedTopics:
+    """Choose the topics, before anything is masked. BenchmarkError when the documents give none."""
     dropped: Counter[str] = Counter()
     usable = list(_usable(list(candidates(documents, spec.kinds)), documents, spec, dropped))
     chosen = list(_take_in_turn(_distinct(usable, dropped), spec))
@@ -88,7 +79,7 @@ def choose(documents: Sequence[Document], spec: DeriveSpec, name: str = "the col
         Topic(qid, candidate.text, candidate.kind, group=candidate.docno, provenance=DERIVED, masked=candidate.masked)
         for qid, candidate in sorted(topics.items())
     ]
-    return DerivedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
+    return CollectedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
 
 
 def _usable(

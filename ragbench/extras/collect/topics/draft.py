@@ -26,7 +26,8 @@ from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.masked import WIDE
 from ragbench.extras.collect.similarity import near_duplicates
 from ragbench.extras.collect.topics.answer_candidates import Evidence, Passage
-from ragbench.extras.collect.topics.derive import DerivedTopics, interleave
+from ragbench.extras.collect.topics.collected import CollectedTopics
+from ragbench.extras.collect.topics.derive import interleave
 
 _DRAFTED = "model"
 _LEAST_WORDS = 30  # of a section that is asked about
@@ -78,7 +79,7 @@ class DraftSpec(Validated):
     seed: Natural = 13
 
 
-def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> DerivedTopics:
+def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> CollectedTopics:
     """Draft topics. BenchmarkError when no question passes the checks, ModelError where the model fails."""
     evidence = Evidence(documents)
     dropped: Counter[str] = Counter()
@@ -107,7 +108,7 @@ def draft(documents: Sequence[Document], ask: Ask, spec: DraftSpec) -> DerivedTo
         Topic(qids[question], question, "question", group=passage.document.docno, provenance=_DRAFTED)
         for question, (passage, _) in kept_by_id.items()
     ]
-    return DerivedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
+    return CollectedTopics(with_splits(listed, judged, spec.seed, spec.train), judged, sections, dict(dropped))
 
 
 def _answers(question: str, passage: Passage, evidence: Evidence, ask: Ask, spec: DraftSpec) -> tuple[list[str], str]:

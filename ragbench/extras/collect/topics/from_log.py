@@ -11,7 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -22,13 +22,15 @@ from ragbench.base import minimums
 from ragbench.base.bounds import Count, Natural, Share, Validated
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import text_digest
+from ragbench.base.formatting import counted
 from ragbench.base.types import Document
-from ragbench.benchmark.benchmark import Qrels, Topic
+from ragbench.benchmark.benchmark import Topic
 from ragbench.benchmark.documents import Names
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.search_log import Log, Search, normal_form
 from ragbench.extras.collect.similarity import near_duplicates
+from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence
 
 _LOGGED = "log"
 _PAGE = re.compile(r"(?:/?(?:index|_index|readme))?(?:\.html?)?$", re.IGNORECASE)
@@ -88,20 +90,41 @@ class LoggedQuery:
 
 
 @dataclass(frozen=True)
-class LogTopics:
+class LogTopics(CollectedTopics):
     """Topics of a log with judgments from clicks.
 
     `queries`: distinct queries; `searches`: all searches; `rates`: the share of showings opened, one value a rank;
     `named`: documents that relevant clicks named; `in_collection`: how many of these are in the collection.
     """
 
-    topics: tuple[Topic, ...]
-    document_qrels: Qrels
+    has_clicks: bool
     queries: int
     searches: int
     rates: NDArray[np.float64]
     named: int
     in_collection: int
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The numbers that `--json` prints."""
+        return {
+            "searches": self.searches,
+            "queries": self.queries,
+            "topics": len(self.topics),
+            "left_out": self.dropped,
+            "judged_by_clicks": len(self.document_qrels),
+            "opened_by_rank": [round(float(rate), 4) for rate in self.rates],
+        }
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was left out of the log, and how many topics have judgments from clicks."""
+        left_out = [counts_sentence("left out", self.dropped)] if self.dropped else []
+        if not self.has_clicks:
+            return left_out
+        shares = ", ".join(f"{rate:.1%}" for rate in self.rates[:5])
+        bias = f"opened by rank: {shares}" if shares else "the log lacks the results shown: expect position bias"
+        return [*left_out, f"weak judgments from clicks: {counted(len(self.document_qrels), 'topic')} ({bias})"]
 
 
 def finder(documents: Sequence[Document]) -> Callable[[str], str | None]:
@@ -138,7 +161,7 @@ def choose(log: Log, spec: LogSpec, docno_of: Callable[[str], str | None]) -> Lo
             qrels[topic.qid] = dict.fromkeys(docnos, 1)
     total = sum(search.count for search in log.searches)
     placed = with_splits(topics, qrels, spec.seed, spec.train)
-    return LogTopics(placed, qrels, len(queries), total, by_rank, named, resolved)
+    return LogTopics(placed, qrels, {}, log.skipped, log.has_clicks, len(queries), total, by_rank, named, resolved)
 
 
 def sample(queries: Sequence[LoggedQuery], spec: LogSpec) -> list[LoggedQuery]:

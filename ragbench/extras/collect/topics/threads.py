@@ -24,6 +24,7 @@ from ragbench.benchmark.benchmark import Topic
 from ragbench.boundary.json import read_json, read_json_lines, read_text
 from ragbench.extras.collect.pool import to_csv
 from ragbench.extras.collect.search_log import personal
+from ragbench.extras.collect.topics.collected import CollectedTopics, counts_sentence
 
 if TYPE_CHECKING:
     from ragbench.base.types import Document
@@ -33,6 +34,8 @@ THREADS = "threads"
 LINK, ASKER, NAMED = "link", "asker-link", "named"
 """Evidence that a page answers: another user linked it, only the asker did, an answer names its title."""
 _GRADES = {LINK: 2, NAMED: 2, ASKER: 1}
+_REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
+"""The columns of a review sheet."""
 _LEAST_NAMED = 3  # words of a title that counts as named: shorter ones are common words
 
 _BLOCKS = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<!--.*?-->|<details.*?</details>|<pre.*?</pre>", re.S)
@@ -81,13 +84,32 @@ class ThreadSpec(Validated):
 
 
 @dataclass(frozen=True)
-class ThreadTopics:
-    """The topics, their judgments, for each its thread and evidence, and how many threads were excluded, by reason."""
+class ThreadTopics(CollectedTopics):
+    """Topics of threads, and for each the title of its thread; the type of a topic is its evidence."""
 
-    topics: tuple[Topic, ...]
-    document_qrels: Mapping[str, Mapping[str, int]]
-    threads: Mapping[str, Thread]
-    dropped: Mapping[str, int]
+    titles: Mapping[str, str]
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The numbers that `--json` prints."""
+        return {"topics": len(self.topics), "evidence": self._evidence, "dropped": self.dropped}
+
+    @property
+    def sentences(self) -> list[str]:
+        """What shows that the pages answer, and how many threads were not used."""
+        return [counts_sentence("evidence", self._evidence), *super().sentences]
+
+    @property
+    def _evidence(self) -> Mapping[str, int]:
+        return Counter(topic.type for topic in self.topics)
+
+    def review_sheet(self) -> str:
+        """A CSV to review: `no` in `keep` drops a topic, `text` may be shortened, `relevant` are documents, by `;`."""
+        rows = []
+        for topic in self.topics:
+            relevant = ";".join(self.document_qrels[topic.qid])
+            rows.append(["yes", topic.qid, topic.text, topic.type, relevant, self.titles[topic.qid]])
+        return to_csv(_REVIEW, rows)
 
 
 def read(file: Path) -> list[Thread]:
@@ -293,28 +315,16 @@ def choose(threads: Sequence[Thread], pages: Pages, spec: ThreadSpec) -> ThreadT
         pages_used.update(grades.keys())
         chosen.append((number, thread, text, kind, grades))
     chosen.sort(key=lambda candidate: candidate[0])
-    topics, qrels, sources = [], {}, {}
+    topics, qrels, titles = [], {}, {}
     for _, thread, text, kind, grades in chosen:
         qid = f"thread-{thread.key}"
         topics.append(Topic(qid, text, kind, group=qid, provenance=THREADS))
-        qrels[qid], sources[qid] = grades, thread
-    return ThreadTopics(tuple(topics), qrels, sources, dict(dropped))
+        qrels[qid], titles[qid] = grades, thread.title
+    return ThreadTopics(tuple(topics), qrels, {}, dict(dropped), titles)
 
 
-_REVIEW = ("keep", "qid", "text", "evidence", "relevant", "title")
-
-
-def review_sheet(topics: ThreadTopics) -> str:
-    """A CSV to go through: put `no` into `keep` to drop a topic, shorten `text`; `relevant` are documents, by `;`."""
-    rows = []
-    for topic in topics.topics:
-        relevant = ";".join(topics.document_qrels[topic.qid])
-        rows.append(["yes", topic.qid, topic.text, topic.type, relevant, topics.threads[topic.qid].title])
-    return to_csv(_REVIEW, rows)
-
-
-def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int]:
-    """The topics that a review sheet keeps, their judgments, and how many it drops. BenchmarkError for other files."""
+def read_review(file: Path) -> tuple[CollectedTopics, int]:
+    """The topics that a review sheet keeps, and how many it drops. BenchmarkError for other files."""
     try:
         rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8-sig"))))
     except (OSError, UnicodeDecodeError) as error:
@@ -334,4 +344,4 @@ def read_review(file: Path) -> tuple[list[Topic], dict[str, dict[str, int]], int
         if keep == "yes":
             topics.append(Topic(row["qid"], row["text"].strip(), kind, group=row["qid"], provenance=THREADS))
             qrels[row["qid"]] = dict.fromkeys(filter(None, row["relevant"].split(";")), _GRADES[kind])
-    return topics, qrels, len(rows) - len(topics)
+    return CollectedTopics(tuple(topics), qrels, {}, {}), len(rows) - len(topics)

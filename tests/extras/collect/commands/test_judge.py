@@ -41,7 +41,8 @@ def test_a_folder_of_judgments_begins_with_those_of_the_file_that_was_measured(t
     qrels.write_text("t1\tindex.md\t1\n")
     places = [f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}", f"data.qrels={qrels}"]
     out = str(tmp_path / "pool.csv")
-    assert cli.main(["topics", "find-evidence", "data=vault", *places, "--out", out, "--depth", "1"]) == 0
+    (tmp_path / "other.trec").write_text("t1 Q0 reference/errors#error-codes 1 1.0 other\n")
+    assert cli.main(["data", "pool", str(tmp_path / "other.trec"), "data=vault", *places, "--out", out]) == 0
     pool(tmp_path, ("t1", "reference/errors#error-codes"))
     assert cli.main(["judge", out, "--merge"]) == 2
     assert "test.tsv is a file, and judgments are merged into a folder: add data.qrels=" in capsys.readouterr().err

@@ -15,7 +15,6 @@ from ragbench.config.benchmark import documents, load
 from ragbench.corpus.reader import read_vault
 from ragbench.extras.collect.check import check
 from ragbench.extras.collect.topics.derive import DeriveSpec, choose, derive
-from ragbench.extras.collect.topics.topics_file import write
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.index import Index
 from ragbench.index.spec import IndexSpec
@@ -107,7 +106,7 @@ def test_the_same_seed_gives_the_same_topics_whatever_the_hash_seed(plain, tmp_p
 
 def test_topics_written_to_a_file_give_the_same_benchmark(plain, derived, tmp_path: Path) -> None:
     made = choose(plain.documents, DeriveSpec(limit=80))
-    write(tmp_path / "topics.jsonl", made.topics, made.document_qrels, made.section_qrels)
+    made.write(tmp_path / "topics.jsonl")
     data = {**plain.source["data"], "queries": str(tmp_path / "topics.jsonl")}
     read = load({"data": data})
     assert read.digest == derived.digest and read.version == derived.version

@@ -179,6 +179,6 @@ def test_impossible_options_are_named(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main(["topics", "from-log", "x.csv", "--limit", "0"]) == 2
     assert "--limit must be at least 1, got 0" in capsys.readouterr().err
     assert cli.main(["topics", "from-log"]) == 2
-    assert "ragbench topics from-log reads one file: ragbench topics from-log FILE" in capsys.readouterr().err
+    assert "file is missing: ragbench topics from-log --help" in capsys.readouterr().err
     with pytest.raises(ConfigError):
         from_log.LogSpec(tail=2.0)
