@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-from ragbench.base.progress import Nothing, Progress, Report, is_shown, shown
+from ragbench.base.progress import Nothing, Progress, Report, is_shown, rows, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -351,32 +351,45 @@ _OFTEN = 0.2
 
 
 class _Terminal(Nothing):
-    """One line that moves; nothing of it stays. It reads the progress by itself, several times a second."""
+    """A bar for the task and one for its part; nothing of them stays. It reads the progress several times a second."""
 
     shows = True
 
     def __init__(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.table import Column
+
         self.progress = Progress(self)
+        name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+        counts, left = MofNCompleteColumn(), TimeRemainingColumn(compact=True)
+        self.progress.bars.columns = (SpinnerColumn(), name, BarColumn(20), counts, TimeElapsedColumn(), left)
         self.start()
 
     def start(self) -> None:
         """Draw with a new `Live`: one that is started again first erases as many lines as it drew before."""
         from rich.console import Console
         from rich.live import Live
-        from rich.spinner import Spinner
-        from rich.text import Text
 
-        spinner, screen = Spinner("dots"), Console(stderr=True)
         beside = sys.stdout.isatty()  # what goes to a file or a pipe is not drawn
-
-        def drawn() -> Spinner:
-            spinner.update(text=Text(self.progress.line, overflow="ellipsis", no_wrap=True))
-            return spinner
-
         self.live = Live(
-            get_renderable=drawn, console=screen, transient=True, refresh_per_second=5, redirect_stdout=beside
+            get_renderable=self._drawn,
+            console=Console(stderr=True),
+            transient=True,
+            refresh_per_second=5,
+            redirect_stdout=beside,
         )
         self.live.start()
+
+    def _drawn(self) -> Table:
+        shown = (self.progress.task, self.progress.part)
+        return self.progress.bars.make_tasks_table([task for task in shown if task is not None])
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -417,16 +430,16 @@ class _JsonLines(Nothing):
         task, now = progress.task, progress.clock()
         if task is None:
             return
-        key = (task.arm.name if task.arm else "", task.name)
-        over = task.done >= task.total and progress.part is None
+        name, arm = task.fields["name"], task.fields["arm"]
+        key = (arm.name if arm else "", name)
+        over = task.completed >= (task.total or 0) and progress.part is None
         if over or new or now - self._said.get(key, -1.0) >= _OFTEN:
             self._said[key] = now
-            of_arm = {"arm": task.arm.name, "number": task.arm.number, "of": task.arm.count} if task.arm else {}
-            part = {"part": progress.part.rows} if progress.part else {}
-            times = {"left": progress.seconds_left, "all_left": progress.all_seconds_left}
-            seconds_by_name = {name: round(value, 1) for name, value in times.items() if value is not None}
-            rows = {"progress": task.name, "done": task.done, "total": task.total}
-            print(json.dumps({**rows, **of_arm, **part, **seconds_by_name}), file=sys.stderr, flush=True)
+            of_arm = {"arm": arm.name, "number": arm.number, "of": arm.count} if arm else {}
+            part = {"part": rows(progress.part)} if progress.part else {}
+            left = {"left": progress.seconds_left} if progress.seconds_left is not None else {}
+            counts = {"progress": name, "done": int(task.completed), "total": int(task.total or 0)}
+            print(json.dumps({**counts, **of_arm, **part, **left}), file=sys.stderr, flush=True)
 
 
 class Notebook(Nothing):
@@ -450,7 +463,7 @@ class Notebook(Nothing):
             return
         self._drawn = progress.clock()
         task = progress.task
-        bar = f" <progress value='{task.done}' max='{task.total}'></progress>" if task and task.total else ""
+        bar = f" <progress value='{task.completed}' max='{task.total}'></progress>" if task and task.total else ""
         html = f"<div>{escape(progress.line)}{bar}</div>"
         self._handle.update({"text/plain": "", "text/html": html}, raw=True)
 
@@ -462,7 +475,7 @@ class Notebook(Nothing):
 
 @contextmanager
 def in_terminal() -> Iterator[Progress]:
-    """One line that moves."""
+    """Bars that move."""
     view = _Terminal()
     try:
         yield view.progress

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import Task
 
 _T = TypeVar("_T")
 
@@ -51,142 +53,84 @@ class _Arm:
         return f"arm {self.number} of {self.count} {self.name}"
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step that is expected, and its seconds; `arm` is empty for what concerns all arms.
+class Progress:
+    """The state of a command: a task, optionally a part of it, the arm.
 
-    `even`: its rows take alike, so that those which are done say what is left; stages do not.
+    `bars` holds both with their rates, and draws nothing by itself. A task has the fields `name` and `arm`.
     """
 
-    task: str
-    arm: str
-    seconds: float
-    even: bool = True
-
-
-@dataclass
-class _Task:
-    """Rows of a task; `total` is 0 where the number of rows is not known. Times are seconds of the clock."""
-
-    name: str
-    arm: _Arm | None
-    began: float
-    done: int = 0
-    total: int = 0
-    marks: deque[tuple[float, int]] = field(default_factory=deque)
-
-    def report(self, now: float, done: int, total: int) -> None:
-        """Take in a report; rows that are done at the first one (in a cache) do not count for the rate."""
-        self.done, self.total = done, total
-        self.marks.append((now, done))
-        while len(self.marks) > 2 and self.marks[1][0] <= now - _WINDOW:
-            self.marks.popleft()
-
-    def seconds_left(self, now: float) -> float | None:
-        """The seconds left at the rate of the last minute; None where nothing was measured."""
-        (since, before), (last, done), left = self.marks[0], self.marks[-1], self.total - self.done
-        if left <= 0:
-            return 0.0 if self.total else None
-        if done <= before or last <= since:
-            return None
-        seconds_each = (last - since) / (done - before)
-        return seconds_each * left - min(now - last, seconds_each)
-
-    @property
-    def rows(self) -> str:
-        """The name and the rows, such as `embedding 611/2,044`."""
-        return f"{self.name} {self.done:,}/{self.total:,}" if self.total else self.name
-
-
-class Progress:
-    """The state of a command: a task, optionally a part of it, the arm, expected steps."""
-
     def __init__(self, view: Nothing, clock: Callable[[], float] = time.monotonic) -> None:
+        from rich.progress import Progress as Bars
+
         self.view = view
         self.clock = clock
         self.began = clock()
-        self.task: _Task | None = None
-        self.part: _Task | None = None
+        self.bars = Bars(get_time=clock, speed_estimate_period=_WINDOW, disable=True)
+        self.task: Task | None = None
+        self.part: Task | None = None
         self.arm: _Arm | None = None
-        self._tasks: dict[tuple[str, str], _Task] = {}
-        self._expected: dict[tuple[str, str], Step] = {}
+        self._tasks: dict[tuple[str, str], Task] = {}
         self._lock = threading.RLock()  # models report from their threads
 
     def __call__(self, task: str, done: int, total: int) -> None:
         """Report the rows of a task."""
         with self._lock:
-            now, key = self.clock(), (self.arm.name if self.arm else "", task)
+            key = (self.arm.name if self.arm else "", task)
             new = key not in self._tasks
-            if new or done < self._tasks[key].done:
-                self._tasks[key] = _Task(task, self.arm, now)
-            self.task, self.part = self._tasks[key], None
-            self.task.report(now, done, total)
+            if new or done < self._tasks[key].completed:
+                self._tasks[key] = self._begin(task, done, total)
+            self.task = self._tasks[key]
+            self._end_part()
+            self.bars.update(self.task.id, completed=done, total=total or None)
             self.view.changed(self, new)
 
     def report_part(self, name: str, done: int, total: int) -> None:
         """Report the rows of a part of the task, such as the hits that a stage re-ranks."""
         with self._lock:
-            now = self.clock()
-            if self.part is None or self.part.name != name or done < self.part.done:
-                self.part = _Task(name, self.arm, now)
-            self.part.report(now, done, total)
+            if self.part is None or self.part.fields["name"] != name or done < self.part.completed:
+                self._end_part()
+                self.part = self._begin(name, done, total)
+            self.bars.update(self.part.id, completed=done, total=total or None)
             self.view.changed(self, False)
             if total and done >= total:
-                self.part = None
+                self._end_part()
 
-    def expect(self, steps: Sequence[Step]) -> None:
-        """The steps to come, so that the time left of the whole command is known."""
-        self._expected = {(step.arm, step.task): step for step in steps}
+    def _begin(self, name: str, done: int, total: int) -> Task:
+        """A bar whose rate leaves out the rows that are done already, since a cache had them."""
+        arm = f"{self.arm}  " if self.arm else ""
+        self.bars.add_task(f"{arm}{name}", total=total or None, completed=done, name=name, arm=self.arm)
+        return self.bars.tasks[-1]
+
+    def _end_part(self) -> None:
+        if self.part is not None:
+            self.bars.remove_task(self.part.id)
+            self.part = None
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds left of the task, by its part where that is all that moves."""
-        now = self.clock()
-        of_task = self.task.seconds_left(now) if self.task else None
-        if of_task is not None or self.part is None:
-            return of_task
-        return self.part.seconds_left(now)
-
-    @property
-    def all_seconds_left(self) -> float | None:
-        """The seconds left of the command: expected steps at the pace so far; None where nothing was expected.
-
-        A step is over when its rows are done, or another has begun.
-        """
-        if not self._expected:
-            return None
-        now = self.clock()
-        begun = {key: task for key, task in self._tasks.items() if key in self._expected}
-        over = {key: task for key, task in begun.items() if task is not self.task or 0 < task.total <= task.done}
-        spent = sum(task.marks[-1][0] - task.began for task in over.values())
-        promised = sum(self._expected[key].seconds for key in over)
-        pace = min(4.0, max(0.25, spent / promised)) if promised > 1 else 1.0
-        left = sum(step.seconds for key, step in self._expected.items() if key not in begun) * pace
-        for key, task in begun.items():
-            if key not in over:
-                step = self._expected[key]
-                of_task = task.seconds_left(now) if step.even else None
-                guess = max(0.0, step.seconds * pace - (now - task.began))
-                left += guess if of_task is None else of_task
-        return left
+        """The seconds left of the task, by its part where that is all that moves; None where nothing was measured."""
+        of_task = self.task.time_remaining if self.task else None
+        return self.part.time_remaining if of_task is None and self.part else of_task
 
     @property
     def line(self) -> str:
         """The state in one line: `arm 2 of 3 recommended  embedding 611/2,044  4 min left`."""
         if self.task is None:
-            rows_text = self.part.rows if self.part else "working"
-            return f"{rows_text}  {in_words(self.clock() - self.began)}"
-        parts = [str(self.task.arm)] if self.task.arm else []
-        parts.append(f"{self.task.rows}, {self.part.rows}" if self.part else self.task.rows)
-        own_left, of_all = self.seconds_left, self.all_seconds_left
-        spent = self.clock() - (self.part or self.task).began
-        if own_left is None and spent >= 1:
+            return f"{rows(self.part) if self.part else 'working'}  {in_words(self.clock() - self.began)}"
+        parts = [str(self.task.fields["arm"])] if self.task.fields["arm"] else []
+        parts.append(f"{rows(self.task)}, {rows(self.part)}" if self.part else rows(self.task))
+        left, spent = self.seconds_left, (self.part or self.task).elapsed or 0.0
+        if left is None and spent >= 1:
             parts.append(f"{in_words(spent)} so far")
-        elif own_left:
-            parts.append(f"{in_words(own_left)} left")
-        if of_all is not None and of_all > (own_left or 0) + 1:
-            parts.append(f"about {in_words(of_all)} in total")
+        elif left:
+            parts.append(f"{in_words(left)} left")
         return "  ".join(parts)
+
+
+def rows(task: Task) -> str:
+    """The name of a task and its rows, such as `embedding 611/2,044`."""
+    counts = f" {task.completed:,.0f}/{task.total:,.0f}" if task.total else ""
+    return f"{task.fields['name']}{counts}"
 
 
 def in_words(seconds: float) -> str:
@@ -298,9 +242,3 @@ def hidden() -> AbstractContextManager[object]:
     """The progress is not drawn meanwhile: for an answer that is printed before the command ends."""
     progress = _shown.get()
     return nullcontext() if progress is None else progress.view.hidden()
-
-
-def expect(steps: Sequence[Step]) -> None:
-    """Say which steps are to come."""
-    if (progress := _shown.get()) is not None:
-        progress.expect(steps)

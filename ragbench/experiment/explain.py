@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ragbench.base import plugins
 from ragbench.base.formatting import counted
 from ragbench.experiment.plan import Plan, PlannedArm
 from ragbench.results import store
@@ -28,8 +27,6 @@ def explain(plan: Plan) -> str:
         lines.append(f"finished already, read from {stopped}: {', '.join(finished)}")
     lines += _artefacts(arms)
     lines.append(f"reusing embeddings and re-ranking scores cached in {arms[0].index.models.cache}")
-    if forecast := plugins.hook("forecast"):
-        lines.append(forecast(remaining).sentence)
     if spec.enabled:
         sampled = min(spec.queries, queries)
         lines.append(f"then each arm is timed: {sampled} queries x {spec.rounds}, after {spec.warmup} warm-up queries")

@@ -23,6 +23,7 @@ from ragbench.benchmark.runs import new_name, renamed
 from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution
+from ragbench.experiment.estimate import estimate
 from ragbench.experiment.plan import Plan, PlannedArm, Run
 from ragbench.results import comparisons, measurements, store, top_hits
 from ragbench.results.measurements import Measurements
@@ -38,7 +39,7 @@ _LOG = logging.getLogger(__name__)
 
 _LONG = 60.0
 
-"""Seconds from which the time of a run is printed before it starts."""
+"""Seconds of embedding from which the estimate is printed before a run starts."""
 
 _RUN_FILES = {
     measures.DOCUMENT: measurements.DOCUMENTS,
@@ -87,13 +88,10 @@ def measure_quality(run: Run) -> None:
 
 
 def _look_ahead(remaining: Plan) -> None:
-    """Announce the steps to come and their time, where an extra forecasts them."""
-    forecast = plugins.hook("forecast")
-    if forecast and not any(arm.pipeline.live for arm in remaining.arms.values()):
-        coming = forecast(remaining, keep=True)
-        shown.expect(coming.steps)
-        if coming.seconds > _LONG:
-            _LOG.info(f"this run takes {coming.sentence}")
+    """Say how many chunks are to be embedded, where that takes long."""
+    coming = estimate(remaining)
+    if coming.seconds > _LONG:
+        _LOG.info(coming.sentence)
 
 
 def write_judgments(planned: Plan, folder: RunFolder) -> None:

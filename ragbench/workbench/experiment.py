@@ -268,13 +268,6 @@ class Experiment:
 
         return explain.explain(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
 
-    def expected(self) -> Any:
-        """How long `run` will take; tries the models for some seconds: `.sentence`, `.seconds`."""
-        from ragbench.experiment import plan
-
-        forecast = plugins.required("forecast", "expected()")
-        return forecast(plan.surveyed(self.settings_to_measure, self.benchmark, self.command))
-
     def run(self, progress: Report | None = None) -> Results:
         """Measure quality, then latency; write the files, the report, and MLflow where tracking is on.
 

@@ -56,7 +56,6 @@ class Job:
     tasks: dict[str, Task] = field(default_factory=dict)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES))
     run: str = ""
-    seconds_left: float | None = None
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     @property
@@ -78,7 +77,6 @@ class Job:
             "state": self.state,
             "tasks": tasks,
             "seconds": round(spent),
-            "seconds_left": self.seconds_left,
             "lines": list(self.lines),
             "ended": self.ended > 0,
         }
@@ -175,7 +173,7 @@ class Jobs:
 
 
 def _take_line(job: Job, line: str) -> None:
-    """Add a line of the output to the job: a step with the name of its arm and the seconds left, or a message."""
+    """Add a line of the output to the job: a step with the name of its arm, or a message."""
     try:
         value = read_json(line, own=True) if line.startswith("{") else {}
         of_arm = f"arm {value['number']} of {value['of']} {value['arm']}: " if "arm" in value else ""
@@ -184,7 +182,7 @@ def _take_line(job: Job, line: str) -> None:
         if line.strip():
             job.lines.append(line)
         return
-    job.tasks[name], job.seconds_left = task, value.get("all_left")
+    job.tasks[name] = task
 
 
 def _folder(answer: str) -> Path | None:

@@ -40,7 +40,7 @@ def init(notes: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_documents_chunks_and_language_are_said(init) -> None:
     code, out, err = init()
-    assert (code, err) == (0, "reading 0/19\nchunking 0/19\n")
+    assert (code, err) == (0, "reading 0/19\nchunking 0/19\nestimating the time\n")
     assert out.startswith("notes: 19 documents, ") and "chunks, mostly English\n" in out
     assert "no queries given: ragbench will generate synthetic queries from your notes" in out
 

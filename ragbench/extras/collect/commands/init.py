@@ -103,7 +103,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     print(f"wrote {file}")
     if expected:
-        print(f"ragbench run takes {expected}")
+        print(f"ragbench run: {expected}")
     if can_run:
         console.next_command("run" if arguments.live is None else "run --trust")
     else:
@@ -124,13 +124,18 @@ def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool)
 
 
 def _expected(arguments: argparse.Namespace) -> str:
-    """How long a run of the written project takes here, in words; empty, and said, where that cannot be estimated."""
+    """How long a run of the written project embeds, in words; empty where nothing is to be embedded or it fails."""
+    from ragbench.experiment.estimate import estimate
+    from ragbench.experiment.plan import surveyed
     from ragbench.workbench import Experiment
 
     try:
         with console.progress(arguments.quiet or arguments.json):
             experiment = Experiment.standard()
-            return experiment.expected().sentence if experiment else ""
+            if experiment is None:
+                return ""
+            expected = estimate(surveyed(experiment.settings_to_measure, experiment.benchmark, experiment.command))
+            return expected.sentence if expected.chunks else ""
     except RagbenchError as error:
         _LOG.warning(f"the run time cannot be estimated: {error}")
         return ""

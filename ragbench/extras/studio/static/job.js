@@ -20,9 +20,7 @@ if (job?.dataset.over === "no") {
   events.addEventListener("message", (event) => {
     const told = JSON.parse(event.data);
     byId("state").textContent = told.state;
-    byId("seconds").textContent = told.seconds
-      ? `${time(told.seconds)} so far${told.seconds_left ? `, about ${time(told.seconds_left)} left` : ""}`
-      : "";
+    byId("seconds").textContent = told.seconds ? `${time(told.seconds)} so far` : "";
     byId("tasks").replaceChildren(...told.tasks.map(row));
     byId("lines").textContent = told.lines.join("\n");
     if (told.ended) {
