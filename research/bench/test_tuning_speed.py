@@ -22,7 +22,7 @@ from ragbench.config.settings import Settings
 from ragbench.evaluation.measures import document_run, evaluate
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import TrainingValues, mean, objectives, train_only
-from ragbench.extras.fit.tuning.space import configured_values, space
+from ragbench.extras.fit.tuning.space import Space, space
 from ragbench.extras.fit.tuning.study import Rules, Search
 
 TRIALS = 25
@@ -39,10 +39,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], tuple[Rul
     base = composition.compose(["+exp=all", f"paths.results={folder}", *_shared()])
     train = train_only(load(base.config["data"]))
     chosen = objectives(["ndcg_at_10"], base.measures)
-    found = [each for each in space(base, composition.compose) if each.key in KEYS]
-    assert len(found) == len(KEYS)
-    rules = Rules(tuple(found), chosen, "tpe", 13)
-    return lambda: (rules, TrainingValues(base, found, train, ArmBuilder.of(base, train), ["nDCG@10"]))
+    whole = space(base, composition.compose)
+    parameters = tuple(parameter for parameter in whole.parameters if parameter.key in KEYS)
+    assert len(parameters) == len(KEYS)
+    rules = Rules(Space(parameters, {"": base}, {"": frozenset(KEYS)}), chosen, "tpe", 13)
+    return lambda: (rules, TrainingValues(rules.space, train, ArmBuilder.of(base, train), ["nDCG@10"]))
 
 
 def _shared() -> list[str]:
@@ -56,31 +57,31 @@ def test_trials_that_share_stages_against_trials_alone(benchmark, prepared, tmp_
 
     def search(name: str, seen: TrainingValues) -> list[study.Trial]:
         wanted = Search(name, None, TRIALS)
-        opened = study.open_study(study.open_storage(tmp_path / name), wanted, rules, seen.base)
+        opened = study.open_study(study.open_storage(tmp_path / name), wanted, rules)
         study.optimise(opened, wanted, rules, seen)
-        return study.trials_of(opened, rules.parameters)
+        return study.trials_of(opened, rules.space)
 
     tried = search("warm", values)  # fills the caches of models
     _, alone = prepared()
-    alone(configured_values(rules.parameters, alone.base))  # opens index and models
+    alone(rules.space.configured())  # opens index and models
     queries = [topic.query() for topic in alone.benchmark.topics]
     started = time.perf_counter()
     reached = []
     for trial in tried:
-        states = alone.pipeline(trial.values)(queries, alone.index)
+        states = alone.arm(trial.values).pipeline(queries, alone.index)
         frame = evaluate(document_run(states, alone.index.chunks), alone.benchmark.document_qrels, ["nDCG@10"])
         rows = frame[frame["measure"] == "nDCG@10"]
         reached.append(mean(dict(zip(rows["qid"], rows["value"].astype(float), strict=True))))
     seconds_alone = time.perf_counter() - started
     _, shared = prepared()
-    shared(configured_values(rules.parameters, shared.base))
+    shared(rules.space.configured())
     found = benchmark.pedantic(search, args=("shared", shared), rounds=1)
     seconds = benchmark.stats.stats.mean
     assert [trial.objectives[0] for trial in found] == pytest.approx(reached)
     print(
         f"\n{TRIALS} trials over {len(KEYS)} parameters, {len(queries)} queries: {seconds:.1f} s with shared stages, "
-        f"the drawing of trials included; {seconds_alone:.1f} s one by one; {shared.session.reused} stages found, "
-        f"{shared.session.computed} computed; 200 trials would take {200 * seconds / TRIALS:.0f} s"
+        f"the drawing of trials included; {seconds_alone:.1f} s one by one; {shared._session.reused} stages found, "
+        f"{shared._session.computed} computed; 200 trials would take {200 * seconds / TRIALS:.0f} s"
     )
     benchmark.extra_info.update(alone=seconds_alone, shared=seconds)
     assert seconds < seconds_alone

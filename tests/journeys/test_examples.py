@@ -90,8 +90,6 @@ ELSEWHERE = {
 
 NOT_RUN = {
     "fit ranker": "takes 20 judged queries: tests/extras/fit/commands/test_fit_ranker_from_fusion.py",
-    "tune.fidelity=halving": "takes long: tests/extras/fit/tuning/test_search.py",
-    "tune.switches=": "takes long: tests/extras/fit/tuning/test_search.py",
     "gate results/runs/A": "takes two runs of one configuration: tests/commands/test_gate.py",
     "live=mcp": "starts a program of others: tests/extras/remote/live/test_live_arms.py",
     "live=opensearch": "needs a server: tests/extras/remote/live/test_live_arms.py",

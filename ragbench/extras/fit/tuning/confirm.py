@@ -29,7 +29,7 @@ from ragbench.evidence.statistics import Contrast
 from ragbench.evidence.verdict import Verdict
 from ragbench.experiment.run import run
 from ragbench.extras.fit.tuning.search import PRESET, TUNED, Tuned
-from ragbench.extras.fit.tuning.space import apply, overrides
+from ragbench.extras.fit.tuning.space import overrides
 from ragbench.results import measurements, store
 from ragbench.results.measurements import Measurements
 
@@ -69,12 +69,12 @@ def judge_by_folds(tuned: Tuned) -> JudgedContrast:
     levels = {DOCUMENT: tuned.pairs(), PASSAGE: tuned.pairs(passages=True)}
     settings = arms(tuned)
     compared = {
-        each.name: Arm(
+        arm.name: Arm(
             {level: {qid: pair[place] for qid, pair in pairs.items()} for level, pairs in levels.items() if pairs},
-            times=None if each.name not in tuned.samples else Times(tuned.samples[each.name]),
-            config=each.config,
+            times=None if arm.name not in tuned.samples else Times(tuned.samples[arm.name]),
+            config=arm.config,
         )
-        for each, place in zip(settings, (1, 0), strict=True)
+        for arm, place in zip(settings, (1, 0), strict=True)
     }
     (judged,) = Arms(compared, Policy.of(settings[0].config)).against(PRESET)
     return judged
@@ -145,7 +145,7 @@ def arms(tuned: Tuned, plain: Settings | None = None) -> tuple[Settings, ...]:
     if tuned.measure != Policy.of(base.config).measure:
         changes["primary"] = tuned.measure
         written.append(f'primary="{tuned.measure}"')
-    winner = apply(base, tuned.rules.parameters, tuned.changes)
+    winner = tuned.rules.space.apply(tuned.changes)
     named = {
         PRESET: (base, [*base.overrides, *written]),
         TUNED: (winner, [*base.overrides, *overrides(tuned.changes), *written]),

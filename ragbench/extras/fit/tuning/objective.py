@@ -5,7 +5,6 @@ The search gets a benchmark without test topics and their judgments (`train_only
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,31 +14,18 @@ import pandas as pd
 from ragbench.base import minimums
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.base.fingerprint import digest
-from ragbench.benchmark.benchmark import Benchmark, Topic
+from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.split import TEST, TRAIN
 from ragbench.config.arm_builder import ArmBuilder
-from ragbench.config.settings import Settings
 from ragbench.evaluation import latency, passages
 from ragbench.evaluation.intervals import summary
 from ragbench.evaluation.latency import LatencySpec
 from ragbench.evaluation.measures import MEASURES, PRIMARY, SILENCE, check, document_run, evaluate, metric_name
-from ragbench.extras.fit.tuning.space import (
-    START,
-    Parameter,
-    Value,
-    Values,
-    apply,
-    configured_values,
-    spec_of,
-    start_of,
-)
+from ragbench.extras.fit.tuning.space import START, Parameter, Space, Value, Values, spec_of
 from ragbench.index.index import Index
 from ragbench.search.engine.executor import Arm, Session
 
 P95 = "p95_ms"
-THIRD, FIRST = 3, 10
-"""With `tune.fidelity=halving`: one trial in THIRD goes on after each part; the first part has FIRST topics or more."""
-
 PerQuery = Mapping[str, Mapping[str, float]]
 """Values by measure, then by qid."""
 
@@ -114,41 +100,30 @@ class TrainingValues:
 
     def __init__(
         self,
-        base: Settings,
-        parameters: Sequence[Parameter],
+        space: Space,
         benchmark: Benchmark,
         builder: ArmBuilder,
         measures: Sequence[str],
-        memory_bytes: float = 512 << 20,
     ) -> None:
         others = [topic.qid for topic in benchmark.topics if topic.split != TRAIN]
         if others:
             raise BenchmarkError(f"tuning may see training topics only, and was given '{others[0]}' (use train_only)")
-        self.base, self.parameters, self.benchmark = base, tuple(parameters), benchmark
+        self.space, self.benchmark = space, benchmark
         self._measures = [measure for measure in measures if measure != SILENCE]
-        starts = [configured_values(self.parameters, base)]
-        starts += [{START: start} for p in self.parameters if p.key == START for start in p.choices if start]
-        settings = [start_of(base, self.parameters, start) for start in starts]
-        self._indexes: dict[str, Index] = {
-            digest(arm_settings.index): arm.index
-            for arm_settings, arm in zip(settings, builder.arms(settings), strict=True)
-        }
-        self.index = self._indexes[digest(base.index)]
-        spec = spec_of(base)
-        self.parts = parts(benchmark, spec.seed) if spec.fidelity else (benchmark.topics,)
-        self.sessions = tuple(
-            Session([topic.query() for topic in part], memory_bytes * len(part) / len(benchmark.topics))
-            for part in self.parts
-        )
+        arms = builder.arms([*space.starts.values()])
+        self._indexes: dict[str, Index] = {start: arm.index for start, arm in zip(space.starts, arms, strict=True)}
+        self.index = self._indexes[""]
+        memory_bytes = spec_of(space.base).memory_mb << 20
+        self._session = Session([topic.query() for topic in benchmark.topics], memory_bytes)
         self._arms: dict[frozenset[tuple[str, Value]], Arm] = {}
-        self._seen: dict[tuple[str, int], PerQuery] = {}
+        self._seen: dict[str, PerQuery] = {}
 
     def arm(self, values: Values, name: str = "") -> Arm:
         """The pipeline with these values over the index of their start."""
         key = frozenset(values.items())
         if key not in self._arms:
-            settings = apply(self.base, self.parameters, values)
-            self._arms[key] = Arm("", settings.pipeline, self._indexes[digest(settings.index)])
+            index = self._indexes[str(values.get(START, ""))]
+            self._arms[key] = Arm("", self.space.apply(values).pipeline, index)
         return replace(self._arms[key], name=name)
 
     def identity(self, values: Values) -> str:
@@ -158,20 +133,9 @@ class TrainingValues:
 
     def __call__(self, values: Values) -> PerQuery:
         """Every measure for every training query it applies to."""
-        return self.on_first_parts(values, len(self.parts))
-
-    def on_first_parts(self, values: Values, n: int) -> PerQuery:
-        """As a call, for the training queries of the first `n` parts."""
-        results: dict[str, dict[str, float]] = {}
-        for part in range(n):
-            for measure, by_query in self._of_part(values, part).items():
-                results.setdefault(measure, {}).update(by_query)
-        return results
-
-    def _of_part(self, values: Values, part: int) -> PerQuery:
-        arm, key = self.arm(values), (self.identity(values), part)
+        arm, key = self.arm(values), self.identity(values)
         if key not in self._seen:
-            run = document_run(self.sessions[part].outcome(arm).final, arm.index.chunks)
+            run = document_run(self._session.outcome(arm).final, arm.index.chunks)
             frame = evaluate(run, self.benchmark.document_qrels, self._measures)
             self._seen[key] = {
                 str(measure): dict(zip(rows["qid"], rows["value"].astype(float), strict=True))
@@ -182,25 +146,11 @@ class TrainingValues:
     def passages(self, values: Values) -> Mapping[str, float]:
         """nDCG@10 of passages as they are returned, by query; empty where no passage is judged."""
         arm = self.arm(values)
-        states = [state for session in self.sessions for state in session.outcome(arm).final]
-        index = arm.index
+        states, index = self._session.outcome(arm).final, arm.index
         units = passages.Passages(index.chunks, index.encoder.count_tokens, self.benchmark.quotes_by_topic)
-        frame = passages.evaluate(states, units, self.benchmark, self.base.context_tokens)
+        frame = passages.evaluate(states, units, self.benchmark, self.space.base.context_tokens)
         passage_rows = frame[frame["measure"] == PRIMARY]
         return {str(qid): float(value) for qid, value in zip(passage_rows["qid"], passage_rows["value"], strict=True)}
-
-
-def parts(benchmark: Benchmark, seed: int) -> tuple[tuple[Topic, ...], ...]:
-    """The topics in a seeded order, cut into parts that end after ..., a ninth, a third and all of them.
-
-    The first part has `FIRST` topics or more.
-    """
-    order = list(benchmark.topics)
-    random.Random(seed).shuffle(order)
-    ends = [len(order)]
-    while ends[0] >= FIRST * THIRD:
-        ends.insert(0, ends[0] // THIRD)
-    return tuple(tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False))
 
 
 def mean(values: Mapping[str, float], qids: frozenset[str] | None = None) -> float:
@@ -240,7 +190,7 @@ class Cost:
 
 def time_cost(values: TrainingValues, preset: Values) -> Cost:
     """Time the preset, and the preset with each costly parameter at its ends (or at every choice), side by side."""
-    costly = [p for p in values.parameters if p.costly and p.key in preset]
+    costly = [p for p in values.space.parameters if p.costly and p.key in preset]
     marks = {p.key: [preset[p.key], *(end for end in _extremes(p) if end != preset[p.key])] for p in costly}
     variants = {f"{key}={mark}": {**preset, key: mark} for key, marks in marks.items() for mark in marks[1:]}
     timed = time_p95(values, {"preset": preset, **variants}, rounds=1)
@@ -262,13 +212,15 @@ def time_p95(
     values: TrainingValues, variants: Mapping[str, Values], rounds: int | None = None
 ) -> dict[str, Mapping[str, float]]:
     """Percentiles of the whole query for every variant, all timed in turns over the training queries."""
-    spec = values.base.latency if rounds is None else replace(values.base.latency, rounds=rounds)
+    spec = values.space.base.latency
+    if rounds is not None:
+        spec = replace(spec, rounds=rounds)
     return {name: summary(timing.samples()) for name, timing in _time(values, variants, spec).items()}
 
 
 def time_samples(values: TrainingValues, variants: Mapping[str, Values]) -> dict[str, pd.DataFrame]:
     """The samples of every variant as tables, timed in turns over the training queries."""
-    return {name: timing.frame() for name, timing in _time(values, variants, values.base.latency).items()}
+    return {name: timing.frame() for name, timing in _time(values, variants, values.space.base.latency).items()}
 
 
 def _time(values: TrainingValues, variants: Mapping[str, Values], spec: LatencySpec) -> dict[str, latency.Timing]:

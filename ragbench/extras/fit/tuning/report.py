@@ -134,16 +134,12 @@ class Tuning:
         """A row per parameter: preset, winner, choices of the folds, their agreement, importance."""
         tuned = self.tuned
         rows = []
-        for parameter in tuned.rules.parameters:
+        for parameter in tuned.rules.space.parameters:
             chosen = [fold.values for fold in tuned.folds]
             rows.append(
                 {
                     "parameter": parameter.key,
-                    "preset": _text(
-                        tuned.preset.values.get(parameter.key)
-                        if parameter.is_switch
-                        else value_of(tuned.base, parameter.key)
-                    ),
+                    "preset": _text(value_of(tuned.base, parameter.key)),
                     "winner": _text(tuned.winner.values.get(parameter.key)),
                     "folds": " ".join(_text(values.get(parameter.key)) or "-" for values in chosen),
                     "agreement": agreement(parameter, chosen),

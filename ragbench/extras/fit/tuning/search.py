@@ -14,19 +14,18 @@ Latency is estimated in trials (`Cost`) and timed for the candidates at the end.
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock, Timeout
+from optuna import Study
 
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.base.files import Damaged
 from ragbench.base.fingerprint import digest
-from ragbench.base.pools import Failure, LocalPool, run_captured
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.boundary.checksummed_json import read_checksummed, write_checksummed
 from ragbench.config.arm_builder import ArmBuilder
@@ -44,21 +43,9 @@ from ragbench.extras.fit.tuning.objective import (
     time_p95,
     time_samples,
 )
-from ragbench.extras.fit.tuning.space import (
-    START,
-    TuneSpec,
-    Value,
-    Values,
-    changed_values,
-    configured_values,
-    space,
-    spec_of,
-    start_of,
-)
+from ragbench.extras.fit.tuning.space import TuneSpec, Value, Values, space, spec_of
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 from ragbench.results.store import readable
-
-_LOG = logging.getLogger(__name__)
 
 PRESET, TUNED = "preset", "tuned"
 """The names of the two arms that are compared in the end."""
@@ -121,7 +108,7 @@ class Tuned:
         """The winner's values that differ from those of its start, and the start unless it is the preset."""
         if self.unchanged:
             return {}
-        return changed_values(self.rules.parameters, self.base, self.winner.values)
+        return self.rules.space.changed(self.winner.values)
 
     @property
     def objective_index(self) -> int:
@@ -181,10 +168,9 @@ def tune(
         raise ConfigError("tune.folds=0 leaves nothing to judge by, since no topics are held out: remove it")
     names = [objective.measure for objective in rules.objectives if objective.measure is not None]
     builder = ArmBuilder.of(base, train)
-    values = TrainingValues(base, rules.parameters, train, builder, names, spec.memory_mb << 20)
+    values = TrainingValues(rules.space, train, builder, names)
     folder = _folder(base, train, spec, rules, values)
-    rules = replace(rules, key=folder.name, parts=len(values.parts))
-    preset = configured_values(rules.parameters, base)
+    preset = rules.space.configured()
     for name in names:
         if not values(preset).get(name):
             raise BenchmarkError(f"no training topic has a value for {name}: name others with tune.objective")
@@ -194,9 +180,8 @@ def tune(
         rules = replace(rules, cost=Cost(**cost))
     test_folds = [fold for repeat in range(repeats) for fold in _topics_of_folds(train, spec.folds, spec.seed + repeat)]
     searches = _searches(train, spec, test_folds)
-    journal = Path(spec.storage) if spec.storage else folder / _JOURNAL
-    studies = search_all(rules, train, searches, values, journal, spec.processes)
-    trials = {name: study.trials_of(opened, rules.parameters) for name, opened in studies.items()}
+    studies = _search_all(rules, searches, values, folder)
+    trials = {name: study.trials_of(opened, rules.space) for name, opened in studies.items()}
     chosen = _choose(trials[ALL], rules, values, preset, folder, spec.candidates)
     folds = [
         _fold(n, search, test, trials[search.name], rules, values, preset, names[0])
@@ -231,8 +216,6 @@ def rules_of(base: Settings, compose: Callable[[Sequence[str]], Settings]) -> Ru
     """
     spec = spec_of(base)
     reached = objectives(spec.objective, base.measures)
-    if spec.fidelity and len(reached) > 1:
-        raise ConfigError(f"tune.fidelity={spec.fidelity} needs one objective, tune.objective names {len(reached)}")
     sampler = spec.sampler or ("tpe" if len(reached) == 1 else "nsga2")
     return Rules(space(base, compose), reached, sampler, spec.seed, spec.p95_ms)
 
@@ -281,13 +264,9 @@ def _folder(base: Settings, train: Benchmark, spec: TuneSpec, rules: Rules, valu
     rules_record = {
         key: value for key, value in asdict(spec).items() if key in ("objective", "p95_ms", "folds", "seed")
     }
-    rules_record |= {"fidelity": spec.fidelity} if spec.fidelity else {}
     rules_record |= {"repeats": spec.repeats} if spec.repeats else {}
-    parameters = [replace(parameter, structures=None) for parameter in rules.parameters]
-    parts = [rules_record, rules.sampler, parameters, train.digest, base.pipeline.fingerprint]
-    choices = next((parameter.choices for parameter in rules.parameters if parameter.key == START), ())
-    begun = [start_of(base, rules.parameters, {START: choice}) for choice in choices]
-    parts += [[start.pipeline.fingerprint, start.index] for start in begun]
+    parts = [rules_record, rules.sampler, rules.space.parameters, train.digest]
+    parts += [[start.pipeline.fingerprint, start.index] for start in rules.space.starts.values()]
     parts += [values.index.fingerprints(base.pipeline.needs), base.pipeline.digests(values.index)]
     return base.results / "tune" / f"{readable(base.name)}-{digest(parts)[:12]}"
 
@@ -335,7 +314,7 @@ def _time_candidates(
 ) -> dict[int, Mapping[str, float]]:
     """Percentiles by trial number, timed in turns and saved, so that the same trials are not timed again."""
     by_number = {str(trial.number): trial.values for trial in trials}
-    file, key = folder / "timed.json", digest([by_number, values.base.latency])
+    file, key = folder / "timed.json", digest([by_number, values.space.base.latency])
     record = _read_saved(file)
     if record is None or record["key"] != key:
         record = write_checksummed(file, {"key": key, "timed": time_p95(values, by_number)})
@@ -377,60 +356,19 @@ def _fold(
     return Fold(number, chosen, mean(tuned, search.qids), mean(original, search.qids), pairs, of_passages)
 
 
-def search_all(
-    rules: Rules,
-    train: Benchmark,
-    searches: Sequence[Search],
-    values: TrainingValues,
-    journal: Path,
-    processes: int,
-) -> dict[str, Any]:
-    """Run all searches to their end, in this process and in others next to it; returns Optuna's studies by name.
-
-    The others are `processes` - 1 processes of this machine.
-    """
-    storage = study.open_storage(journal)
-    studies = {search.name: study.open_study(storage, search, rules, values.base) for search in searches}
-    begun = {name: study.trials_in(opened, "RUNNING") for name, opened in studies.items()}  # before others begin theirs
-    memory, count = sum(session.limit_bytes for session in values.sessions), processes
-    jobs = [
-        (values.base, rules, train, _rotate(searches, n, count), journal.absolute(), memory, n) for n in range(1, count)
-    ]
-    with LocalPool(len(jobs)) as pool:
-        others = [pool.submit(n % pool.count, run_captured, "", _beside, *job) for n, job in enumerate(jobs)]
+def _search_all(rules: Rules, searches: Sequence[Search], values: TrainingValues, folder: Path) -> dict[str, Study]:
+    """Run all searches to their end; returns the studies by name. ResultsError where another process runs them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise ResultsError(f"another process runs the search in {folder}: wait until it has ended") from None
+    try:
+        storage, studies = study.open_storage(folder / _JOURNAL), {}
         for search in searches:
-            study.optimise(studies[search.name], search, rules, values, begun=begun[search.name])
-        ended = [future.exception() or future.result() for future in others]
-        failed = [
-            result if isinstance(result, Failure) else Failure.of("", result) for result in ended if result is not None
-        ]
-        for failure in failed:
-            print(failure.details or failure.reason, file=sys.stderr)
-        if failed:
-            _LOG.warning("a process of the search failed (see above); the others did its trials")
-    return studies
-
-
-def _beside(
-    base: Settings,
-    rules: Rules,
-    train: Benchmark,
-    searches: Sequence[Search],
-    journal: Path,
-    memory: float,
-    number: int,
-) -> None:
-    """Take part in the searches, in another process with another Java machine."""
-    measures = [objective.measure for objective in rules.objectives if objective.measure is not None]
-    builder = ArmBuilder.of(base, train)
-    values = TrainingValues(base, rules.parameters, train, builder, measures, memory)
-    storage = study.open_storage(journal)
-    for search in searches:
-        opened = study.open_study(storage, search, rules, base)
-        study.optimise(opened, search, rules, values, process=number)
-
-
-def _rotate(searches: Sequence[Search], number: int, processes: int) -> list[Search]:
-    """The searches in another order for every process, so that two work on the same one as late as possible."""
-    begin = number * len(searches) // processes
-    return [*searches[begin:], *searches[:begin]]
+            studies[search.name] = study.open_study(storage, search, rules)
+            study.optimise(studies[search.name], search, rules, values)
+        return studies
+    finally:
+        lock.release()

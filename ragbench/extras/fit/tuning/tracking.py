@@ -57,7 +57,7 @@ def log(folder: Path, into: OpenStore) -> str:
             results = measurements.load(confirmed)
             write.log_files(into.mlflow, confirmed)
             write.log_arms(into.mlflow, results, write.summarise(results))
-        _log_trials(into, folder, record["objectives"], run.info)
+        _log_trials(into, folder, record, run.info)
     return write.mark_complete(into, run, folder / RECORD)
 
 
@@ -73,20 +73,22 @@ def _metrics(record: Mapping[str, Any]) -> dict[str, float]:
     return metrics
 
 
-def _log_trials(into: OpenStore, folder: Path, objectives: list[str], parent: Any) -> None:
+def _log_trials(into: OpenStore, folder: Path, record: Mapping[str, Any], parent: Any) -> None:
     """The trials of the search over all training topics; the client takes a tenth of the time of `start_run`."""
     import pandas as pd
 
     entities = into.mlflow.entities
     frame = pd.read_csv(folder / "trials.csv", dtype=str, keep_default_na=False)
-    parameters = list(frame.columns[list(frame.columns).index("seconds") + 1 :])
+    parameters = [row["parameter"] for row in record["parameters"]]
     for row in frame[frame["search"] == frame["search"].iloc[0]].to_dict(orient="records"):
         tags = {write.PARENT: parent.run_id, "ragbench.kind": "trial", FOLDER: str(folder.absolute())}
         number = int(row["trial"])
         created = into.client.create_run(parent.experiment_id, run_name=f"trial {number}", tags=tags)
         into.client.log_batch(
             created.info.run_id,
-            metrics=[entities.Metric(name, float(row[name]), parent.start_time, number) for name in objectives],
-            params=[entities.Param(key, row[key]) for key in parameters if row[key]],
+            metrics=[
+                entities.Metric(name, float(row[name]), parent.start_time, number) for name in record["objectives"]
+            ],
+            params=[entities.Param(key, row[key]) for key in parameters if row.get(key)],
         )
         into.client.set_terminated(created.info.run_id)

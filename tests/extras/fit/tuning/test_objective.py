@@ -15,7 +15,6 @@ from ragbench.extras.fit.tuning.objective import (
     TrainingValues,
     mean,
     objectives,
-    parts,
     time_cost,
     train_only,
 )
@@ -77,8 +76,7 @@ def searched(opposed, settings_of, tmp_path_factory):
         tmp_path_factory.mktemp("values"), *ONE_PARAMETER, "+tune.space.dense.depth={low: 5, high: 50, costly: true}"
     )
     train = train_only(opposed)
-    parameters = space(base, compose)
-    return TrainingValues(base, parameters, train, ArmBuilder.of(base, train), ["nDCG@10", "RR"]), train
+    return TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10", "RR"]), train
 
 
 def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
@@ -91,13 +89,13 @@ def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
         for measure in ("nDCG@10", "RR"):
             rows = alone[alone["measure"] == measure]
             assert values(tried)[measure] == pytest.approx(dict(zip(rows["qid"], rows["value"], strict=True)))
-    assert values.sessions[0].reused > 0
+    assert values._session.reused > 0
 
 
 def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
     words = "index.lexical.analyzer=standard"
     base, train = settings_of(tmp_path, *ONE_PARAMETER, f"tune.starts=['{words}']"), train_only(opposed)
-    values = TrainingValues(base, space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10"])
+    values = TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10"])
     here, there = ({"start": start, "fuse.weights.lexical": 1.0} for start in ("", words))
     assert values.arm(here).pipeline == values.arm(there).pipeline
     assert values.arm(there).index.spec.lexical.analyzer == "standard"
@@ -115,13 +113,4 @@ def test_the_cost_is_timed_at_the_ends(searched) -> None:
 def test_values_of_test_topics_are_refused(searched, opposed) -> None:
     values, _ = searched
     with pytest.raises(BenchmarkError, match="training topics only, and was given 'test0'"):
-        TrainingValues(values.base, values.parameters, opposed, ArmBuilder.of(values.base, opposed), ["nDCG@10"])
-
-
-def test_parts_grow_by_three_and_hold_every_topic_once(opposed) -> None:
-    topics = tuple(Topic(f"t{n}", "x", split="train") for n in range(100))
-    found = parts(replace(opposed, topics=topics), 13)
-    assert [len(part) for part in found] == [11, 22, 67]
-    assert sorted(topic.qid for part in found for topic in part) == sorted(topic.qid for topic in topics)
-    assert found == parts(replace(opposed, topics=topics), 13) != parts(replace(opposed, topics=topics), 14)
-    assert len(parts(replace(opposed, topics=topics[:29]), 13)) == 1
+        TrainingValues(values.space, opposed, ArmBuilder.of(values.space.base, opposed), ["nDCG@10"])

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import re
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from filelock import FileLock
 
-from ragbench.base import console
-from ragbench.base.bounds import Refused
-from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.errors import BenchmarkError, ConfigError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.config import composition
-from ragbench.extras.fit.tuning import confirm, objective, report
-from ragbench.extras.fit.tuning import search as search_module
+from ragbench.extras.fit.tuning import confirm, report
 from ragbench.extras.fit.tuning.objective import train_only
 from ragbench.extras.fit.tuning.report import Tuning
 from ragbench.extras.fit.tuning.search import Tuned, rules_of, tune
@@ -227,81 +223,25 @@ def test_a_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_killed_search_ends_whole_and_goes_on(settings_of, opposed, tmp_path: Path) -> None:
-    """`kill -9` on one of two processes: the other ends by itself, what was tried is kept, two finish the rest."""
-    base = settings_of(tmp_path, *ONE_PARAMETER, "tune.folds=0", "tune.trials=100000", "tune.processes=2")
+def test_killed_search_goes_on_where_it_stopped(settings_of, opposed, tmp_path: Path) -> None:
+    base = settings_of(tmp_path, *ONE_PARAMETER, "tune.folds=0", "tune.trials=100000")
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=tune, args=(base, rules_of(base, composition.compose), train_only(opposed)))
     process.start()
-    until(lambda: len(set(_told(tmp_path))) == 2 and len(_told(tmp_path)) >= 8, 180)
+    until(lambda: ended_trials(tmp_path) >= 8, 180)
     process.kill()
     process.join()
-
-    def still() -> bool:
-        before = len(_told(tmp_path))
-        time.sleep(1)
-        return len(_told(tmp_path)) == before
-
-    until(still, 180)
-    kept = len(_told(tmp_path))
-    found = search(settings_of, opposed, tmp_path, "tune.folds=0", f"tune.trials={kept + 6}", "tune.processes=2")
-    assert kept + 6 <= len(found.trials["all"]) <= kept + 7
+    kept = ended_trials(tmp_path)
+    resumed = search(settings_of, opposed, tmp_path, "tune.folds=0", f"tune.trials={kept + 6}")
+    assert len(resumed.trials["all"]) == kept + 6
     assert len(list(tmp_path.glob("tune/*"))) == 1
 
 
-def refuse(*values: object) -> None:
-    raise Refused("tune", "trials", "must be more")
+def ended_trials(results: Path) -> int:
+    """The number of trials that came to an end in the only journal."""
+    return sum('"state":1' in line for path in results.glob("tune/*/journal.log") for line in path.open("r"))
 
 
-def crash(*values: object) -> None:
-    raise ValueError("no")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ends", "said"),
-    [(refuse, r"tune\.trials must be more"), (crash, r"Traceback .*\nValueError: no")],
-    ids=["one sentence", "a traceback"],
-)
-def test_why_another_process_failed_is_printed(
-    settings_of, opposed, tmp_path: Path, monkeypatch, capfd, ends, said: str
-) -> None:
-    console.show_messages()
-    monkeypatch.setattr(search_module, "_beside", ends)
-    found = search(settings_of, opposed, tmp_path, "tune.folds=0", "tune.trials=3", "tune.processes=2")
-    assert len(found.trials["all"]) >= 3
-    ours = r"\s+warning: a process of the search failed \(see above\); the others did its trials"
-    assert re.fullmatch(said + ours, capfd.readouterr().err.strip(), re.DOTALL)
-
-
-def _told(results: Path) -> list[str]:
-    """Who ended a trial, for every trial that came to an end."""
-    lines = [line for path in results.glob("tune/*/journal.log") for line in path.read_text().splitlines()]
-    return [line.split('"worker_id":"')[1].split('"')[0] for line in lines if '"state":1' in line]
-
-
-def test_halving_asks_a_part_of_the_topics_first(settings_of, opposed, tuned, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(objective, "FIRST", 2)
-    found = search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.trials=15", "tune.folds=0")
-    assert found.winner.values[WEIGHT] > 1 and 1 < len(found.trials["all"]) < 15
-    whole = {trial.values[WEIGHT]: trial.objectives for trial in tuned.trials["all"]}
-    first = found.trials["all"][0]
-    assert whole[first.values[WEIGHT]] == first.objectives  # the parts together are all topics
-    with pytest.raises(ConfigError, match=r"tune\.fidelity=halving needs one objective, tune\.objective names 2"):
-        search(settings_of, opposed, tmp_path, "tune.fidelity=halving", "tune.objective=[ndcg_at_10,p95_ms]")
-
-
-@pytest.mark.slow
-def test_switches_are_searched_and_confirmed_as_overrides(settings_of, opposed, tmp_path: Path) -> None:
-    words = ("tune.switches=[p8,p12]", "tune=[p8]", "tune.trials=12", "tune.folds=2")
-    found = search(settings_of, opposed, tmp_path, *words)
-    tried = [trial.values for trial in found.trials["all"]]
-    assert {values["p8"] for values in tried} == {"off", "on"}
-    assert all(("p8.limit.max_per_doc" in values) == (values["p8"] == "on") for values in tried)
-    again = search(settings_of, opposed, tmp_path, *words)
-    assert (again.folder, again.trials) == (found.folder, found.trials)
-    confirmation = confirm.confirm(found, opposed)
-    assert compose(confirmation.settings[1].overrides).pipeline == confirmation.settings[1].pipeline
-    report.write(Tuning(found, confirmation))
-    rows = Tuning(found, None).parameters.set_index("parameter")
-    assert rows.loc["p8", "preset"] == "off"
+def test_search_refuses_a_folder_that_another_process_uses(settings_of, opposed, tuned) -> None:
+    with FileLock(tuned.folder / ".lock"), pytest.raises(ResultsError, match="another process"):
+        search(settings_of, opposed, tuned.base.results, "tune.trials=15", "tune.folds=3")

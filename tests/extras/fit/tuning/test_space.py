@@ -4,25 +4,16 @@ import pytest
 
 from ragbench.base.errors import ConfigError
 from ragbench.config import composition
-from ragbench.extras.fit.tuning.space import (
-    Parameter,
-    apply,
-    changed_values,
-    configured_values,
-    overrides,
-    space,
-    suggest,
-    tidy,
-)
+from ragbench.extras.fit.tuning.space import Parameter, Space, overrides, space, tidy
 
 
 def compose(words):
     return composition.compose(words)
 
 
-def of(*words: str):
-    base = compose(["tune.starts=[]", *words])
-    return base, {parameter.key: parameter for parameter in space(base, compose)}
+def of(*words: str) -> tuple[Space, dict[str, Parameter]]:
+    varied = space(compose(["tune.starts=[]", *words]), compose)
+    return varied, {parameter.key: parameter for parameter in varied.parameters}
 
 
 class Fixed:
@@ -88,25 +79,23 @@ def test_only_what_is_on_is_varied() -> None:
 
 
 def test_every_preset_has_a_space_its_values_lie_in() -> None:
-    base, found = of("+exp=all")
-    assert len(found) >= 15
-    assert "p8.semantic.threshold" not in found  # P11 takes its place
-    given = configured_values(tuple(found.values()), base)
-    assert "p6.k" not in given  # p6.blend is false
-    assert apply(base, tuple(found.values()), given).pipeline == base.pipeline
+    varied, parameters = of("+exp=all")
+    assert len(parameters) >= 15
+    assert "p8.semantic.threshold" not in parameters  # P11 takes its place
+    values = varied.configured()
+    assert "p6.k" not in values  # p6.blend is false
+    assert varied.apply(values).pipeline == varied.base.pipeline
 
 
 def test_values_applied_equal_values_composed() -> None:
-    base, found = of("+exp=all", "p6.blend=true")
-    parameters = tuple(found.values())
-    values = suggest(parameters, Fixed())
+    varied, parameters = of("+exp=all", "p6.blend=true")
+    values = varied.suggest(Fixed())
     assert "p6.k" in values
-    assert "p6.k" not in suggest(parameters, Fixed(**{"p6.blend": False}))
-    composed = compose([*base.overrides, *overrides(values)])
-    applied = apply(base, parameters, values)
+    assert "p6.k" not in varied.suggest(Fixed(**{"p6.blend": False}))
+    composed = compose([*varied.base.overrides, *overrides(values)])
     # Dynamic weights interpolate those of fusion.
-    assert found["fuse.weights.graph"].also == ("dynamic_weights.weights.graph",)
-    assert applied.pipeline == composed.pipeline != base.pipeline
+    assert parameters["fuse.weights.graph"].also == ("dynamic_weights.weights.graph",)
+    assert varied.apply(values).pipeline == composed.pipeline != varied.base.pipeline
 
 
 @pytest.mark.parametrize(
@@ -129,72 +118,22 @@ def test_a_space_that_cannot_be_searched_is_refused(words: list[str], said: str)
 def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
     words = "exp=recommended index.chunking.max_chars=3000"
     base = compose(["+exp=baseline", "p12=on", "tune=[fuse,lexical,p12]", f"tune.starts=['', 'p12=on', '{words}']"])
-    found = space(base, compose)
-    start = found[0]
+    varied = space(base, compose)
+    start = varied.parameters[0]
     assert (start.key, start.choices) == ("start", ("", words))  # what is the preset already is no other start
-    by_key = {parameter.key: parameter for parameter in found}
+    by_key = {parameter.key: parameter for parameter in varied.parameters}
     assert by_key["lexical.k1"].also == ("documents.k1",)
-    preset, other = configured_values(found, base), configured_values(found, base, words)
+    preset, other = varied.configured(), varied.configured(words)
     assert "fuse.k" in preset and "fuse.method" not in preset
     assert other["fuse.method"] == "convex" and other["fuse.norm"] == "min_max" and "fuse.k" not in other
     assert other["lexical.fields.title"] == 3.0 and preset["lexical.fields.title"] == 0.0
-    assert apply(base, found, preset).pipeline == base.pipeline
-    varied = {**other, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
-    applied, composed = apply(base, found, varied), compose([*base.overrides, *overrides(varied)])
+    assert varied.apply(preset).pipeline == base.pipeline
+    values = {**other, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
+    applied, composed = varied.apply(values), compose([*base.overrides, *overrides(values)])
     assert (applied.pipeline, applied.index) == (composed.pipeline, composed.index)
     assert dict(applied.pipeline.stages)["documents"].k1 == 2.0
     assert applied.index != base.index
-    assert changed_values(found, base, varied) == {"start": words, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
-    assert changed_values(found, base, preset) == {}
-    tried = suggest(found, Fixed(start=words, **{"fuse.method": "rrf"}))
+    assert varied.changed(values) == {"start": words, "lexical.k1": 2.0, "lexical.fields.path": 0.0}
+    assert varied.changed(preset) == {}
+    tried = varied.suggest(Fixed(start=words, **{"fuse.method": "rrf"}))
     assert "fuse.k" in tried and "fuse.norm" not in tried
-
-
-def test_index_variants_are_drawn_once_and_no_more_than_asked() -> None:
-    words = ["+exp=baseline", "tune.starts=['exp=recommended']", "tune.index_variants=4", "tune=[index,fuse]"]
-    base = compose(words)
-    found = space(base, compose)
-    start = found[0]
-    assert len(start.choices) == 4 and start.choices[:2] == ("", "exp=recommended")
-    indexes = [apply(base, found, {"start": each}).index for each in start.choices]
-    assert all(indexes.count(each) == 1 for each in indexes)
-    assert all("index.chunking.max_chars=" in each and "index.passage.title=" in each for each in start.choices[2:])
-    assert space(base, compose)[0].choices == start.choices
-    assert space(compose([*words, "tune.seed=14"]), compose)[0].choices != start.choices
-    assert len(space(compose([*words, "tune.index_variants=1"]), compose)[0].choices) == 2
-
-
-SWITCHED = ("+exp=baseline", "tune=[fuse,p6,p8]", "tune.starts=['exp=recommended']")
-
-
-def test_a_switch_is_a_parameter_and_decides_which_others_have_a_say() -> None:
-    base = compose([*SWITCHED, "tune.switches=[p6,calibration]"])
-    found = space(base, compose)
-    assert [parameter.key for parameter in found[:3]] == ["start", "p6", "calibration"]
-    preset = configured_values(found, base)
-    assert (preset["p6"], preset["calibration"]) == ("off", "on") and "p6.depth" not in preset
-    assert configured_values(found, base, "exp=recommended")["calibration"] == "off"
-    chosen = {"start": "", "p6": "on", "calibration": "off", "fuse.method": "rrf"}
-    values = suggest(found, Fixed(**chosen))
-    assert values["p6.depth"] == 30 and "p8.limit.max_per_doc" not in values
-    applied, composed = apply(base, found, values), compose([*base.overrides, *overrides(values)])
-    assert applied.pipeline == composed.pipeline != base.pipeline and applied.index == composed.index == base.index
-    assert "p6.depth" not in suggest(found, Fixed(start="", p6="off"))
-    assert list(changed_values(found, base, {**preset, "p6": "on"})) == ["p6"]
-    assert changed_values(found, base, preset) == {}
-
-
-def test_a_switch_that_does_not_go_with_those_before_stays_as_it_was(caplog) -> None:
-    base = compose([*SWITCHED, "tune.starts=[]", "tune.switches=[calibration,p10,p13]"])
-    found = space(base, compose)
-    assert caplog.messages == [
-        "tune.switches: 'p13' is excluded: its options do not fit this preset, or they shape the index"
-    ]
-    values = suggest(found, Fixed(calibration="off", p10="on"))
-    assert values["calibration"] == "off" and "p10" not in values  # it needs calibrated scores
-    assert apply(base, found, values).pipeline == compose([*base.overrides, *overrides(values)]).pipeline
-
-
-def test_what_is_no_switch_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"tune\.switches names 'p66', which is not a switch; did you mean p6"):
-        of("+exp=baseline", "tune.switches=[p66]")

@@ -10,7 +10,7 @@ from ragbench.config import composition
 from ragbench.config.overrides import word
 from ragbench.extras.fit.tuning import study
 from ragbench.extras.fit.tuning.objective import Cost, Objective
-from ragbench.extras.fit.tuning.space import SAMPLERS, Parameter, spec_of
+from ragbench.extras.fit.tuning.space import SAMPLERS, Parameter, Space, spec_of
 from ragbench.extras.fit.tuning.study import Rules, Search, Trial
 
 QUALITY, SPEED = Objective("ndcg_at_10", "nDCG@10"), Objective("p95_ms", None)
@@ -20,6 +20,7 @@ PARAMETERS = (
     Parameter("s.depth", choices=(5, 10, 20), costly=True),
 )
 BASE = SimpleNamespace(config={"s": {"x": 0.5, "y": 0.5, "depth": 10}})
+SPACE = Space(PARAMETERS, {"": BASE}, {"": frozenset(parameter.key for parameter in PARAMETERS)})
 COST = Cost(20.0, {"s.depth": 10}, {"s.depth": ((5, 10.0), (10, 20.0), (20, 40.0))})
 
 
@@ -30,16 +31,16 @@ def values(tried):
 
 
 def rules(sampler: str = "tpe", objectives=(QUALITY,), **more) -> Rules:
-    return Rules(PARAMETERS, objectives, sampler, 13, **more)
+    return Rules(SPACE, objectives, sampler, 13, **more)
 
 
 def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=frozenset({"a", "b"})) -> list[Trial]:
     search = Search("all", qids, n)
     for trials in (stop, n):
         if trials is not None:
-            opened = study.open_study(study.open_storage(path), search, made, BASE)
+            opened = study.open_study(study.open_storage(path), search, made)
             study.optimise(opened, Search("all", qids, trials), made, values)
-    return study.trials_of(opened, PARAMETERS)
+    return study.trials_of(opened, SPACE)
 
 
 def test_best_first_within_the_budget() -> None:
@@ -84,23 +85,6 @@ def test_a_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: Path
         study.open_storage(path)
 
 
-def test_a_changed_line_of_the_journal_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "journal.log"
-    searched(path, rules(), 5)
-    text = path.read_text(encoding="utf-8")
-    number = text.index('"values":[0.') + len('"values":[0.')
-    path.write_text(f"{text[:number]}{9 - int(text[number])}{text[number + 1 :]}", encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"is damaged \(line \d+ has changed"):
-        study.open_storage(path)
-
-
-def test_two_configurations_share_a_journal(tmp_path: Path) -> None:
-    path = tmp_path / "journal.log"
-    first = searched(path, rules(key="one"), 4)
-    second = searched(path, rules(key="two"), 3)
-    assert (len(first), len(second)) == (4, 3)
-
-
 def test_other_queries_have_no_say(tmp_path: Path) -> None:
     found = searched(tmp_path / "journal.log", rules(), 3, qids=frozenset({"c"}))
     assert {trial.objectives for trial in found} == {(0.0,)}
@@ -124,7 +108,7 @@ def test_two_objectives_are_searched_together(tmp_path: Path) -> None:
 def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
     made = rules("random")
     search = Search("all", None, 60)
-    opened = study.open_study(study.open_storage(tmp_path / "journal.log"), search, made, BASE)
+    opened = study.open_study(study.open_storage(tmp_path / "journal.log"), search, made)
     study.optimise(opened, search, made, values)
     shares = study.importances(opened, made)["ndcg_at_10"]
     assert next(iter(shares)) == "s.x" and shares["s.x"] > 0.5
@@ -132,89 +116,28 @@ def test_importance_goes_to_what_matters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize(
-    "moment", ["in the preset", "while a trial is drawn", "between two of its values", "while it is judged"]
-)
-def test_an_interrupted_trial_is_ended_under_its_number(sampler: str, moment: str, tmp_path: Path, monkeypatch) -> None:
-    """As a kill does: the journal holds a trial that was begun and never ended."""
-    at = {"in the preset": 1, "between two of its values": 5}.get(moment, 20)
-    drawing = moment in ("while a trial is drawn", "between two of its values")
-    asked = 0
+@pytest.mark.parametrize("stopped_at", [1, 20], ids=["in the preset", "in a later trial"])
+def test_search_tries_an_interrupted_trial_again(sampler: str, stopped_at: int, tmp_path: Path) -> None:
+    """As a kill does: the journal has a trial that was begun and never ended."""
+    judged = 0
 
-    def interrupted(*given):
-        nonlocal asked
-        asked += 1
-        if asked == at:
-            if moment == "between two of its values":
-                suggest(PARAMETERS[:1], given[1])
+    def interrupted(tried):
+        nonlocal judged
+        judged += 1
+        if judged == stopped_at:
             raise KeyboardInterrupt
-        return suggest(*given) if drawing else values(*given)
-
-    suggest = study.suggest
-    opened = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        if drawing:
-            patched.setattr(study, "suggest", interrupted)
-        judged = values if drawing else interrupted
-        study.optimise(opened, Search("all", None, 30), rules(sampler), judged)
-    again = study.open_study(study.open_storage(tmp_path / "b.log"), Search("all", None, 30), rules(sampler), BASE)
-    study.optimise(again, Search("all", None, 30), rules(sampler), values, begun=study.trials_in(again, "RUNNING"))
-    whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
-    found = study.trials_of(again, PARAMETERS)
-    assert [(t.number, t.values, t.objectives) for t in found] == [(t.number, t.values, t.objectives) for t in whole]
-
-
-class InParts:
-    """`values` of queries that come in three parts."""
-
-    def __init__(self) -> None:
-        self.asked: list[int] = []
-
-    def on_first_parts(self, tried, n):
-        self.asked.append(n)
-        return {"nDCG@10": dict(list(values(tried)["nDCG@10"].items())[:n])}
-
-    def __call__(self, tried):
-        self.asked.append(3)
         return values(tried)
 
-
-def halved(path: Path, n: int, stop: int | None = None) -> tuple[list[tuple], list[Trial], list[int]]:
-    made, judged = rules(parts=3), InParts()
-    for trials in (stop, n):
-        if trials is not None:
-            search = Search("all", frozenset({"a", "b"}), trials)
-            opened = study.open_study(study.open_storage(path), search, made, BASE)
-            study.optimise(opened, search, made, judged, begun=study.trials_in(opened, "RUNNING"))
-    everything = [(t.number, t.state.name, t.params, t.values) for t in opened.get_trials()]
-    return everything, study.trials_of(opened, PARAMETERS), judged.asked
-
-
-def test_halving_sees_all_topics_for_few_trials_and_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
-    whole, kept, asked = halved(tmp_path / "a.log", 40)
-    states = [state for _, state, _, _ in whole]
-    assert len(whole) == 40 and states[0] == "COMPLETE"
-    assert asked.count(1) == 40
-    assert states.count("COMPLETE") == len(kept) == asked.count(3) < asked.count(2) < 25
-    assert rules().better(kept)[0].objectives[0] > 0.85
-    assert halved(tmp_path / "b.log", 40, stop=17)[0] == whole
-
-
-@pytest.mark.slow
-def test_a_trial_interrupted_between_parts_is_decided_the_same(tmp_path: Path, monkeypatch) -> None:
-    whole, _, _ = halved(tmp_path / "a.log", 25)
-    with monkeypatch.context() as patched:
-        calls = iter(range(1000))
-
-        def interrupted(self, tried, n, go_on=InParts.on_first_parts):
-            if next(calls) == 20:
-                raise KeyboardInterrupt
-            return go_on(self, tried, n)
-
-        patched.setattr(InParts, "on_first_parts", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            halved(tmp_path / "b.log", 25)
-    assert halved(tmp_path / "b.log", 25)[0] == whole
+    search = Search("all", None, 30)
+    opened = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
+    with pytest.raises(KeyboardInterrupt):
+        study.optimise(opened, search, rules(sampler), interrupted)
+    again = study.open_study(study.open_storage(tmp_path / "b.log"), search, rules(sampler))
+    study.optimise(again, search, rules(sampler), values)
+    whole = searched(tmp_path / "a.log", rules(sampler), 30, qids=None)
+    assert [(t.values, t.objectives) for t in study.trials_of(again, SPACE)] == [
+        (t.values, t.objectives) for t in whole
+    ]
 
 
 @pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
