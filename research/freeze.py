@@ -211,7 +211,6 @@ def json_keys(work: Path) -> dict[str, Any]:
             "topics show": ["topics", *words[:3]],
             "topics derive": ["topics", "derive", "topics.limit=3", "--out", "derived.jsonl", *words[:3]],
             "index": ["index", *words],
-            "atlas": ["atlas"],
             "doctor": ["doctor"],
         }
         for name, call in calls.items():

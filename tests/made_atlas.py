@@ -1,10 +1,10 @@
-"""An atlas of one change, and queries of a run that is added to one, for tests."""
+"""An atlas of one change, and queries of a run, for tests."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from ragbench.extras.atlas.tables import COLLECTION_COLUMNS, EFFECT_COLUMNS, Atlas
+from ragbench.extras.atlas.tables import Atlas
 
 QUESTIONS = """text,relevant
 largest file I may send,configuration.md
@@ -23,7 +23,8 @@ def made(
     base: str = "plain_hybrid",
 ) -> Atlas:
     """An atlas of one change on so many collections."""
-    rows = [(f"c{number:02}", base, change, 50, 0.6, effect, 0.01, 10, 5) for number, effect in enumerate(effects)]
+    measured = {"base": base, "change": change, "topics": 50, "mean": 0.6, "error": 0.01, "better": 10, "worse": 5}
+    rows = [{"collection": f"c{number:02}", "effect": effect, **measured} for number, effect in enumerate(effects)]
     facts = {
         "questions": questions,
         "kind": "guides",
@@ -43,5 +44,4 @@ def made(
         "command": "",
     }
     collections = [{"collection": f"c{number:02}", **facts} for number in range(len(effects))]
-    frame = pd.DataFrame(collections)[list(COLLECTION_COLUMNS)]
-    return Atlas(pd.DataFrame(rows, columns=list(EFFECT_COLUMNS)), frame)
+    return Atlas(pd.DataFrame(rows), pd.DataFrame(collections))

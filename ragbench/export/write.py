@@ -65,6 +65,6 @@ def _advice(measured: MeasuredArm, evidence: Evidence) -> Prediction:
     if not advised:
         raise ConfigError(
             f"too few other collections measured '{measured.name}' against {evidence.baseline} to predict its gain: "
-            "list them with ragbench atlas, or add --force"
+            "add --force to export it without evidence"
         )
     return advised[0]

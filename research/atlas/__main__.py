@@ -14,7 +14,7 @@ from pathlib import Path
 from ragbench.base import console
 from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.extras.atlas.tables import Atlas
-from research.atlas import fetch, measure, page
+from research.atlas import fetch, ingest, measure, page
 
 
 def main(given: list[str] | None = None) -> int:
@@ -48,7 +48,7 @@ def _measure(arguments: argparse.Namespace) -> None:
     with console.progress(False):
         measured = measure.measure(listed, words, arguments.groups)
     out = arguments.out or Path("atlas")
-    measured.write(out)
+    ingest.write(measured, out)
     print(f"{len(measured.effects)} effects on {len(measured.collections)} collections in {console.short_path(out)}")
 
 

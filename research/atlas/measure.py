@@ -14,9 +14,10 @@ from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.config.settings import Settings
-from ragbench.extras.atlas import changes, ingest
+from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.tables import Atlas
 from ragbench.results import measurements, store
+from research.atlas import ingest
 
 if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark

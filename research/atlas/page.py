@@ -11,20 +11,47 @@ from ragbench.base import files, minimums
 from ragbench.base.console import markdown
 from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue.names import ALIASES
-from ragbench.extras.atlas import changes, tables
+from ragbench.extras.atlas import changes, meta, tables
 from ragbench.extras.atlas.changes import BASE
-from ragbench.extras.atlas.page import by_collection, effects_table
-from ragbench.extras.atlas.tables import QUESTIONS, WORDS, Atlas
+from ragbench.extras.atlas.tables import QUESTIONS, Atlas
 from ragbench.report.figures import BLUE, GREY
+from research.atlas import statistics
 from research.atlas.svg import GRID, Scale, document, line, mark, text
 from tools import pages
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PAGE, MARK = Path("research", "atlas.md"), "atlas"
+PAGE, MARK, PICTURE = Path("research", "atlas.md"), "atlas", Path("images", "atlas.svg")
 _PROPOSALS = tuple(f"p{number}" for number in range(1, 14))
 _ROW, _TOP = 20.0, 28.0  # pixels
+
+
+def changes_of(atlas: Atlas, base: str = BASE) -> list[str]:
+    """The changes that were measured against a base, in the order of `changes.yaml`, others last."""
+    names = {change for group_base, change in atlas.by_change if group_base == base}
+    order = [name for name in changes.changes() if name in names]
+    return [*order, *sorted(names - set(order))]
+
+
+def effects_table(atlas: Atlas, base: str = BASE, questions: str | None = None) -> pd.DataFrame:
+    """A row for every change: how many collections, where it helped, the pooled effect and the prediction."""
+    import pandas as pd
+
+    rows = []
+    for change in changes_of(atlas, base):
+        pooled = atlas.pooled(change, base, questions)
+        if pooled is None:
+            continue
+        by_change = atlas.rows(change, base, questions)
+        errors = meta.steadied(by_change["error"].to_numpy(), by_change["topics"].to_numpy())
+        new = statistics.interval(pooled, pooled.sd) if pooled.has_enough_collections else (None, None)
+        counts = (pooled.collections, int(by_change["topics"].sum()), int((by_change["effect"] > 0).sum()))
+        i2 = statistics.i2(by_change["effect"].to_numpy(), errors)
+        effect = (pooled.effect, *statistics.interval(pooled, pooled.error), pooled.tau, i2)
+        rows.append((change, *counts, *effect, *new))
+    columns = ("change", "collections", "topics", "helps", "effect", "low", "high", "tau", "i2", "new_low", "new_high")
+    return pd.DataFrame(rows, columns=list(columns))
 
 
 def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
@@ -32,12 +59,13 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
-    for change in atlas.changes(base):
+    for change in changes_of(atlas, base):
         by_change = atlas.rows(change, base, "people", learned=True)
         if len(by_change) < 2:
             continue
         pooled = tables.pooled(by_change)
-        direction = "" if pooled.low <= 0 <= pooled.high else ("helps" if pooled.effect > 0 else "harms")
+        low, high = statistics.interval(pooled, pooled.error)
+        direction = "" if low <= 0 <= high else ("helps" if pooled.effect > 0 else "harms")
         if changes.has_ranker(change) != changes.has_ranker(base):
             direction = "learned on these sites"
         if not pooled.has_enough_collections:
@@ -48,10 +76,10 @@ def people(atlas: Atlas, base: str = BASE) -> pd.DataFrame:
                 "change": f"`{change}`",
                 "sites": len(by_change),
                 "questions": int(by_change["topics"].sum()),
-                "change of nDCG@10": with_interval(pooled.effect, pooled.low, pooled.high),
+                "change of nDCG@10": with_interval(pooled.effect, low, high),
                 "better": int(by_change["better"].sum()),
                 "worse": int(by_change["worse"].sum()),
-                "helps": f"{pooled.helps} of {len(by_change)}",
+                "helps": f"{int((by_change['effect'] > 0).sum())} of {len(by_change)}",
                 "by site": ends,
                 "": direction,
             }
@@ -72,17 +100,13 @@ def _people_by_site(atlas: Atlas, named: Sequence[str], base: str = BASE) -> pd.
 
 
 def write(atlas: Atlas, docs: Path) -> list[Path]:
-    """Write `research/atlas.md`, its figures and the tables between the marks of other pages; return the paths.
+    """Write `research/atlas.md`, its figure and the tables between the marks of other pages; return the paths.
 
     Raises ConfigError where a page has lost its marks.
     """
-    pictures = docs / "images"
-    written = []
-    for name, picture in _pictures(atlas).items():
-        files.write_text(pictures / name, picture)
-        written.append(pictures / name)
+    files.write_text(docs / PICTURE, picture(atlas))
     files.write_text(docs / PAGE, page(atlas))
-    written.append(docs / PAGE)
+    written = [docs / PICTURE, docs / PAGE]
     for path, tables_of in (
         (docs / "research" / "proposals.md", proposals(atlas)),
         (docs / "findings.md", findings(atlas)),
@@ -93,33 +117,22 @@ def write(atlas: Atlas, docs: Path) -> list[Path]:
     return written
 
 
-def _pictures(atlas: Atlas) -> dict[str, str]:
+def main_changes(atlas: Atlas) -> pd.DataFrame:
+    """The effects of presets, switches and proposals with their own names, without variants of their parameters."""
+    groups = changes.groups()
+    named = {*groups["first"], *groups["switches"], *_PROPOSALS}
     frame = effects_table(atlas)
+    return frame[frame["change"].isin(named)]
+
+
+def picture(atlas: Atlas) -> str:
+    """The figure of all changes, as SVG."""
     rows = [
         Line(row["change"], row["effect"], row["low"], row["high"], (row["new_low"], row["new_high"]))
-        for row in frame.to_dict(orient="records")
+        for row in main_changes(atlas).to_dict(orient="records")
         if row["collections"] >= minimums.COLLECTIONS
     ]
-    images = {"atlas.svg": svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")}
-    for change in _pictured(atlas):
-        lines = [
-            Line(str(row["collection"]), row["effect"], row["low"], row["high"], None, _size(row["topics"]))
-            for row in by_collection(atlas, change).to_dict(orient="records")
-            if not row[""]
-        ]
-        images[f"atlas-{change}.svg"] = svg(lines, f"{change} on plain_hybrid: change of nDCG@10 by collection")
-    return images
-
-
-def _pictured(atlas: Atlas) -> list[str]:
-    """The changes that get a figure of their own: known from enough collections, and not without any effect."""
-    ideas = ("recommended", "recommended-rank", *_PROPOSALS, "graph", "community")
-    rows = {change: atlas.rows(change) for change in ideas}
-    return [change for change, frame in rows.items() if len(frame) >= minimums.COLLECTIONS and frame["effect"].any()]
-
-
-def _size(topics: float) -> float:
-    return float(min(8.0, 2.0 + topics**0.5 / 3))
+    return svg(rows, "Change of nDCG@10 on plain_hybrid: mean [.95], and a new collection (thin)")
 
 
 def findings(atlas: Atlas) -> str:
@@ -143,7 +156,8 @@ def page(atlas: Atlas) -> str:
     facts = atlas.collections
     counts = facts.groupby("questions").agg(collections=("collection", "size"), topics=("topics", "sum"))
     counted = "; ".join(
-        f"{int(row['collections'])} with {WORDS[str(kind)]} ({int(row['topics'])})" for kind, row in counts.iterrows()
+        f"{int(row['collections'])} with {QUESTIONS[str(kind)]} ({int(row['topics'])})"
+        for kind, row in counts.iterrows()
     )
     parts = [
         _HEAD.format(
@@ -154,25 +168,15 @@ def page(atlas: Atlas) -> str:
             least=int(facts["documents"].min()),
             most=int(facts["documents"].max()),
             other=int((facts["software"] == 0).sum()),
+            learned=int(facts["learned"].sum()),
         ),
         "![Every change: the mean and what to expect on a new collection](../images/atlas.svg)",
         "## Every change on `plain_hybrid`",
-        _table(effects_table(atlas)),
-        f"By collection: {', '.join(f'[{change}](../images/atlas-{change}.svg)' for change in _pictured(atlas))}.",
-        "## By the kind of topics",
-        *(
-            f"### {WORDS[kind].capitalize()}\n\n{_table(effects_table(atlas, questions=kind))}"
-            for kind in QUESTIONS
-            if len(effects_table(atlas, questions=kind))
-        ),
+        _table(main_changes(atlas)),
         "## Presets against `baseline`",
         _table(effects_table(atlas, "baseline")),
-        "## What is added to `recommended`, or taken from it",
-        _table(effects_table(atlas, "recommended")),
         "## What effects vary with",
         _moderators(atlas),
-        "## Real user questions",
-        "Every switch and preset, by site: [the proposals](proposals.md#which-of-them-pay-for-people).",
         "## The collections",
         _collections(atlas),
     ]
@@ -181,26 +185,21 @@ def page(atlas: Atlas) -> str:
 
 _HEAD = """# The atlas of effects
 
-Generated by `python -m research.atlas page` from the tables that `ragbench atlas` reads; do not edit it.
+Generated by `python -m research.atlas page` from the tables in `ragbench/extras/atlas`; do not edit it.
 
-What is known of every change from {collections} collections: {counted}. Kinds of documents: {kinds}; languages:
-{languages}; {least} to {most} documents; {other} of them not about software. The effect is the change of nDCG@10 of
-documents, each collection weighs by the certainty of its own effect (random effects, intervals of Hartung and Knapp).
-*New collection* is where the effect on one that was not measured is expected, with probability .95. Nothing is
-claimed from fewer than ten collections. Times are not in the atlas: the machine was shared while it was measured.
+The effect of each change on {collections} collections: {counted}. Kinds of documents: {kinds}; languages: {languages};
+{least} to {most} documents; {other} of them not about software. The effect is the change of nDCG@10 of documents. Each
+collection weighs by the certainty of its own effect (random effects, intervals of Hartung and Knapp). *New collection*
+is the 95% prediction interval for a collection that was not measured. Nothing is claimed from fewer than ten
+collections, and latency is not in the atlas, because the machine was shared.
 
-- `ragbench atlas` prints it on one screen, `ragbench atlas show p7` a change by collection.
-- After a run with fewer than 100 topics the screen prints the *predicted effect*: the prior is the prediction for a new
-  collection, your topics are the likelihood, both normal. That is advice and never a verdict.
-  `export --accept-predicted` writes it into the bundle.
-- `ragbench atlas add @1` adds your own run to later predictions. It stays on your machine.
-- `python -m research.atlas fetch` and `python -m research.atlas measure` repeat the measurement, in a checkout;
-  [methods](methods.md#the-atlas) reports how well it predicts.
+After a run with fewer than 100 queries, `ragbench run` prints the *predicted effect*: the prior is the prediction for a
+new collection, your queries are the likelihood, both normal. That is advice and never a verdict;
+`export --accept-predicted` writes it into the bundle. [Methods](methods.md#the-atlas) reports how well it predicts.
+`python -m research.atlas fetch` and `measure` repeat the measurement in a checkout.
 
-The order in `recommended` was learned from questions on fourteen of the sites. Where only one of two searches has
-that order, these sites do not count (`learned` below): its gain there is measured with
-that site held out ([order](order-questions.md#what-it-gains)). Topics that are derived from documents flatter what
-reads names."""
+The ranker in `recommended` was trained on queries of {learned} of these collections (`learned` below), so they do not
+count where only one of two searches has it. Queries that are derived from documents favour features that read names."""
 
 
 def _table(frame: pd.DataFrame) -> str:
@@ -214,12 +213,9 @@ def _table(frame: pd.DataFrame) -> str:
         rows.append(
             {
                 "change": f"`{row['change']}`",
-                "collections": row["collections"],
-                "topics": row["topics"],
-                "helps": row["helps"],
+                "helps": f"{row['helps']} of {row['collections']}",
                 "mean": mean if enough else "-",
                 "new collection": interval(row["new_low"], row["new_high"]) if enough else "-",
-                "tau": f"{row['tau']:.3f}" if enough else "-",
                 "I2": f"{row['i2']:.2f}" if enough else "-",
             }
         )
@@ -235,8 +231,8 @@ def _moderators(atlas: Atlas) -> str:
             "property": moderator.name.replace("_", " "),
             "slope": with_interval(moderator.slope, moderator.low, moderator.high),
         }
-        for change in atlas.changes()
-        for moderator in atlas.moderators(change)
+        for change in main_changes(atlas)["change"]
+        for moderator in statistics.moderators(atlas, change)
         if moderator.low > 0 or moderator.high < 0
     ]
     note = (
@@ -248,17 +244,10 @@ def _moderators(atlas: Atlas) -> str:
 
 
 def _collections(atlas: Atlas) -> str:
-    columns = ["collection", "questions", "kind", "language", "documents", "topics", "median_words", "code_share"]
-    frame = atlas.collections.sort_values(["questions", "collection"])[
-        [*columns, "learned", "source", "licence", "digest"]
-    ]
-    versions = ", ".join(
-        f"`{version}`" for version in sorted(set(", ".join(atlas.collections["version"].astype(str)).split(", ")))
-    )
-    frame = frame.assign(digest=frame["digest"].str[:12], source=frame["source"].fillna(""))
-    frame = frame.rename(columns=lambda name: str(name).replace("_", " "))
-    note = f"Measured with ragbench {versions} (version and commit).{_other_languages(atlas)}"
-    return f"{note}\n\n{markdown(frame, {'median words': '.0f', 'code share': '.2f'})}"
+    columns = ["collection", "questions", "language", "documents", "topics", "learned", "source", "licence"]
+    frame = atlas.collections.sort_values(["questions", "collection"])[columns]
+    frame = frame.assign(source=frame["source"].fillna(""))
+    return "\n\n".join(filter(None, (_other_languages(atlas), markdown(frame))))
 
 
 def _other_languages(atlas: Atlas) -> str:
@@ -269,7 +258,7 @@ def _other_languages(atlas: Atlas) -> str:
         for row in others.to_dict(orient="records")
     ]
     return (
-        f" In all searches of collections in other languages, as `ragbench init` proposes: {'; '.join(described)}."
+        f"In all searches of collections in other languages, as `ragbench init` proposes: {'; '.join(described)}."
         if described
         else ""
     )
@@ -277,19 +266,18 @@ def _other_languages(atlas: Atlas) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A row: the effect, its interval, and optionally the wider one of a prediction; `size` is that of the mark."""
+    """A row: the effect, its interval, and the wider one of a prediction."""
 
     name: str
     effect: float
     low: float
     high: float
-    predicted: tuple[float, float] | None = None
-    size: float = 5.0
+    predicted: tuple[float, float]
 
 
 def svg(lines: Sequence[Line], title: str) -> str:
     """Rows from top to bottom around a line at 0; the interval is thick, the prediction thin."""
-    ends = [0.0, *(end for row in lines for end in (row.low, row.high, *(row.predicted or ())))]
+    ends = [0.0, *(end for row in lines for end in (row.low, row.high, *row.predicted))]
     margin = 0.05 * (max(ends) - min(ends))
     x = Scale(min(ends) - margin, max(ends) + margin, 20 + 6.5 * max((len(row.name) for row in lines), default=0), 700)
     bottom = _TOP + _ROW * len(lines)
@@ -300,7 +288,6 @@ def svg(lines: Sequence[Line], title: str) -> str:
     for number, row in enumerate(lines):
         y = _TOP + _ROW * (number + 0.5)
         shapes.append(text(x.start - 8, y + 4, row.name, "end"))
-        if row.predicted:
-            shapes.append(line(x(row.predicted[0]), y, x(row.predicted[1]), y, GREY))
-        shapes += [line(x(row.low), y, x(row.high), y, BLUE, 3), mark(x(row.effect), y, row.size, BLUE)]
+        shapes.append(line(x(row.predicted[0]), y, x(row.predicted[1]), y, GREY))
+        shapes += [line(x(row.low), y, x(row.high), y, BLUE, 3), mark(x(row.effect), y, 5.0, BLUE)]
     return document(bottom + 28, shapes)

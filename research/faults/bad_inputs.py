@@ -149,8 +149,6 @@ COMMANDS = (
         "judge",
         "index",
         "track",
-        "atlas",
-        "atlas show",
         "init",
         "agents",
         "data check",

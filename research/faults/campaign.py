@@ -57,8 +57,6 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.locations import PROJECT_FILE, configuration
 from ragbench.commands import cli
 from ragbench.config import composition
-from ragbench.extras.atlas import tables as tables_of_atlas
-from ragbench.extras.atlas.tables import Atlas
 from ragbench.extras.engines import sqlite
 from ragbench.extras.engines.sqlite import SqliteEngine
 from ragbench.extras.fit.tuning import tracking
@@ -103,13 +101,10 @@ COMMANDS = {
     "init": ("init", "ROOT/vault", "--yes", "--quiet", "--log", "FOLDER/log.jsonl"),
     "pool": ("data", "pool", "RUN", "--replace", "--out", "ROOT/pool.csv"),
     "from-log": ("topics", "from-log", "FOLDER/log.jsonl", "--replace", "--out", "ROOT/topics.jsonl"),
-    "atlas add": ("atlas", "add", "PRESETS", "--quiet"),
     "fit calibration": ("fit", "calibration", "--write", "mine", "--quiet"),
     "fit ranker": ("fit", "ranker", "--from-fusion", *_LEARNED, "--write", "mine"),
 }
-"""By name; RUN and PRESETS are finished runs, FOLDER that of the campaign, ROOT that of the case."""
-_EARLIER = {"presets": ("run", "-m", "exp=plain_hybrid,baseline", "split=all", *MEASURED)}
-"""Commands that only prepare others."""
+"""By name; RUN is a finished run, FOLDER that of the campaign, ROOT that of the case."""
 TABLES = ("per_query.parquet", "top.parquet", "run.trec", "sections.trec")
 TEXTS = tuple(line.split(",")[1] for line in QUERIES.splitlines()[1:])
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.EIO)
@@ -436,9 +431,6 @@ class Campaign:
             _edited(root / "vault", "two")
         if name == "init":
             shutil.copytree(VAULT, root / "vault")
-        if name == "atlas add":
-            self._undisturbed("presets")
-            self._value(partial(_atlas_of_one, root / "state" / "ragbench" / "atlas"), root)
         if name.startswith("fit"):
             (root / PROJECT_FILE).write_text("data: vault\n")
             for earlier in ("calibration/table.yaml", "ranker/questions.yaml"):
@@ -458,9 +450,7 @@ class Campaign:
         if "RUN" in COMMANDS.get(name, ()):
             self._undisturbed("run")
             places["RUN"] = self._value(lambda: store.latest(self.folder / "whole-run"), root)
-        if name == "atlas add":
-            places["PRESETS"] = self._value(lambda: store.latest(self.folder / "whole-presets"), root)
-        words = list({**COMMANDS, **_EARLIER}[name])
+        words = list(COMMANDS[name])
         for sign, place in places.items():
             words = [word.replace(sign, str(place)) for word in words]
         if name not in _BARE:
@@ -633,11 +623,11 @@ class Campaign:
 
 
 _LEFT = re.compile(r"^\..+\.\d+-[0-9a-f]{12}|-journal$|^ragbench-")
-_BARE = frozenset({"refresh", "refresh sqlite", "init", "atlas add"})
+_BARE = frozenset({"refresh", "refresh sqlite", "init"})
 STATEFUL = frozenset(
     {
         *("refresh", "refresh sqlite", "export sqlite"),
-        *("atlas add", "fit calibration", "fit ranker"),
+        *("fit calibration", "fit ranker"),
     }
 )
 """Commands after whose failure the state is the earlier or the new one."""
@@ -646,7 +636,7 @@ STATEFUL = frozenset(
 def outcome(name: str, root: Path) -> Any:
     """What a command has made below `root`, without times and places; what went wrong when it cannot be read."""
     try:
-        if name in ("run", "ablate", "presets"):
+        if name in ("run", "ablate"):
             return tables(store.latest(root))
         if name == "tune":
             return trials(root)
@@ -661,10 +651,6 @@ def outcome(name: str, root: Path) -> Any:
                 return sorted(engine.rows("SELECT docno, digest FROM documents")), engine.damage()
         if name == "track":
             return logged(root / "mlflow.db")
-        if name == "atlas add":
-            atlas = Atlas.load(root / "state" / "ragbench" / "atlas")
-            facts = atlas.collections[["collection", "questions", "digest"]]
-            return atlas.effects.merge(facts, on="collection").to_dict(orient="records")
         if name.startswith("fit"):
             group = root / "conf" / name.replace("fit ", "")
             option = (group / "mine.yaml").read_text()
@@ -675,13 +661,6 @@ def outcome(name: str, root: Path) -> Any:
         return {path.name: path.read_text().replace(str(root), "ROOT") for path in paths}
     except (RagbenchError, OSError, ValueError, sqlite3.Error) as error:
         return repr(error).replace(str(root), "ROOT")
-
-
-def _atlas_of_one(folder: Path) -> None:
-    """An atlas of the user with one of the collections that are shipped."""
-    atlas = Atlas.load(Path(tables_of_atlas.__file__).parent)
-    first = atlas.collections["collection"].iloc[0]
-    Atlas(*(each[each["collection"] == first] for each in (atlas.effects, atlas.collections))).write(folder)
 
 
 def served(folder: Path) -> Any:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from ragbench.base.errors import BenchmarkError, ConfigError
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.tables import Atlas
-from research.atlas import fetch, measure, page
+from research.atlas import fetch, ingest, measure, page, statistics
+from tests.made_atlas import made
 
 
 def test_an_order_learned_without_a_site_is_the_order_there() -> None:
@@ -25,7 +29,7 @@ def test_an_order_learned_without_a_site_is_the_order_there() -> None:
 @pytest.mark.slow
 def test_the_page_is_the_one_that_the_tables_give() -> None:
     root = Path(__file__).parents[2]
-    atlas = Atlas.load(Path(changes.__file__).parent)
+    atlas = Atlas.load()
     assert (root / "docs" / page.PAGE).read_text(encoding="utf-8") == page.page(atlas)
     assert page.findings(atlas) in (root / "docs" / "findings.md").read_text(encoding="utf-8")
     assert page.proposals(atlas) in (root / "docs" / "research" / "proposals.md").read_text(encoding="utf-8")
@@ -94,3 +98,53 @@ def test_every_pinned_package_has_what_the_tables_need() -> None:
     for name, about in fetch.pinned().items():
         assert about["package"].startswith("npm:") and about["package"].count("@") >= 1, name
         assert len(about["sha512"]) == 128 and about["licence"] and about["kind"] and about["language"]
+
+
+def test_effects_of_by_hand() -> None:
+    values = pd.DataFrame({"plain_hybrid": [0.5, 0.5, 0.0], "p8": [1.0, 0.5, 0.1], "baseline": [0.0, 0.5, 0.0]})
+    rows = {(row["base"], row["change"]): row for row in ingest.effects_of("notes", values)}
+    assert set(rows) == {("plain_hybrid", "p8"), ("plain_hybrid", "baseline"), ("baseline", "plain_hybrid")}
+    row = rows["plain_hybrid", "p8"]
+    assert row["effect"] == pytest.approx(0.2)
+    assert (row["topics"], row["better"], row["worse"]) == (3, 2, 0)
+    assert row["error"] == pytest.approx(pd.Series([0.5, 0.0, 0.1]).std() / 3**0.5)
+
+
+def test_known_arms_ignore_an_encoder_that_all_have() -> None:
+    overrides = {"plain": ["exp=plain_hybrid"], "dedup": ["exp=plain_hybrid", "p8=on"]}
+    run = SimpleNamespace(arms=list(overrides), record={"overrides": overrides})
+    assert ingest.known_arms(run) == {"plain": "plain_hybrid", "dedup": "p8"}
+    german = {arm: [*words, "index.encoder.name=multilingual"] for arm, words in overrides.items()}
+    run.record = {"overrides": german}
+    assert ingest.known_arms(run) == {"plain": "plain_hybrid", "dedup": "p8"}
+    run.record = {"overrides": {**german, "plain": overrides["plain"]}}
+    assert ingest.known_arms(run) == {"plain": "plain_hybrid"}
+
+
+def test_written_tables_are_loaded_again(tmp_path: Path) -> None:
+    atlas = made([0.01, 0.02])
+    ingest.write(atlas, tmp_path)
+    columns = list(ingest.EFFECT_COLUMNS)
+    pd.testing.assert_frame_equal(Atlas.load(tmp_path).effects, atlas.effects[columns])
+
+
+def test_i2_and_interval_by_hand() -> None:
+    assert statistics.i2([0.02] * 12, [0.01] * 12) == 0.0
+    pooled = made([0.02] * 12).pooled("p8")
+    assert pooled is not None
+    # t of 11 degrees at .975 is 2.20099
+    low, high = statistics.interval(pooled, 0.01)
+    assert (low, high) == pytest.approx((0.02 - 0.0220099, 0.02 + 0.0220099), abs=1e-6)
+
+
+def test_moderate_finds_slopes_and_shrinks_them() -> None:
+    generator = np.random.default_rng(13)
+    size, noise = generator.normal(size=40), generator.normal(size=40)
+    effects = 0.05 * size + generator.normal(0, 0.01, 40)
+    slopes = {
+        slope.name: slope
+        for slope in statistics.moderate(effects.tolist(), [0.01] * 40, {"size": size, "noise": noise})
+    }
+    assert 0.02 < slopes["size"].low < slopes["size"].slope < 0.05 * size.std() + 0.005
+    assert slopes["noise"].low < 0 < slopes["noise"].high
+    assert statistics.moderate(effects.tolist(), [0.01] * 40, {"same": [1.0] * 40}) == []

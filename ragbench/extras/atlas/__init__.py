@@ -1,4 +1,4 @@
-"""What is known of every change from other collections, shipped as tables, and what that lets a small vault expect.
+"""Effects of changes on other collections, shipped as tables: what they let a run on few queries expect.
 
 changes.yaml        the changes by name, and the overrides that make each
 collections.csv     what was measured on: kind, questions, sizes, digests

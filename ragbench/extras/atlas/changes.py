@@ -16,8 +16,13 @@ ORDER, WITHOUT = "ranker=questions", "-without-"
 EARLIER = "earlier"
 """The group of changes whose presets have other values now: no prediction is made from them."""
 _FILE = Path(__file__).with_name("changes.yaml")
-_SHARED = ("name", "data", "topics", "split", "seed", "latency", "tracking", "paths", "execution", "statistics")
-_SHARED_MORE = ("budget", "links", "artefacts", "measures", "primary", "context_tokens", "design", "tune")
+_SHARED = frozenset(
+    {
+        *("name", "data", "topics", "split", "seed", "latency", "tracking", "paths", "execution", "statistics"),
+        *("budget", "links", "artefacts", "measures", "primary", "context_tokens", "design", "tune"),
+    }
+)
+"""Sections of overrides that do not make the pipeline."""
 
 
 @cache
@@ -49,9 +54,7 @@ def key(overrides: Iterable[str]) -> frozenset[str]:
     """
     kept_overrides = {override.lstrip("+") for override in overrides}
     kept_overrides = {
-        override
-        for override in kept_overrides
-        if override.partition("=")[0].partition(".")[0] not in (*_SHARED, *_SHARED_MORE)
+        override for override in kept_overrides if override.partition("=")[0].partition(".")[0] not in _SHARED
     }
     if others := {override for override in kept_overrides if override.startswith(f"{ORDER}{WITHOUT}")}:
         kept_overrides = kept_overrides - others | ({ORDER} if "exp=recommended" not in kept_overrides else set())

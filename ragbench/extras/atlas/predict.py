@@ -1,14 +1,13 @@
 """What the atlas lets a run expect: advice with its own name, next to the verdict and never counted as one.
 
-The prior of a change is the prediction for a new collection (`evidence.meta`), of collections with topics of the same
-kind where there are enough; the likelihood is that of the run's own topics. Both are normal.
+The prior of a change is the prediction for a new collection (`meta`), of collections with topics of the same kind where
+there are enough; the likelihood is that of the run's own topics. Both are normal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragbench.base.errors import ResultsError
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes
 from ragbench.extras.atlas.meta import Expected, expect
@@ -20,39 +19,31 @@ from ragbench.results.verdicts import Prediction
 def of_run(results: Measurements, arms: Sequence[str] | None = None, base: str | None = None) -> list[Prediction]:
     """The advice on arms of a run (default: all) against one of them (default: the first), where the atlas knows any.
 
-    Empty for another language than the atlas speaks of, where the atlas cannot be read, and for one arm.
+    Empty for another language than the atlas speaks of, and for one arm.
     """
     base = base or results.arms[0]
-    try:
-        atlas = Atlas.load()
-    except ResultsError:
-        return []
-    advised = []
-    for arm in results.arms if arms is None else arms:
-        if arm != base and (prediction := _of_arm(atlas, results, base, arm)):
-            advised.append(prediction)
-    return advised
+    atlas = Atlas.load()
+    candidates = results.arms if arms is None else arms
+    predictions = [_of_arm(atlas, results, base, arm) for arm in candidates if arm != base]
+    return [prediction for prediction in predictions if prediction is not None]
 
 
 def prior_prediction(change: str, base: str, questions: str) -> Prediction | None:
     """Predicted effects of a change before anything is measured; None where too few collections know it."""
-    try:
-        atlas = Atlas.load()
-    except ResultsError:
-        return None
+    atlas = Atlas.load()
     if (prior := atlas.prior(change, base, questions)) is None:
         return None
-    prior_effect, description = prior
-    return _prediction(change, base, 0, expect(prior_effect), description, "", _kind(atlas, change, base, questions))
+    pooled, description = prior
+    expected = Expected(pooled.effect, pooled.sd)
+    return _prediction(change, base, 0, expected, description, "", _kind(atlas, change, base, questions))
 
 
 def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Prediction | None:
-    overrides = results.record.get("overrides", {})
-    base_overrides, arm_overrides = overrides.get(base, ()), overrides.get(arm, ())
-    known_base, change = changes.name_of(base_overrides), changes.name_of(arm_overrides)
+    overrides = results.record["overrides"]
+    known_base, change = changes.name_of(overrides[base]), changes.name_of(overrides[arm])
     elsewhere = ""
     if known_base not in changes.BASES or change is None or not len(atlas.rows(change, known_base)):
-        change, known_base = changes.name_on_base(base_overrides, arm_overrides), changes.BASE
+        change, known_base = changes.name_on_base(overrides[base], overrides[arm]), changes.BASE
         elsewhere = f", where it was added to {changes.BASE}"
     if change is None or known_base is None:
         return None
@@ -60,10 +51,9 @@ def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Predict
     prior = atlas.prior(change, known_base, questions)
     if prior is None:
         return None
-    prior_effect, description = prior
-    ours, theirs = results.values(arm, PRIMARY), results.values(base, PRIMARY)
-    gains = (ours - theirs).dropna().tolist()
-    expected = expect(prior_effect, gains, atlas.typical_sd(change, known_base))
+    pooled, description = prior
+    gains = (results.values(arm, PRIMARY) - results.values(base, PRIMARY)).dropna().tolist()
+    expected = expect(pooled, gains, atlas.typical_sd(change, known_base))
     return _prediction(
         arm, base, len(gains), expected, description, elsewhere, _kind(atlas, change, known_base, questions)
     )

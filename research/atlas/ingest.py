@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
+from ragbench.base import files
 from ragbench.base.errors import ConfigError, ResultsError
-from ragbench.base.files import locked
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.extras.atlas import changes
-from ragbench.extras.atlas.tables import (
-    COLLECTION_COLUMNS,
-    COLLECTIONS,
-    EFFECTS,
-    QUESTIONS,
-    Atlas,
-    effects_of,
-    own_folder,
-)
+from ragbench.extras.atlas.changes import BASE, BASES
+from ragbench.extras.atlas.tables import COLLECTIONS, EFFECTS, QUESTIONS, Atlas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +21,21 @@ if TYPE_CHECKING:
     from ragbench.benchmark.benchmark import Benchmark
     from ragbench.results.measurements import Measurements
 
-
+EFFECT_COLUMNS = ("collection", "base", "change", "topics", "mean", "effect", "error", "better", "worse")
+COLLECTION_COLUMNS = (
+    *("collection", "questions", "kind", "software", "language", "documents", "topics", "median_words"),
+    *(
+        "links_per_document",
+        "code_share",
+        "query_words",
+        "learned",
+        "source",
+        "licence",
+        "digest",
+        "version",
+        "command",
+    ),
+)
 _LANGUAGE = ("index.encoder.name=", "index.lexical.analyzer=")
 """Words that a collection in another language needs: what every arm of a run has of them does not count as a change."""
 
@@ -90,21 +98,30 @@ def tables(rows: Sequence[tuple[Mapping[str, Any], pd.DataFrame]]) -> Atlas:
     return Atlas(pd.DataFrame(effects), pd.DataFrame([dict(facts_row) for facts_row, _ in rows]))
 
 
-def add(run: Measurements, benchmark: Benchmark, facts_row: Mapping[str, Any], questions: str | None = None) -> Atlas:
-    """Add what a finished run measured to this user's own tables; the new rows are returned.
+def effects_of(collection: str, values: pd.DataFrame) -> list[dict[str, Any]]:
+    """The effects of one collection: `values` has one row per topic and one column per change, no value missing.
 
-    Raises ResultsError where the run holds no two arms that the atlas can compare.
+    Everything is compared with `BASE`, what stands in `BASES` or begins with a preset also with the other bases.
     """
-    import pandas as pd
+    rows = []
+    for base in (base for base in BASES if base in values):
+        for change in values:
+            preset = changes.changes().get(str(change), "").split() == [f"exp={change}"]
+            related = base == BASE or preset or (base == "recommended" and str(change).startswith("recommended"))
+            if change == base or not related:
+                continue
+            gains = (values[change] - values[base]).to_numpy(dtype=float, copy=True)
+            gains[abs(gains) < 1e-9] = 0.0
+            error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+            row = (collection, base, str(change), len(gains), values[change].mean(), gains.mean(), error)
+            counted = (int((gains > 0).sum()), int((gains < 0).sum()))
+            rows.append(dict(zip(EFFECT_COLUMNS, (*row, *counted), strict=True)))
+    return rows
 
-    values = values_of([run])
-    new = tables([(facts(benchmark, facts_row, len(values), questions), values)])
-    folder, both = own_folder(), new
-    with locked(folder / EFFECTS):
-        if (folder / EFFECTS).is_file() and (folder / COLLECTIONS).is_file():
-            old = Atlas.load(folder)
-            effects = old.effects[old.effects["collection"] != benchmark.name]
-            collections = old.collections[old.collections["collection"] != benchmark.name]
-            both = Atlas(pd.concat([effects, new.effects]), pd.concat([collections, new.collections]))
-        both.write(folder)
-    return new
+
+def write(atlas: Atlas, folder: Path) -> None:
+    """Write both tables, sorted."""
+    effects = atlas.effects.sort_values(["collection", "base", "change"])[list(EFFECT_COLUMNS)]
+    collections = atlas.collections.sort_values("collection")[list(COLLECTION_COLUMNS)]
+    for name, frame in ((COLLECTIONS, collections), (EFFECTS, effects)):
+        files.write_text(folder / name, frame.to_csv(index=False, float_format="%.5f"))

@@ -9,7 +9,7 @@
 # ---
 
 # %% [markdown]
-# # 08 Your own retriever
+# # 07 Your own retriever
 #
 # You have a search in Python and want to know whether it beats the baseline. A retriever is a function of a query and
 # `k`. This one counts the words of the query in each document.
