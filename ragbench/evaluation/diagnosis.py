@@ -31,12 +31,12 @@ COLUMNS = Columns.of(
 
 
 def of_benchmark(outcome: Outcome, table: ChunkTable, benchmark: Benchmark) -> pd.DataFrame:
-    """`_diagnose` by sections, or by documents where few topics have judged sections."""
+    """`diagnose` by sections, or by documents where few topics have judged sections."""
     qrels = benchmark.section_qrels if benchmark.by_section else benchmark.document_qrels
-    return _diagnose(outcome, table, qrels, by_document=not benchmark.by_section)
+    return diagnose(outcome, table, qrels, by_document=not benchmark.by_section)
 
 
-def _diagnose(
+def diagnose(
     outcome: Outcome, table: ChunkTable, qrels: Qrels, cutoff: int = 10, by_document: bool = False
 ) -> pd.DataFrame:
     """One row for every relevant section of every query, for every relevant document with `by_document`.
@@ -48,7 +48,7 @@ def _diagnose(
     """
     members = {docno: [row] for docno, row in table.document_number.items()} if by_document else _in_sections(table)
     rows = []
-    for trail in trails(outcome, table if by_document else None):
+    for trail in _trails(outcome, table if by_document else None):
         for section, grade in sorted(qrels.get(trail.qid, {}).items()):
             if grade > 0:
                 fate = trail.outcome_of(members.get(section, ()), cutoff)
@@ -57,7 +57,7 @@ def _diagnose(
 
 
 @dataclass(frozen=True)
-class Trail:
+class _Trail:
     """The ranks of a query's hits: in every source, and after every stage from fusion on."""
 
     qid: str
@@ -86,11 +86,11 @@ class Trail:
         return BURIED, "retrieval", *ends
 
 
-def trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[Trail]:
+def _trails(outcome: Outcome, documents: ChunkTable | None = None) -> Iterator[_Trail]:
     """The trail of every query: of its chunks, or of the documents of the table `documents`, each by its best chunk."""
     for number, final in enumerate(outcome.final):
         ranks: dict[int, _Ranks] = {}
-        yield Trail(
+        yield _Trail(
             final.query.qid,
             {name: _ranks(ranking, ranks, documents) for name, ranking in final.rankings.items()},
             [

@@ -20,7 +20,7 @@ from ragbench.benchmark.benchmark import Benchmark, topic_area
 from ragbench.benchmark.documents import file_names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, qrels_text
 from ragbench.benchmark.runs import new_name, renamed
-from ragbench.evaluation import contexts, diagnosis, headroom, latency, measures, passages
+from ragbench.evaluation import contexts, diagnosis, latency, measures, passages
 from ragbench.evaluation.machine import Watch
 from ragbench.experiment import coldstart, execution
 from ragbench.experiment.estimate import estimate
@@ -144,10 +144,8 @@ def _write_arm(
     folder.yaml(measurements.METADATA, {**_ir_metadata(arm, benchmark, surroundings), "notes": dict(decided)})
     folder.table(measurements.PER_QUERY, per_query)
     folder.table(measurements.TOP, top_hits.top_hits(outcome.final, table, benchmark))
-    folder.table(measurements.SOURCES, headroom.source_frame(outcome, table))
     folder.table(measurements.DIAGNOSIS, diagnosis.of_benchmark(outcome, table, benchmark))
     folder.table(measurements.CONTEXTS, context)
-    folder.table(measurements.HEADROOM, headroom.headroom(outcome, table, benchmark.document_qrels))
     folder.finish_arm(arm.key)
     return per_query
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.evaluation import diagnosis
 from ragbench.evaluation.contexts import COLUMNS as CONTEXT_COLUMNS
-from ragbench.evaluation.headroom import COLUMNS as HEADROOM_COLUMNS
 from ragbench.evidence import table
 from ragbench.evidence.policy import Policy
 from ragbench.results import verdicts
-from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, HEADROOM, TOP
+from ragbench.results.measurements import CONTEXTS, DIAGNOSIS, TOP
 from ragbench.results.top_hits import COLUMNS as TOP_COLUMNS
 
 if TYPE_CHECKING:
@@ -53,11 +52,6 @@ def top_hits(results: Measurements) -> pd.DataFrame:
 def fates(results: Measurements) -> pd.DataFrame:
     """The fate of every relevant section, or document, in every arm: the columns of `evaluation.diagnosis`."""
     return results.arm_tables(DIAGNOSIS, diagnosis.COLUMNS)
-
-
-def headroom(results: Measurements) -> pd.DataFrame:
-    """The headroom of ranking and retrieval for every query: the columns of `evaluation.headroom`."""
-    return results.arm_tables(HEADROOM, HEADROOM_COLUMNS, others=True)
 
 
 def contexts(results: Measurements) -> pd.DataFrame:

@@ -156,7 +156,6 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "losses": lambda results: page_tables.losses(results),
         "unit": lambda results: unit(evidence.fates(results)),
     },
-    "headroom": {"headroom": lambda results: page_tables.headroom(results)},
     "query types": {"types": lambda results: page_tables.kinds(results, "type")},
     "areas": {"by_area": lambda results: page_tables.kinds(results, "area")},
     "recipes": {"recipes": lambda results: _recipes(results)},

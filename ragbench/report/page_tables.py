@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ragbench.base import minimums
 from ragbench.config.catalogue.names import label
 from ragbench.evaluation import contexts as contexts_
-from ragbench.evaluation import headroom as room
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, PRIMARY, SILENCE, UNPLACED
@@ -293,49 +292,6 @@ def losses(results: Measurements) -> Table:
     return Table.of(
         caption, (PageColumn("Configuration", "", Cell), *map(column, order)), results.arms if order else ()
     )
-
-
-def headroom(results: Measurements) -> Table:
-    """Headroom of ranking and retrieval to every arm; empty where the run did not write it."""
-    frame = evidence.headroom(results)
-    columns = (
-        PageColumn("Configuration", "", _text("arm")),
-        PageColumn(room.VALUE, "measured ranking", _number(room.VALUE)),
-        *(
-            PageColumn(
-                f"oracle top {depth}",
-                f"{room.VALUE} after a perfect ranking of the first {depth}",
-                _number(f"oracle_{depth}"),
-            )
-            for depth in room.DEPTHS
-        ),
-        PageColumn(
-            "gain by ranking",
-            f"gain from a perfect ranking of the first {room.DEPTHS[-1]}",
-            lambda row: Cell(room.signed(row["ordering"])),
-        ),
-        PageColumn(
-            "gain by retrieval",
-            "gain from relevant documents that no retriever returned",
-            lambda row: Cell(room.signed(row["retrieval"])),
-        ),
-        PageColumn(
-            "queries lost", "share of the queries without a relevant document among the first 10", _share("lost")
-        ),
-        *(
-            PageColumn(
-                f"recall {name}",
-                "share of the relevant documents that this retriever returned",
-                _number(f"{room.RECALL}{name}"),
-            )
-            for name in room.sources(frame)
-        ),
-        PageColumn(
-            "recall together", "share of the relevant documents that any retriever returned", _number(room.TOGETHER)
-        ),
-    )
-    rows = room.summary(frame).to_dict(orient="records") if len(frame) else []
-    return Table.of("Headroom of ranking and retrieval", columns, rows)
 
 
 def interactions(results: Measurements) -> Table:

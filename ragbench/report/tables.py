@@ -10,7 +10,7 @@ from ragbench.base.console import SCREEN, columns, latex, markdown, print_table,
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
 from ragbench.config.catalogue.names import label
-from ragbench.evaluation import contexts, headroom, latency
+from ragbench.evaluation import contexts, latency
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence import best_arm
@@ -47,8 +47,6 @@ def show(results: Measurements) -> None:
             print_table(columns(means, ["arm", "split", "n", *MEASURES]), titled(f"{level.capitalize()}s"))
     if results.per_query["type"].nunique() > 1:
         print_table(by_type(results), titled(f"{PRIMARY} by query type"))
-    if len(gains := evidence.headroom(results)):
-        print_text(*headroom.sentences(gains))
     if len(results.latency):
         stages = columns(results.latency, ["arm", "stage", *_LATENCY])
         print_table(stages, "Service time of a new query, milliseconds", _LATENCY)

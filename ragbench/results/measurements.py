@@ -8,7 +8,7 @@
     <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
     <folder>/documents.csv          docno, path: where run files and judgments name documents by path
     <folder>/arms/<arm>/config.yaml, pipeline.txt, run.trec, sections.trec, quotes.trec, metadata.yaml,
-                       per_query.parquet, top.parquet, sources.parquet, diagnosis.parquet, headroom.parquet,
+                       per_query.parquet, top.parquet, diagnosis.parquet,
                        contexts.parquet, latency.parquet, done.json
 
 `ragbench.results.store` writes the folder and checks that its files are unchanged.
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TOPICS, TOP, DIAGNOSIS, PER_QUERY = "topics.parquet", "top.parquet", "diagnosis.parquet", "per_query.parquet"
-SOURCES = "sources.parquet"
 DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 FILE_NAMES = "documents.csv"
-HEADROOM, CONTEXTS = "headroom.parquet", "contexts.parquet"
+CONTEXTS = "contexts.parquet"
 CONFIG = "config.yaml"
 VERDICTS, FIELD = "verdicts.csv", "field.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")

@@ -14,7 +14,6 @@ from ragbench.base import console, locations, plugins
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
 from ragbench.evaluation import contexts as contexts_
-from ragbench.evaluation import headroom as room
 from ragbench.report import evidence, figures, pareto, tables
 from ragbench.results import measurements as files
 from ragbench.results import store, verdicts
@@ -188,11 +187,6 @@ class Results(files.Measurements):
     def fates(self) -> pd.DataFrame:
         """The fate of every relevant section, or document, in every arm, and its stage."""
         return evidence.fates(self)
-
-    @property
-    def headroom(self) -> pd.DataFrame:
-        """What a better order of hits and better retrieval could still add to nDCG@10, a row for every arm."""
-        return room.summary(evidence.headroom(self))
 
     @property
     def contexts(self) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragbench.base.types import Query, QueryState, Ranking
-from ragbench.evaluation.diagnosis import COLUMNS, _diagnose, losses, unit
+from ragbench.evaluation.diagnosis import COLUMNS, diagnose, losses, unit
 from ragbench.search.engine.executor import Outcome
 
 # Chunk n lies in section n, chunk 9 in sections 9 and 10; section 11 has no chunk.
@@ -32,7 +32,7 @@ def outcome(**stages: tuple[int, ...]) -> Outcome:
 
 
 def fate(section: str, cutoff: int = 2, **stages: tuple[int, ...]) -> tuple:
-    (row,) = _diagnose(outcome(**stages), TABLE, {"q": {section: 2}}, cutoff).itertuples(index=False)
+    (row,) = diagnose(outcome(**stages), TABLE, {"q": {section: 2}}, cutoff).itertuples(index=False)
     return tuple(row)[4:]
 
 
@@ -66,27 +66,27 @@ def test_the_better_of_two_sources_is_named() -> None:
 
 
 def test_only_relevant_sections_have_a_fate() -> None:
-    frame = _diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {"q": {"s1": 1, "s2": 0}, "other": {"s1": 3}})
+    frame = diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {"q": {"s1": 1, "s2": 0}, "other": {"s1": 3}})
     assert tuple(frame.columns) == tuple(COLUMNS)
     assert frame["section"].tolist() == ["s1"]
-    assert _diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {}).empty
+    assert diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {}).empty
 
 
 def test_losses_are_counted() -> None:
     stages = {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p10": (1,)}
     qrels = {"q": {"s1": 1, "s2": 1, "s3": 2, "s5": 1}}
-    frame = _diagnose(outcome(**stages), TABLE, qrels, cutoff=10)
+    frame = diagnose(outcome(**stages), TABLE, qrels, cutoff=10)
     counted = losses(frame)
     assert counted["sections"].sum() == 4
     assert counted["share"].sum() == pytest.approx(1)
     assert counted.iloc[0][["outcome", "stage", "sections"]].tolist() == ["dropped", "p10", 2]
 
 
-def test_documents_are_diagnosed_by_their_best_chunk() -> None:
+def test_documents_arediagnosed_by_their_best_chunk() -> None:
     # Chunks 0-2 lie in document 0, 3-5 in 1, 6-8 in 2: by documents, chunk 8 has rank 3.
     table = SimpleNamespace(document=np.repeat([0, 1, 2], 3), document_number={"a": 0, "b": 1, "c": 2, "d": 3})
     stages = {"dense": (0, 1, 3), "fuse": (0, 1, 2, 3, 4, 8), "p10": (0, 1, 2, 3)}
-    frame = _diagnose(outcome(**stages), table, {"q": {"a": 1, "b": 2, "c": 1, "d": 1, "e": 1}}, 10, by_document=True)
+    frame = diagnose(outcome(**stages), table, {"q": {"a": 1, "b": 2, "c": 1, "d": 1, "e": 1}}, 10, by_document=True)
     rows = {row.section: tuple(row)[4:] for row in frame.itertuples(index=False)}
     assert rows["a"] == ("found", "p10", 1, "dense", 1)
     assert rows["b"] == ("found", "p10", 2, "dense", 2)
@@ -102,7 +102,7 @@ def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_sm
     settings = composition.compose(["+exp=baseline", "p10=on", "p12=on"])
     queries = [topic.query() for topic in benchmark_small.topics]
     (found,) = execute([Arm("arm", settings.pipeline, index)], queries)
-    frame = _diagnose(found, index.chunks, benchmark_small.section_qrels)
+    frame = diagnose(found, index.chunks, benchmark_small.section_qrels)
     relevant = {(q, s) for q, each in benchmark_small.section_qrels.items() for s, grade in each.items() if grade > 0}
     assert set(zip(frame["qid"], frame["section"], strict=True)) == relevant
     for row in frame.itertuples():

@@ -108,7 +108,6 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
     assert headings(page) == {"configurations", "losses", "types", "areas", "queries", "environment"}
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"losses"}
     assert "Where relevant documents are lost" in html.render(alone)
-    assert "Headroom of ranking and retrieval" in html.render(alone)
 
 
 @pytest.mark.parametrize("which", ["ablation", "comparison"])
@@ -198,7 +197,6 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         "time by stage": (html.page_tables, "latency"),
         "interactions": (html.page_tables, "interactions"),
         "losses": (html.page_tables, "losses"),
-        "headroom": (html.page_tables, "headroom"),
         "recipes": (html, "_recipes"),
         "environment": (html, "environment"),
         "figure of pareto": (html.pareto, "plot_pareto"),

@@ -1,4 +1,4 @@
-"""What to try next on a finished run: levers, the maximum gain of each, and the command that tries it."""
+"""What to try next on a finished run: what is lost where, and the commands that may recover it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ragbench.base import minimums
 from ragbench.base.console import SCREEN
 from ragbench.base.errors import ResultsError
 from ragbench.benchmark.loaders import MEMORY
-from ragbench.evaluation import diagnosis, headroom
+from ragbench.evaluation import diagnosis
+from ragbench.evaluation.measures import DEPTH
 from ragbench.evidence import arms
 from ragbench.report import evidence
 
@@ -21,18 +22,17 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
-_WORTH = 0.02  # nDCG@10; a smaller possible gain is not worth a lever
-_LOST = 0.05  # share of the relevant sections that a stage may drop without being named
+_LOST = 0.05  # share of the relevant sections that may be lost without being named
 _JUDGED = 0.5
 
 
 @dataclass(frozen=True)
 class Lever:
-    """Something to try: why, the most that it could add to nDCG@10 (None: unknown), and the commands that try it."""
+    """Something to try: why, the share of sections or queries that it could improve (None: unknown), its commands."""
 
     name: str
     why: str
-    bound: float | None
+    share: float | None
     commands: tuple[str, ...]
 
 
@@ -43,40 +43,40 @@ def best_arm(results: Measurements) -> str:
 
 
 def advice(results: Measurements, arm: str | None = None, known: Collection[str] = ()) -> list[Lever]:
-    """The levers for an arm (the best one when None), the largest bound first, without those that the run tried.
+    """The levers for an arm (the best one when None), the largest share first, without those that the run tried.
 
     Commands omit the `known` overrides, with which every command in this folder begins. Raises ResultsError for an
-    unknown arm, and for a run that did not write its headroom.
+    unknown arm, and for one without a diagnosis.
     """
     arm = arm if arm is not None else best_arm(results)
     if arm not in results.arms:
         raise ResultsError(f"{results.folder} has no arm '{arm}'; it has {', '.join(results.arms)}")
-    frame = evidence.headroom(results)
-    frame = frame[frame["arm"] == arm].dropna(axis="columns", how="all")
-    if not len(frame):
-        raise ResultsError(
-            f"{results.folder} has no headroom of '{arm}': none of its topics has a relevant judgment, or it is old"
-        )
-    (summary_row,) = evidence.rows(headroom.summary(frame))
-    run = Run(results, arm, frame, summary_row, frozenset(known))
+    run = Run(results, arm, fates_of(results, arm), frozenset(known))
+    if not len(run.fates):
+        raise ResultsError(f"{results.folder} has no diagnosis of '{arm}': none of its topics has a relevant judgment")
     return levers(run)
 
 
+def fates_of(results: Measurements, arm: str) -> pd.DataFrame:
+    """What became of the relevant sections, or documents, of the arm's topics."""
+    fates = evidence.fates(results)
+    return fates[fates["arm"] == arm]
+
+
 def levers(run: Run) -> list[Lever]:
-    """What applies to an arm, the largest bound first; a search that runs elsewhere is changed there."""
-    from_losses = [] if run.config.get("live") else [*_losses(run), *_ordering(run), *_depth(run), *_retrieval(run)]
+    """What applies to an arm, the largest share first; a search that runs elsewhere is changed there."""
+    from_losses = [] if run.config.get("live") else [*_losses(run), *_ranking(run), *_retrieval(run)]
     candidates = [*_measuring(run), *from_losses]
-    return sorted(candidates, key=lambda lever: -(1.0 if lever.bound is None else lever.bound))
+    return sorted(candidates, key=lambda lever: -(1.0 if lever.share is None else lever.share))
 
 
 @dataclass(frozen=True)
 class Run:
-    """An arm of a run with the headroom of its topics: `room` by name; all commands begin with `project_overrides`."""
+    """An arm of a run with the fates of its relevant sections; all commands begin with `project_overrides`."""
 
     results: Measurements
     arm: str
-    frame: pd.DataFrame
-    room: Mapping[str, Any]
+    fates: pd.DataFrame
     project_overrides: frozenset[str] = frozenset()
 
     @property
@@ -85,10 +85,13 @@ class Run:
         return self.results.config(self.arm)
 
     @property
-    def fates(self) -> pd.DataFrame:
-        """What became of the relevant sections, or documents, of the arm's topics."""
-        fates = evidence.fates(self.results)
-        return fates[fates["arm"] == self.arm]
+    def topics(self) -> int:
+        """The number of queries with a relevant section or document."""
+        return int(self.fates["qid"].nunique())
+
+    def share(self, *outcomes: str) -> float:
+        """The share of the relevant sections, or documents, with one of these outcomes."""
+        return float(self.fates["outcome"].isin(outcomes).mean())
 
     def command(self, name: str, *more: str) -> str:
         """A command with the words that the arm was run with, and more."""
@@ -128,19 +131,16 @@ def _measuring(run: Run) -> Iterator[Lever]:
             None,
             (shlex.join(["ragbench", "run", "--remeasure-latency", run.results.folder.name]),),
         )
-    topics = int(run.room["topics"])
-    if topics < minimums.FOR_ADVICE:
+    if run.topics < minimums.FOR_ADVICE:
         yield Lever(
             "add queries",
-            f"{topics} queries have a relevant document; fewer than {minimums.FOR_ADVICE} detect only large effects",
+            f"{run.topics} queries have a relevant document; below {minimums.FOR_ADVICE} only large effects show",
             None,
             ("ragbench topics derive", f"ragbench data pool {shlex.quote(str(run.results.folder))}"),
         )
     judged = run.results.values(run.arm, evidence.JUDGED)
     # Topics with one relevant document each, such as known items, have no other judgments: nothing is missing.
-    if len(judged) and judged.mean() < _JUDGED and run.room["oracle_10"] > 0.9:
-        return
-    if len(judged) and judged.mean() < _JUDGED and len(run.fates) > 2 * max(1, run.fates["qid"].nunique()):
+    if len(judged) and judged.mean() < _JUDGED and len(run.fates) > 2 * run.topics:
         yield Lever(
             "judge what it returns",
             f"{judged.mean():.0%} of its first ten documents were judged; unjudged ones count as not relevant",
@@ -151,92 +151,79 @@ def _measuring(run: Run) -> Iterator[Lever]:
 
 def _losses(run: Run) -> Iterator[Lever]:
     """Stages that drop or rank down what was found."""
-    fates = run.fates
-    if not len(fates):
-        return
-    unit = diagnosis.unit(fates)
-    for row in diagnosis.losses(fates).to_dict(orient="records"):
+    unit = diagnosis.unit(run.fates)
+    for row in diagnosis.losses(run.fates).to_dict(orient="records"):
         stage = str(row["stage"])
         if row["share"] < _LOST or row["outcome"] not in ("dropped", "ranked down") or stage in ("cut", "fuse"):
             continue
         switch = stage.partition(".")[0]
         yield Lever(
             f"turn {stage} off, or reduce its effect",
-            f"{stage}: {row['outcome']} {row['sections']} of {len(fates)} relevant {unit}",
+            f"{stage}: {row['outcome']} {row['sections']} of {len(run.fates)} relevant {unit}",
             float(row["share"]),
             (run.with_change(f"{switch}=off"),),
         )
 
 
-def _ordering(run: Run) -> Iterator[Lever]:
-    bound = float(run.room["ordering"])
-    if bound < _WORTH:
-        return
-    fused_out = float((run.frame["outcome"] == diagnosis.FUSED_OUT).mean())
-    config, bounds = run.config, headroom.signed(bound)
-    if config.get("fuse", {}).get("method") == "rrf" or not config["index"]["passage"].get("title"):
-        yield Lever(
-            "start from the recommended search",
-            "titles and headings in embeddings and fields, a document retriever, score fusion; it needs no judgments",
-            1 - float(run.room[headroom.VALUE]),
-            (_beside_baseline(run, "exp=recommended"),),
-        )
-    if run.off("ranker") and run.off("rank"):
-        yield Lever(
-            "train a ranker on your queries",
-            f"a perfect ranking of the top {headroom.DEPTHS[-1]} would gain {bounds}; training shows the held-out gain",
-            bound,
-            (run.command("fit ranker --from-fusion"),),
-        )
-    elif int(run.room["topics"]) >= minimums.FOR_ADVICE:
-        yield Lever(
-            "continue to train the ranker on your queries",
-            "the trained ranker is kept only if it is significantly better on held-out queries",
-            bound,
-            (run.command("fit ranker"),),
-        )
-    if config.get("fuse"):
-        lost = f"; {fused_out:.0%} of the queries lose their answer in fusion" if fused_out else ""
-        yield Lever(
-            "fit the fusion weights",
-            f"better weights order the same results differently{lost}",
-            bound,
-            (run.command("tune", "tune=[fuse]"), run.command("tune")),
-        )
-    if run.off("p6") and not run.was_tried("p6=on"):
-        ten = float(run.room[f"oracle_{headroom.DEPTHS[0]}"]) - float(run.room[headroom.VALUE])
+def _ranking(run: Run) -> Iterator[Lever]:
+    """Levers on the order of what was retrieved."""
+    low, config, unit = run.share(*_RANKED_LOW), run.config, diagnosis.unit(run.fates)
+    if low >= _LOST:
+        why = f"{low:.0%} of the relevant {unit} were retrieved, but not among the first {DEPTH}"
+        if config.get("fuse", {}).get("method") == "rrf" or not config["index"]["passage"].get("title"):
+            yield Lever(
+                "start from the recommended search",
+                f"{why}; titles, headings and score fusion rank them higher, without judgments",
+                low,
+                (_beside_baseline(run, "exp=recommended"),),
+            )
+        if run.off("ranker") and run.off("rank"):
+            yield Lever(
+                "train a ranker on your queries",
+                f"{why}; training shows the gain on held-out queries",
+                low,
+                (run.command("fit ranker --from-fusion"),),
+            )
+        elif run.topics >= minimums.FOR_ADVICE:
+            yield Lever(
+                "continue to train the ranker on your queries",
+                f"{why}; the trained ranker is kept only if it is significantly better on held-out queries",
+                low,
+                (run.command("fit ranker"),),
+            )
+        if config.get("fuse"):
+            yield Lever(
+                "tune the fusion",
+                f"{why}; {run.share(diagnosis.FUSED_OUT):.0%} were lost in fusion",
+                low,
+                (run.command("tune", "tune=[fuse]"),),
+            )
+    ranks = run.fates.loc[run.fates["rank"] > 0].groupby("qid")["rank"].min()
+    late = float(((ranks > 1) & (ranks <= DEPTH)).sum() / run.topics)
+    if late >= _LOST and run.off("p6") and not run.was_tried("p6=on"):
         yield Lever(
             "re-rank the first ten with a cross-encoder",
-            f"an oracle re-ranking of the top 10 would gain {headroom.signed(ten)}; it dominates query latency",
-            ten,
+            f"the first relevant result of {late:.0%} of the queries is at rank 2 to {DEPTH}; a cross-encoder "
+            "dominates query latency",
+            late,
             (run.with_change("p6=on"),),
         )
 
 
-def _depth(run: Run) -> Iterator[Lever]:
-    if run.room["depth"] >= _WORTH:
-        retrievers = [name for name in ("dense", "lexical") if isinstance(run.config.get(name), Mapping)]
-        depths = [f"{name}.depth={2 * int(run.config[name]['depth'])}" for name in retrievers]
-        yield Lever(
-            "keep more results",
-            f"for documents that a retriever returned below the first {headroom.DEPTHS[-1]}",
-            float(run.room["depth"]),
-            (run.with_change(*depths, f"cut.top_n={2 * int(run.config['cut']['top_n'])}"),),
-        )
+_RANKED_LOW = (diagnosis.FUSED_OUT, diagnosis.BURIED, "ranked down")
 
 
 def _retrieval(run: Run) -> Iterator[Lever]:
-    bound = float(run.room["retrieval"])
-    sources = headroom.sources(run.frame)
-    recalls = ", ".join(f"{name} {run.room[headroom.RECALL + name]:.0%}" for name in sources)
-    if bound >= _WORTH:
+    """A lever on what no retriever returned."""
+    never = run.share(diagnosis.NEVER)
+    if never >= _LOST:
         suggested = [
             override for switch, override in _SOURCES.items() if run.off(switch) and not run.was_tried(override)
         ]
         yield Lever(
             "find more",
-            f"documents that no retriever returned would gain {headroom.signed(bound)} (recall: {recalls})",
-            bound,
+            f"no retriever returned {never:.0%} of the relevant {diagnosis.unit(run.fates)}",
+            never,
             tuple(run.with_change(override) for override in suggested[:3])
             or (run.with_change("dense.depth=300", "lexical.depth=300"),),
         )
@@ -256,18 +243,23 @@ def _beside_baseline(run: Run, preset: str) -> str:
 
 def lines(levers: Sequence[Lever], results: Measurements, arm: str) -> list[str]:
     """One screen: where the arm stands, and the levers with their commands."""
-    frame = evidence.headroom(results)
-    stands = headroom.sentences(frame[frame["arm"] == arm])
-    output = [*(line for sentence in stands for line in textwrap.wrap(sentence, SCREEN)), ""]
+    output = [*textwrap.wrap(_state(Run(results, arm, fates_of(results, arm))), SCREEN), ""]
     if not levers:
-        return [*output, "No suggestion: every change could gain at most 0.02 nDCG@10."]
+        return [*output, f"No suggestion: no stage loses more than {_LOST:.0%}."]
     if results.config(arm)["data"]["loader"] == MEMORY:
         saving = "call ragbench.save_benchmark(benchmark, 'FOLDER') before you run these commands"
         sentence = f"'{results.record['benchmark']['name']}' was built in memory: {saving}."
         output += [*textwrap.wrap(sentence, SCREEN), ""]
     for number, lever in enumerate(levers, start=1):
-        bound = "" if lever.bound is None else f" (at most {headroom.signed(lever.bound)})"
-        output += textwrap.wrap(f"{number}. {lever.name}{bound}: {lever.why}.", SCREEN, subsequent_indent="   ")
+        output += textwrap.wrap(f"{number}. {lever.name}: {lever.why}.", SCREEN, subsequent_indent="   ")
         output += [f"     {command}" for command in lever.commands]
-    closing = "'at most' is the gain if the change worked perfectly. Run the command to measure the real gain."
-    return [*output, "", closing]
+    return [*output, "", "Run a command to measure the gain."]
+
+
+def _state(run: Run) -> str:
+    """Where the relevant sections, or documents, of the arm are."""
+    found, never = run.share(diagnosis.FOUND), run.share(diagnosis.NEVER)
+    return (
+        f"{run.arm}: {found:.0%} of the relevant {diagnosis.unit(run.fates)} are among the first {DEPTH}, "
+        f"{1 - found - never:.0%} were retrieved and lost, {never:.0%} were not retrieved"
+    )

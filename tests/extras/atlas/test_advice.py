@@ -6,14 +6,15 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
 from ragbench.config.benchmark import load
+from ragbench.evaluation.diagnosis import BURIED, FUSED_OUT, NEVER
 from ragbench.experiment.run import run
 from ragbench.extras.atlas import advice
-from ragbench.report import evidence
 from ragbench.results.measurements import Measurements
 from tests.test_docs import overrides, parsed
 
@@ -38,23 +39,23 @@ def measured(settings_of, tmp_path: Path, data: list[str], monkeypatch: pytest.M
     return make
 
 
-def everything(results: Measurements) -> list[advice.Lever]:
-    """All levers of the arm, as if each were worth a try."""
-    frame = evidence.headroom(results)
-    (room,) = evidence.rows(advice.headroom.summary(frame))
-    large = {**room, **dict.fromkeys(("ordering", "retrieval", "depth"), 0.5), "topics": 80, "oracle_10": 0.1}
+def all_levers(results: Measurements) -> list[advice.Lever]:
+    """All levers of the arm: most sections are lost, the machine is busy, queries are many or few."""
+    arm = results.arms[0]
+    outcomes = [("found", 2), (FUSED_OUT, 20), (BURIED, 30), (NEVER, 0)]
+    fates = pd.DataFrame(
+        [(arm, f"q{number}", f"{number}#a", *outcomes[number % 4]) for number in range(80)],
+        columns=["arm", "qid", "section", "outcome", "rank"],
+    ).assign(stage="fuse", grade=1)
     disturbed = {**results.record, "machine": {"busy": "other programs kept 2 of 2 processors busy"}}
     busy = replace(results, record=disturbed)
-    return [
-        *advice.levers(advice.Run(busy, results.arms[0], frame, large)),
-        *advice.levers(advice.Run(busy, results.arms[0], frame, {**large, "topics": 4})),
-    ]
+    return [*advice.levers(advice.Run(busy, arm, fates)), *advice.levers(advice.Run(busy, arm, fates[:4]))]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("exp=baseline",), ("exp=recommended",), ("exp=phase1", "p6=on", "p6.depth=12")])
-def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, capsys) -> None:
-    levers = everything(measured(*words))
+def test_advice_commands_are_parsed_and_planned(words: tuple[str, ...], measured, capsys) -> None:
+    levers = all_levers(measured(*words))
     commands = {command for lever in levers for command in lever.commands}
     assert {shlex.split(command)[1] for command in commands} >= {"run", "topics", "data", "fit"}
     names = {lever.name for lever in levers}
@@ -73,22 +74,22 @@ def test_every_command_is_parsed_and_planned(words: tuple[str, ...], measured, c
 
 
 @pytest.mark.slow
-def test_sources_that_are_off_are_offered_and_no_others(measured) -> None:
-    (more,) = [lever for lever in everything(measured("exp=baseline"))[:20] if lever.name == "find more"][:1]
+def test_advice_offers_only_sources_that_are_off(measured) -> None:
+    (more,) = [lever for lever in all_levers(measured("exp=baseline"))[:20] if lever.name == "find more"][:1]
     assert [command.rpartition("=changed=")[0] or command.rsplit("changed=", 1)[1] for command in more.commands] == [
         "documents=on",
         "graph=on",
         "p7=on",
     ]
     (left,) = [
-        lever for lever in everything(measured("p1=on", "graph=on", "documents=on")) if lever.name == "find more"
+        lever for lever in all_levers(measured("p1=on", "graph=on", "documents=on")) if lever.name == "find more"
     ][:1]
     assert [command.rsplit("changed=", 1)[1] for command in left.commands] == ["p7=on"]
 
 
-def test_a_search_that_runs_elsewhere_is_not_changed_here(measured, benchmark_small: Benchmark) -> None:
+def test_advice_does_not_change_a_live_search(measured, benchmark_small: Benchmark) -> None:
     program = """live.program='echo "[{\\"path\\": \\"metrics.md\\"}]"'"""
-    levers = everything(measured("live=command", program, "live.per_second=1000.0"))
+    levers = all_levers(measured("live=command", program, "live.per_second=1000.0"))
     assert {lever.name for lever in levers} <= {
         "add queries",
         "judge what it returns",

@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.commands import cli
-from ragbench.extras.atlas.commands.diagnose import lost_topics, sentences
+from ragbench.extras.atlas.commands.diagnose import sentences
 from ragbench.workbench.experiment import Experiment
 
 
@@ -21,31 +21,22 @@ def fates(*sections: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(("ending", "unit"), [("#1", "sections"), ("", "documents")])
-def test_losses_are_said(ending: str, unit: str) -> None:
+def test_diagnose_counts_losses_by_outcome_and_stage(ending: str, unit: str) -> None:
     assert sentences(fates(*(name + ending for name in "abcd"))) == [
         f"arm: dropped (p10): 2 of 4 relevant {unit}",
         f"arm: never retrieved (retrieval): 1 of 4 relevant {unit}",
     ]
 
 
-def test_lost_topics_are_counted_by_outcome_and_stage() -> None:
-    rows = [("lost in fusion", "fuse"), ("found", "fuse"), ("dropped", "p10"), ("dropped", "p10")]
-    frame = pd.DataFrame([("arm", *row) for row in rows], columns=["arm", "outcome", "stage"])
-    assert lost_topics(frame)[["outcome", "stage", "topics", "share"]].values.tolist() == [
-        ["dropped", "p10", 2, 0.5],
-        ["lost in fusion", "fuse", 1, 0.25],
-    ]
-
-
-def test_diagnose_shows_what_pollutes(benchmark_small: Benchmark, workplace, capsys) -> None:
+def test_diagnose_shows_pollution(benchmark_small: Benchmark, workplace, capsys) -> None:
     around = [f"paths.results={workplace}", "tracking.enabled=false", "latency.enabled=false", "split=all"]
     arms = {"plain": ["exp=baseline", *around], "few": ["cut.top_n=1", *around]}
     folder = str(Experiment.arms(arms, benchmark_small).run().folder)
     capsys.readouterr()
     assert cli.main(["diagnose", folder]) == 0
-    shown = capsys.readouterr().out
-    assert "Contexts of 2,000 tokens" in shown and "most pollution" in shown
+    output = capsys.readouterr().out
+    assert "Contexts of 2,000 tokens" in output and "most pollution" in output
     assert cli.main(["diagnose", folder, "--arms", "few", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["arm"] for row in found["contexts"]] == ["few"]
-    assert {row["by"] for row in found["polluters"]} == {"folder", "type"}
+    values = json.loads(capsys.readouterr().out)
+    assert [row["arm"] for row in values["contexts"]] == ["few"]
+    assert {row["by"] for row in values["polluters"]} == {"folder", "type"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import console
 from ragbench.base.errors import ResultsError
 from ragbench.base.formatting import counted
-from ragbench.evaluation import contexts, diagnosis, headroom
+from ragbench.evaluation import contexts, diagnosis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _DECISIONS = 5  # of an arm
 DESCRIPTION = """Show at which stage relevant sections were lost, for all queries of a finished run or for one query.
 
-If few queries have judged sections, it shows lost documents instead. The headroom is the nDCG@10 that each arm would
-gain from a perfect ranking, or from perfect retrieval. A context is what fits into `context_tokens`; its pollution is
-the share from folders, or document types, without a relevant section."""
+If few queries have judged sections, it shows lost documents instead. A context is what fits into `context_tokens`; its
+pollution is the share from folders, or document types, without a relevant section."""
 EXAMPLES = """examples:
   ragbench diagnose                                     the newest run
   ragbench diagnose @2 --arms baseline,all              the previous run
@@ -53,14 +52,12 @@ def main(arguments: argparse.Namespace) -> int:
     for arm in arms:
         if arm not in arm_names:
             raise ResultsError(f"{folder} has no arm '{arm}'; it has {', '.join(arm_names)}")
-    frames = (evidence.fates(loaded), evidence.headroom(loaded), evidence.contexts(loaded))
-    fates, gains, tokens = (frame[frame["arm"].isin(arms)] for frame in frames)
+    fates, tokens = (frame[frame["arm"].isin(arms)] for frame in (evidence.fates(loaded), evidence.contexts(loaded)))
     if not len(fates):
-        raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment, or it is old")
+        raise ResultsError(f"{folder} has no diagnosis: none of its topics has a relevant judgment")
     unit = diagnosis.unit(fates)
     if arguments.query:
-        fates = fates[fates["qid"] == arguments.query]
-        gains, tokens = (frame[frame["qid"] == arguments.query] for frame in (gains, tokens))
+        fates, tokens = (frame[frame["qid"] == arguments.query] for frame in (fates, tokens))
         if fates.empty:
             raise ResultsError(f"query '{arguments.query}' has no relevant {unit.removesuffix('s')} in {folder}")
         if arguments.json:
@@ -69,16 +66,13 @@ def main(arguments: argparse.Namespace) -> int:
         columns = fates.drop(columns="qid").rename(columns={"section": unit.removesuffix("s")})
         console.print_table(columns, f"Query {arguments.query}", in_pipe=console.SCREEN)
     elif arguments.json:
-        kinds = {"fates": fates, "headroom": headroom.summary(gains), "lost topics": lost_topics(gains)}
-        kinds |= {"contexts": contexts.shares(tokens), "polluters": contexts.polluters(tokens)}
-        console.print_json(kinds)
+        by_folder = contexts.polluters(tokens)
+        console.print_json({"fates": fates, "contexts": contexts.shares(tokens), "polluters": by_folder})
         return 0
     else:
         lost = diagnosis.losses(fates).rename(columns={"sections": unit})
         console.print_table(lost, f"Relevant {unit} by outcome", {"share": ".1%"}, console.SCREEN)
         console.print_text(*sentences(fates), *_decisions(loaded, arms), in_pipe=console.SCREEN)
-    if len(gains):
-        show_headroom(gains)
     tables.show_contexts(loaded, tokens)
     return 0
 
@@ -94,15 +88,6 @@ def _decisions(loaded: Measurements, arms: Sequence[str]) -> Iterator[str]:
             yield f"{arm}: {counted(queries, 'query')}: {note}"
 
 
-_HEADROOM_TITLES = {
-    "topics": "queries",
-    "lost": "queries lost",
-    "ordering": "gain by ranking",
-    "depth": "gain by depth",
-    "retrieval": "gain by retrieval",
-}
-
-
 def sentences(fates: pd.DataFrame) -> list[str]:
     """The losses in words: `dropped (p10): 31 of 74 relevant sections`."""
     relevant = fates.groupby("arm").size().to_dict()
@@ -112,29 +97,3 @@ def sentences(fates: pd.DataFrame) -> list[str]:
             change = f"{row['outcome']} ({row['stage']})"
             lines.append(f"{row['arm']}: {change}: {row['sections']} of {relevant[row['arm']]} {relevant_units}")
     return lines
-
-
-def lost_topics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Where the topics without a relevant document in the first 10 were lost: arm, outcome, stage, topics, share."""
-    counts = frame.groupby(["arm", "outcome", "stage"], sort=False).size().rename("topics").reset_index()
-    counts["share"] = counts["topics"] / counts["arm"].map(frame.groupby("arm").size())
-    lost = counts[counts["outcome"] != diagnosis.FOUND]
-    return lost.sort_values(["arm", "topics"], ascending=[True, False], kind="stable").reset_index(drop=True)
-
-
-def show_headroom(gains: pd.DataFrame) -> None:
-    """Print the headroom of ranking and retrieval to each arm, and where topics were lost."""
-    oracles = [f"oracle_{depth}" for depth in headroom.DEPTHS]
-    recalls = [f"{headroom.RECALL}{name}" for name in headroom.sources(gains)]
-    losses = ["ordering", "depth", "retrieval", "lost"]
-    columns = ["arm", "topics", headroom.VALUE, *oracles, *losses, *recalls, headroom.TOGETHER]
-    summary = headroom.summary(gains)[columns].rename(columns=_HEADROOM_TITLES)
-    summary.columns = [str(name).replace("oracle_", "oracle top ").replace(":", " ") for name in summary.columns]
-    console.print_table(
-        summary, "Oracle gain (headroom) in nDCG@10, by documents", {"queries lost": ".1%"}, console.SCREEN
-    )
-    lost = lost_topics(gains)
-    if len(lost):
-        title = "Queries without a relevant document among the first 10"
-        console.print_table(lost.rename(columns=_HEADROOM_TITLES), title, {"share": ".1%"}, console.SCREEN)
-    console.print_text(*headroom.sentences(gains), in_pipe=console.SCREEN)
