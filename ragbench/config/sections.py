@@ -16,7 +16,7 @@ from ragbench.corpus.links import Dialect
 _SPLITS = ("train", "test", "all")
 AROUND = ("name", "modes", "tune", "paths", "tracking", "execution")
 """Sections and keys that have no part in what is measured."""
-_DESIGNS = ("leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley")
+_DESIGNS = ("leave_one_out", "add_one", "factorial", "shapley")
 
 _Names = Annotated[tuple[Name, ...], MinLen(1)]
 _Place = Annotated[Name, Needs(Capability.WRITES)]
@@ -49,7 +49,7 @@ class Basics(Validated):
     # run without relevance judgments: measures latency and collects results for `ragbench data pool`
     allow_unjudged: bool = False
     context_tokens: Count = 2_000  # recall of passages is measured within this many tokens
-    # leave_one_out, add_one, pairwise, factorial, fractional or shapley
+    # leave_one_out, add_one, factorial or shapley
     design: Annotated[str, one_of(*_DESIGNS)] = "leave_one_out"
     factors: tuple[Name, ...] | None = None  # switches to vary; those that are on (add_one: off) when null
     design_options: Mapping[str, Any] = field(default_factory=dict)  # such as {orders: 20} for shapley

@@ -48,14 +48,12 @@ _DIGITS = 12  # results are rounded, so that they do not depend on the order in 
 class Contrast:
     """Weighted arms against weighted arms: an arm against its base, the effect of a factor, an interaction of two.
 
-    `plus` and `minus` are weights by arm. `aliases` are effects that the design cannot separate from this one: the
-    estimate is the sum of all of them.
+    `plus` and `minus` are weights by arm.
     """
 
     factors: tuple[str, ...]
     plus: Mapping[str, float]
     minus: Mapping[str, float]
-    aliases: tuple[tuple[str, ...], ...] = ()
 
     @staticmethod
     def of(arm: str, base: str) -> Contrast:

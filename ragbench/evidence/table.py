@@ -29,7 +29,7 @@ COLUMNS = Columns.of(
     *(Column(name, text=True) for name in ("kind", "factor", "other", "verdict", "quality", "cost")),
     *(f"{prefix}{name}" for prefix in _PREFIX.values() for name in (*_OF_LEVEL, "useful")),
     *(f"{_RECALL}{name}" for name in _SECONDARY),
-    *("standard_error", Column("aliases", text=True), "latency_ms", "latency_low", "latency_high", "budget_ms"),
+    *("standard_error", "latency_ms", "latency_low", "latency_high", "budget_ms"),
     Column("reason", text=True),
 )
 """`kind` is main or interaction; an interaction has no verdict. Columns of passages begin with `passage_`, columns of
@@ -59,7 +59,6 @@ def _row(judged: JudgedContrast, standard_error: float) -> dict[str, Any]:
         "other": ":".join(others),
         **(dict.fromkeys(words, "") if others else words),
         "standard_error": standard_error,
-        "aliases": " = ".join(":".join(alias) for alias in judged.contrast.aliases),
         "budget_ms": np.nan if judged.cost.budget_ms is None else judged.cost.budget_ms,
     }
     added = judged.cost.added

@@ -5,8 +5,8 @@ contrast turns the values of arms into one pair of values per query, which is th
 named by the factors that are on, so that two designs over the same factors share it.
 
 An effect is on minus off. An interaction is how much the effect of one factor grows when the other is turned on,
-(both + neither) - (one + other): twice the interaction of the Yates convention, and the same quantity in every design
-here. All main effects of a design are one family, all interactions another.
+(both + neither) - (one + other): twice the interaction of the Yates convention. All main effects of a design are one
+family, all interactions another.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import reduce
-from itertools import combinations
-from operator import xor
-from string import ascii_lowercase
+from itertools import combinations, compress, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -101,16 +98,25 @@ class _OneAtATime(Design):
 
     def coalitions(self) -> Iterable[Collection[str]]:
         """The base, then one flip each."""
-        return [_flip(self, ()), *(_flip(self, (factor,)) for factor in self.factors)]
+        return [self._flip(), *(self._flip(factor) for factor in self.factors)]
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Compare arms with and without a factor, the others as in the base."""
-        return tuple(_main_effect(self, factor) for factor in self.factors)
+        contrasts = []
+        for factor in self.factors:
+            base, changed = self.arm(self._flip()), self.arm(self._flip(factor))
+            with_it, without = (base, changed) if self.base_on else (changed, base)
+            contrasts.append(Contrast((factor,), {with_it: 1.0}, {without: 1.0}))
+        return tuple(contrasts)
 
     def describe(self) -> str:
         """One sentence for the methods section."""
         n, (state, flip) = len(self.factors), ("on", "off") if self.base_on else ("off", "on")
         return f"All {n} factors {state} against each turned {flip} alone ({n + 1} arms)."
+
+    def _flip(self, flipped: str | None = None) -> tuple[str, ...]:
+        """The factors that are on in the base, or after one was flipped."""
+        return tuple(factor for factor in self.factors if (factor == flipped) != self.base_on)
 
 
 @dataclass(frozen=True)
@@ -130,65 +136,7 @@ class _AddOne(_OneAtATime):
 
 
 @dataclass(frozen=True)
-class _Pairwise(Design):
-    """A base (all on, or all off), every factor flipped alone and every two flipped together."""
-
-    base_on: bool = False
-    name: ClassVar[str] = "pairwise"
-    min_factors: ClassVar[int] = 2
-
-    def coalitions(self) -> Iterable[Collection[str]]:
-        """The base, single flips, double flips."""
-        return [_flip(self, flipped) for size in (0, 1, 2) for flipped in combinations(self.factors, size)]
-
-    def contrasts(self) -> tuple[Contrast, ...]:
-        """Main effects and all two-way interactions, the other factors as in the base."""
-        pairs = []
-        for first, second in combinations(self.factors, 2):
-            single = {self.arm(_flip(self, (first,))): 1.0, self.arm(_flip(self, (second,))): 1.0}
-            double = {self.arm(_flip(self, ())): 1.0, self.arm(_flip(self, (first, second))): 1.0}
-            pairs.append(Contrast((first, second), double, single))
-        return (*(_main_effect(self, factor) for factor in self.factors), *pairs)
-
-    def describe(self) -> str:
-        """One sentence for the methods section."""
-        n, state = len(self.factors), "on" if self.base_on else "off"
-        return f"All {n} factors {state}, each flipped alone and every two together ({1 + n + math.comb(n, 2)} arms)."
-
-
-class _TwoLevel(Design):
-    """Designs whose arms are the rows of an orthogonal matrix of levels."""
-
-    @abstractmethod
-    def levels(self) -> NDArray[np.int8]:
-        """-1 (off) or 1 (on), shape (arms, factors)."""
-
-    def coalitions(self) -> Iterable[Collection[str]]:
-        """One for every row of the matrix."""
-        return [tuple(f for f, level in zip(self.factors, row, strict=True) if level > 0) for row in self.levels()]
-
-    def contrasts(self) -> tuple[Contrast, ...]:
-        """Compare the mean of the arms with a factor on and with it off; two-way interactions likewise."""
-        levels = self.levels()
-        columns: dict[bytes, list[tuple[str, ...]]] = {}
-        for size in (1, 2):
-            for chosen in combinations(range(len(self.factors)), size):
-                product = levels[:, chosen].prod(axis=1, dtype=np.int8)
-                columns.setdefault(product.tobytes(), []).append(tuple(self.factors[i] for i in chosen))
-        arms = [self.arm(on) for on in self.coalitions()]
-        contrasts = []
-        for column, (first, *aliases) in columns.items():
-            weight = 2.0 * len(first) / len(arms)
-            on = np.frombuffer(column, dtype=np.int8) > 0
-            plus, minus = (
-                {arm: weight for arm, included in zip(arms, side, strict=True) if included} for side in (on, ~on)
-            )
-            contrasts.append(Contrast(first, plus, minus, tuple(aliases)))
-        return tuple(contrasts)
-
-
-@dataclass(frozen=True)
-class _Factorial(_TwoLevel):
+class _Factorial(Design):
     """Every combination of the factors."""
 
     name: ClassVar[str] = "factorial"
@@ -198,63 +146,26 @@ class _Factorial(_TwoLevel):
         if 2 ** len(self.factors) > _MOST_ARMS:
             raise ConfigError(
                 f"design=factorial over {len(self.factors)} factors needs {2 ** len(self.factors)} arms; "
-                f"use design=fractional, or name at most {int(math.log2(_MOST_ARMS))} factors"
+                f"use design=shapley, or name at most {int(math.log2(_MOST_ARMS))} factors"
             )
 
-    def levels(self) -> NDArray[np.int8]:
-        """All rows, all off first."""
-        from pyDOE3 import ff2n
+    def coalitions(self) -> Iterable[Collection[str]]:
+        """All combinations, all off first."""
+        return [tuple(compress(self.factors, states)) for states in product((False, True), repeat=len(self.factors))]
 
-        return np.asarray(ff2n(len(self.factors)), dtype=np.int8)
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Compare the mean of the arms with a factor on and with it off; two-way interactions likewise."""
+        arms = {self.arm(on): set(on) for on in self.coalitions()}
+        contrasts = []
+        for chosen in (*combinations(self.factors, 1), *combinations(self.factors, 2)):
+            weight = 2.0 * len(chosen) / len(arms)
+            plus = {arm: weight for arm, on in arms.items() if len(set(chosen) - on) % 2 == 0}
+            contrasts.append(Contrast(chosen, plus, {arm: weight for arm in arms if arm not in plus}))
+        return tuple(contrasts)
 
     def describe(self) -> str:
         """One sentence for the methods section."""
-        return f"Full factorial over {len(self.factors)} factors ({2 ** len(self.factors)} arms): nothing is aliased."
-
-
-@dataclass(frozen=True)
-class _Fractional(_TwoLevel):
-    """A regular two-level fraction 2^(n-p) (Box and Hunter 1961), the smallest with the requested resolution.
-
-    Resolution 5 keeps main effects and two-way interactions apart from each other (5 factors in 16 arms, 8 in 64, 13
-    in 256); 4 keeps main effects clear of two-way interactions, which are aliased with each other (13 factors in 32
-    arms); 3 lets main effects be aliased with two-way interactions (13 in 16). Three-way and higher interactions are
-    assumed to be 0.
-    """
-
-    resolution: int = 5
-    name: ClassVar[str] = "fractional"
-    min_factors: ClassVar[int] = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.resolution not in (3, 4, 5):
-            raise ConfigError(f"design.resolution must be 3, 4 or 5, got {self.resolution}")
-
-    def generators(self) -> tuple[str, ...]:
-        """A word for every factor: its letter for a base factor, the letters of a product for any other."""
-        base, n = 1, len(self.factors)
-        while len(words := _generator_words(base, self.resolution)) < n:
-            base += 1
-        return tuple("".join(c for i, c in enumerate(ascii_lowercase) if word >> i & 1) for word in words[:n])
-
-    def levels(self) -> NDArray[np.int8]:
-        """The rows of the fraction."""
-        from pyDOE3 import fracfact
-
-        return np.asarray(fracfact(" ".join(self.generators())), dtype=np.int8)
-
-    def describe(self) -> str:
-        """One sentence for the methods section, with the generators and what is aliased."""
-        words = self.generators()
-        base = sum(len(word) == 1 for word in words)
-        products = ", ".join(f"{f} = {w}" for f, w in zip(self.factors, words, strict=True) if len(w) > 1)
-        chains = sum(bool(contrast.aliases) for contrast in self.contrasts())
-        aliased = f"{chains} estimates are sums of aliased effects" if chains else "no two-way interaction is aliased"
-        return (
-            f"Fraction 2^({len(words)}-{len(words) - base}) of resolution {self.resolution} or more, generators "
-            f"{products or 'none (full factorial)'} ({2**base} arms): {aliased}; higher interactions are taken as 0."
-        )
+        return f"Full factorial over {len(self.factors)} factors ({2 ** len(self.factors)} arms)."
 
 
 @dataclass(frozen=True)
@@ -343,13 +254,11 @@ class _Shapley(Design):
         return f"Shapley values of {len(self.factors)} factors {how} ({len(self.arms())} arms)."
 
 
-_DESIGNS: Mapping[str, type[Design]] = {
-    design.name: design for design in (_LeaveOneOut, _AddOne, _Pairwise, _Factorial, _Fractional, _Shapley)
-}
+_DESIGNS: Mapping[str, type[Design]] = {design.name: design for design in (_LeaveOneOut, _AddOne, _Factorial, _Shapley)}
 
 
 def _design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
-    """The design of this name; `options` are its own parameters, such as `resolution` or `orders`."""
+    """The design of this name; `options` are its own parameters, such as `orders`."""
     if name not in _DESIGNS:
         raise ConfigError(f"design '{name}' is unknown; choose one of {', '.join(_DESIGNS)}")
     allowed = [field.name for field in fields(_DESIGNS[name]) if field.name != "factors"]
@@ -358,34 +267,8 @@ def _design_named(name: str, factors: Sequence[str], **options: Any) -> Design:
     return _DESIGNS[name](tuple(factors), **options)
 
 
-def _flip(design: _OneAtATime | _Pairwise, flipped: Collection[str]) -> tuple[str, ...]:
-    """The factors that are on after these were flipped."""
-    return tuple(factor for factor in design.factors if (factor in flipped) != design.base_on)
-
-
-def _main_effect(design: _OneAtATime | _Pairwise, factor: str) -> Contrast:
-    base, changed = design.arm(_flip(design, ())), design.arm(_flip(design, (factor,)))
-    with_it, without = (base, changed) if design.base_on else (changed, base)
-    return Contrast((factor,), {with_it: 1.0}, {without: 1.0})
-
-
 def _shares(ways: Mapping[str, int], orders: int) -> dict[str, float]:
     return {arm: count / orders for arm, count in ways.items()}
-
-
-def _generator_words(base: int, resolution: int) -> list[int]:
-    """Columns of a two-level fraction in 2^base arms, as bit sets of the base factors that each is a product of.
-
-    Greedy, short words first: a column joins unless it is the product of fewer than `resolution - 1` others. This
-    reaches the known largest numbers of factors (resolution 4: 4, 8, 16 factors in 8, 16, 32 arms; resolution 5: 5, 6,
-    8, 11, 17 in 16 ... 256). pyDOE3's `fracfact_by_res` is not used: its designs of 5 have 4 for 7 factors or more.
-    """
-    words = [1 << i for i in range(base)]
-    for word in sorted(range(1, 1 << base), key=lambda word: (word.bit_count(), word)):
-        products = (reduce(xor, chosen) for size in range(1, resolution - 1) for chosen in combinations(words, size))
-        if word not in products:
-            words.append(word)
-    return words
 
 
 def _natural_key(factor: str) -> tuple[Any, ...]:

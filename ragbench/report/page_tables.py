@@ -300,7 +300,7 @@ def interactions(results: Measurements) -> Table:
     frame = frame[frame["kind"] == "interaction"].sort_values(["p", "factor", "other"], kind="stable")
 
     def pair(row: _Row) -> Cell:
-        return Cell(f"{row['factor']} {TIMES} {row['other']}", f"with {row['aliases']}" if row["aliases"] else "")
+        return Cell(f"{row['factor']} {TIMES} {row['other']}")
 
     columns = (
         PageColumn("Pair", "", pair),
@@ -338,7 +338,7 @@ def _share(name: str) -> Callable[[_Row], Cell]:
 
 def _proposal(row: _Row) -> Cell:
     sampled = f"sampling error {row['standard_error']:.3f}" if row["standard_error"] > 0 else ""
-    return Cell(label(row["factor"]), f"with {row['aliases']}" if row["aliases"] else sampled)
+    return Cell(label(row["factor"]), sampled)
 
 
 def _verdict(row: _Row) -> Cell:

@@ -44,7 +44,7 @@ from ragbench.workbench.results import Results
 
 _LOG = logging.getLogger(__name__)
 
-Design = Literal["leave_one_out", "add_one", "pairwise", "factorial", "fractional", "shapley"]
+Design = Literal["leave_one_out", "add_one", "factorial", "shapley"]
 
 Split = Literal["train", "test", "all"]
 

@@ -206,7 +206,7 @@ def test_what_unjudged_hits_could_turn_round_is_left_open(added: Ablation) -> No
 
 
 def test_the_effects_of_a_design_are_one_family_and_its_interactions_another() -> None:
-    pairs = planned("+exp=baseline", "design=pairwise", "factors=[p6,p10]", "statistics.draws=400")
+    pairs = planned("+exp=baseline", "design=factorial", "factors=[p6,p10]", "statistics.draws=400")
     chance = np.random.default_rng(3)
     base = chance.uniform(0.3, 0.6, N)
     values = {name: base + chance.normal(0, 0.1, N) for name in pairs.design.arms()}

@@ -1,7 +1,7 @@
 import os
 import subprocess
 import sys
-from itertools import combinations, permutations
+from itertools import permutations
 from math import factorial
 
 import numpy as np
@@ -13,9 +13,7 @@ from ragbench.experiment.ablate import (
     _AddOne,
     _design_named,
     _Factorial,
-    _Fractional,
     _LeaveOneOut,
-    _Pairwise,
     _Shapley,
 )
 
@@ -66,12 +64,6 @@ def test_arms_of_leave_one_out_and_add_one():
     assert list(_AddOne(("a",)).arms()) == ["none", "all"]
 
 
-def test_arms_of_pairwise():
-    assert list(_Pairwise(("a", "b", "c", "d", "e")).arms())[:8] == ["none", "a", "b", "c", "d", "e", "a+b", "a+c"]
-    assert list(_Pairwise(("a", "b", "c"), base_on=True).arms()) == ["all", "all-a", "all-b", "all-c", "c", "b", "a"]
-    assert len(_Pairwise(P13).arms()) == 1 + 13 + 78
-
-
 def test_factors_are_kept_in_natural_order_however_they_are_named():
     given = _LeaveOneOut(("p10", "p2", "p1"))
     assert given.factors == ("p1", "p2", "p10")
@@ -96,26 +88,18 @@ def test_one_at_a_time_by_hand():
     assert effects_of(_AddOne(("a", "b", "c")), synergy) == pytest.approx({"a": 3, "b": 1, "c": -2})
 
 
-@pytest.mark.parametrize(("base_on", "a", "b"), [(False, 3, 1), (True, 7, 5)])
-def test_pairwise_by_hand(base_on, a, b):
-    """The interaction is the same 4 seen from either base."""
-    expected = {"a": a, "b": b, "c": -2, "a:b": 4, "a:c": 0, "b:c": 0}
-    assert effects_of(_Pairwise(("a", "b", "c"), base_on=base_on), synergy) == pytest.approx(expected)
-
-
 def test_factorial_by_hand():
     """An effect is the mean over the states of the others: 4 of a and b together is 2 on average for each."""
     expected = {"a": 5, "b": 3, "c": -2, "a:b": 4, "a:c": 0, "b:c": 0}
     assert effects_of(_Factorial(("a", "b", "c")), synergy) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("design", [_Factorial(P13[:5]), _Fractional(P13[:8]), _Fractional(P13, resolution=5)])
-def test_two_level_effects_are_the_least_squares_ones_of_statsmodels(design):
+def test_factorial_effects_equal_least_squares_of_statsmodels():
     """In levels of -1 and 1 an effect is twice a coefficient, an interaction as defined here four times."""
     import pandas as pd
     import statsmodels.formula.api as smf
 
-    generator = np.random.default_rng(3)
+    generator, design = np.random.default_rng(3), _Factorial(P13[:5])
     values = {arm: generator.random(7) for arm in design.arms()}
     rows = pd.DataFrame([{f: 2 * on - 1 for f, on in state.items()} for state in design.arms().values()])
     rows["y"] = [values[arm].mean() for arm in design.arms()]
@@ -124,70 +108,6 @@ def test_two_level_effects_are_the_least_squares_ones_of_statsmodels(design):
     assert len(effects) == len(design.factors) * (len(design.factors) + 1) / 2
     for factors, effect in effects.items():
         assert effect == pytest.approx(2 ** len(factors.split(":")) * fitted[factors], abs=1e-10)
-
-
-@pytest.mark.parametrize("resolution", [3, 4, 5])
-@pytest.mark.parametrize("n", range(3, 14))
-def test_a_fraction_is_balanced_and_has_the_resolution_it_claims(n, resolution):
-    """No product of fewer than `resolution` columns is constant, by multiplying them out."""
-    levels = _Fractional(P13[:n], resolution=resolution).levels().astype(int)
-    assert len(np.unique(levels, axis=0)) == len(levels)
-    for size in range(1, min(resolution, n + 1)):
-        for chosen in combinations(range(n), size):
-            assert levels[:, chosen].prod(axis=1).sum() == 0
-
-
-@pytest.mark.parametrize(
-    ("n", "resolution", "arms"),
-    [
-        (7, 3, 8),
-        (13, 3, 16),
-        (4, 4, 8),
-        (8, 4, 16),
-        (13, 4, 32),
-        (5, 5, 16),
-        (6, 5, 32),
-        (8, 5, 64),
-        (11, 5, 128),
-        (13, 5, 256),
-    ],
-)
-def test_a_fraction_is_as_small_as_the_tables_of_box_hunter_and_hunter(n, resolution, arms):
-    assert len(_Fractional(P13[:n], resolution=resolution).arms()) == arms
-
-
-def test_aliases_of_the_half_fraction_of_four_factors():
-    """d = abc, so ab = cd, ac = bd, ad = bc: an estimate is the sum of both."""
-    design = _Fractional(("a", "b", "c", "d"), resolution=4)
-    chains = {contrast.factors: contrast.aliases for contrast in design.contrasts()}
-    assert chains == {
-        ("a",): (),
-        ("b",): (),
-        ("c",): (),
-        ("d",): (),
-        ("a", "b"): (("c", "d"),),
-        ("a", "c"): (("b", "d"),),
-        ("a", "d"): (("b", "c"),),
-    }
-    value = lambda on: 4.0 * ("a" in on and "b" in on) + 1.0 * ("c" in on and "d" in on)  # noqa: E731
-    assert effects_of(design, value)["a:b"] == pytest.approx(5)
-    by_factors = {contrast.factors: contrast for contrast in design.contrasts()}
-    assert by_factors["a", "b"].aliases == (("c", "d"),)
-    assert "3 estimates are sums of aliased effects" in design.describe()
-    assert "d = abc" in design.describe()
-
-
-@pytest.mark.parametrize(("n", "resolution"), [(7, 3), (7, 4), (8, 5)])
-def test_aliases_are_those_pydoe_finds(n, resolution):
-    from pyDOE3 import fracfact_aliasing
-
-    design = _Fractional(P13[:n], resolution=resolution)
-    chains, _ = fracfact_aliasing(design.levels().astype(float))
-    short = [[word for word in chain.split(" = ") if len(word) <= 2] for chain in chains]
-    reference = {tuple(words) for words in short if words}
-    letters = dict(zip(design.factors, "abcdefghijklm", strict=False))
-    ours = {tuple("".join(letters[f] for f in word) for word in (c.factors, *c.aliases)) for c in design.contrasts()}
-    assert ours == reference
 
 
 def brute_force_shapley(factors, value):
@@ -278,14 +198,13 @@ def test_a_contrast_of_anything_else_an_arm_has():
 @pytest.mark.parametrize(
     ("name", "factors", "options", "message"),
     [
-        ("one_out", ("a",), {}, "'one_out' is unknown; choose one of leave_one_out, add_one, pairwise"),
+        ("one_out", ("a",), {}, "'one_out' is unknown; choose one of leave_one_out"),
         ("add_one", ("a", "a"), {}, "factor 'a' is named twice"),
         ("add_one", ("a-b",), {}, "factor 'a-b' must be a word"),
         ("add_one", ("none",), {}, "not 'all' or 'none'"),
         ("add_one", (), {}, "needs 1 or more factors, got 0"),
-        ("pairwise", ("a",), {}, "needs 2 or more factors, got 1"),
-        ("factorial", P13, {}, "needs 8192 arms; use design=fractional"),
-        ("fractional", ("a", "b", "c"), {"resolution": 6}, "must be 3, 4 or 5, got 6"),
+        ("shapley", ("a",), {}, "needs 2 or more factors, got 1"),
+        ("factorial", P13, {}, "needs 8192 arms; use design=shapley"),
         ("shapley", ("a", "b"), {"orders": 5}, "an even number of at least 4, got 5"),
         ("shapley", ("a", "b"), {"resolution": 4}, "has no option 'resolution'; it has orders, seed"),
         ("add_one", ("a", "b"), {"orders": 4}, "has no option 'orders'; it has none"),

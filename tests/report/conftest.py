@@ -54,8 +54,8 @@ def around(workplace: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def ablation(hostile: Benchmark, around: list[str]) -> Measurements:
-    """Pairs of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
-    base = composition.compose(["+exp=baseline", "design=pairwise", "factors=[p4,p8,p10]", *around])
+    """All combinations of p4, p8 and p10, with verdicts, as `ragbench ablate` writes them."""
+    base = composition.compose(["+exp=baseline", "design=factorial", "factors=[p4,p8,p10]", *around])
     planned = ablate.plan(base, composition.compose)
     quietly = {"command": "ablate"}
     found = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
