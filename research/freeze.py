@@ -283,7 +283,7 @@ def runs(work: Path) -> dict[str, Any]:
             written = sweep.measure().folder
         for arm in sweep.pipelines:
             frozen[f"{collection}/{arm}"] = _arm(store.arm_path(written, arm))
-        for name in ("verdicts.csv", "summary.csv", "field.csv"):
+        for name in ("verdicts.csv", "summary.csv", "best_arm.csv"):
             if (written / name).is_file():
                 rows = csv.DictReader(io.StringIO((written / name).read_text(encoding="utf-8")))
                 frozen[f"{collection}/{name}"] = {str(n): _rounded(row) for n, row in enumerate(rows)}

@@ -54,8 +54,7 @@ def main() -> int:
     data = ["data=beir", f"data.folder={folder}"] if folder else ["data=ir_datasets", f"data.id={_DATASETS[name]}"]
     arms = _ARMS | (_DENSE if arguments.dense else {})
     quiet = ["latency.enabled=false", "tracking.enabled=false"]
-    given = [f"{arm}={words}" for arm, words in arms.items()]
-    experiment = Experiment.named(given, *data, "split=test", *quiet, *arguments.overrides)
+    experiment = Experiment.arms(arms, None, *data, "split=test", *quiet, *arguments.overrides)
     rows = list(_rows(name, experiment.run(), figure))
     for row in rows:
         print(_line(row))

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Read, judge, print."""
     from ragbench.config.benchmark import load
-    from ragbench.evidence.best_arm import field
+    from ragbench.evidence import best_arm
     from ragbench.evidence.policy import Policy
     from ragbench.evidence.table import table
     from ragbench.report import tables
@@ -78,7 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
         change = f"Change in {policy.measure} from {base} [{policy.statistics.confidence:.0%} CI]"
         title = f"{change}: {gathered.benchmark}, split {gathered.split}"
         tables.print_verdicts(frame, title)
-        tables.print_field(field(gathered.arms))
+        tables.print_best_arm(best_arm.table(gathered.arms))
         if exploratory:
             print(exploratory)
     return 0

@@ -52,9 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compose, run, write files, log to MLflow, print the table."""
+    from ragbench.config import composition
+    from ragbench.config.overrides import named_arms
     from ragbench.export import measured_arm
     from ragbench.results.measured_data import names_data
     from ragbench.workbench import Experiment
+    from ragbench.workbench.experiment import names_split
     from ragbench.workbench.runs import named_runs
 
     if (arguments.remeasure_latency or arguments.confirm) and (
@@ -78,11 +81,13 @@ def main(arguments: argparse.Namespace) -> int:
     elif arguments.arm and arguments.multirun:
         raise ConfigError("--arm and -m do not go together: name every arm, or sweep values")
     elif arguments.arm:
-        experiment = Experiment.named(arguments.arm, *arguments.overrides)
+        settings = composition.arms(named_arms(arguments.arm), arguments.overrides)
+        experiment = Experiment(tuple(settings), explores=len(settings) > 1 and not names_split(settings))
     elif arguments.multirun and arguments.overrides:
         experiment = Experiment.sweep(*arguments.overrides)
     else:
-        experiment = Experiment.standard(*arguments.overrides) or Experiment.single(*arguments.overrides)
+        standard = composition.standard_arms(arguments.overrides)
+        experiment = Experiment(tuple(standard or [composition.compose(arguments.overrides)]))
     measure = partial(experiment.remeasure_latency, timed) if arguments.remeasure_latency else experiment.measure
     return carry_out(arguments, experiment, measure, dashboard=arguments.multirun or bool(arguments.arm))
 

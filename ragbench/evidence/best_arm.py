@@ -1,7 +1,7 @@
-"""Several arms as one field: how often each is the best of a bootstrap sample, which are ruled out, topics missing.
+"""The best of several arms: how often each is the best of a bootstrap sample, which are ruled out, topics missing.
 
 An arm is ruled out when another is significantly better at one level and not significantly worse at the other; all
-pairs of the field are one family. Arms with equal means in a bootstrap sample of the topics share it. With few topics
+pairs are one family. Arms with equal means in a bootstrap sample of the topics share it. With few topics
 the share overstates the probability of being the best.
 """
 
@@ -52,7 +52,7 @@ COLUMNS = Columns.of(
 )
 
 
-def field(arms: Arms) -> pd.DataFrame:
+def table(arms: Arms) -> pd.DataFrame:
     """A row for every arm, the most likely best first, with `COLUMNS`; no rows for fewer than `minimums.ARMS` arms.
 
     `best` is the share of bootstrap samples in which it is the best by documents; `passage_best` by passages, NaN
@@ -130,7 +130,7 @@ def _more_topics(arms: Arms, ruled_out: dict[str, str]) -> dict[str, float]:
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """The field in words: which arms lead, which are ruled out, and what more topics would show."""
+    """The table in words: which arms lead, which are ruled out, and what more topics would show."""
     if not len(frame):
         return []
     excluded = frame[frame["ruled_out_by"] != ""]

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragbench.base import locations, plugins
-from ragbench.base import progress as shown
+from ragbench.base import locations, plugins, progress
 from ragbench.base.errors import LiveError, RagbenchError
 from ragbench.base.fingerprint import digest, plain
 from ragbench.base.types import Query
@@ -67,7 +66,7 @@ def measure_quality(run: Run) -> None:
             arm.index.prepare(arm.pipeline.needs)
             frames[name] = pd.read_parquet(store.arm_path(folder.path, name) / measurements.PER_QUERY)
     remaining = replace(planned, arms={name: arm for name, arm in planned.arms.items() if name not in frames})
-    if shown.watched():
+    if progress.watched():
         _look_ahead(remaining)
     for outcome in execution.outcomes(remaining):
         arm = planned.arms[outcome.arm]
@@ -178,7 +177,7 @@ def start_cold(run: Run) -> None:
     if not run.timings or not run.plan.latency.cold_start:
         return
     measured: dict[str, dict[str, float]] = {}
-    for arm in shown.steps("timing cold starts", arms):
+    for arm in progress.steps("timing cold starts", arms):
         try:
             measured[arm.name] = dict(coldstart.measure(arm.config, run.plan.queries[0].text, run.plan.benchmark))
         except RagbenchError as error:
@@ -269,7 +268,7 @@ def judge(run: Run) -> None:
     measurements = Measurements(run.folder.path, run.record, run.quality, _write_table(run))
     run.folder.text("summary.csv", measurements.summary(("split", "type")).to_csv(index=False))
     with store.errors_as_results_error(run.folder.path):
-        shown.report("comparing arms")
+        progress.report("comparing arms")
         run.conclude(measurements)
     run.measurements = measurements
 

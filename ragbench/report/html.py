@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import progress
 from ragbench.base.errors import RagbenchError
 from ragbench.base.files import write_text
+from ragbench.base.html import templates
 from ragbench.boundary.json import read_json
 from ragbench.config.overrides import changes, section_of
 from ragbench.corpus.words import readable
@@ -30,6 +31,7 @@ from ragbench.evidence.policy import Policy
 from ragbench.report import evidence, figures, page_tables, pareto
 from ragbench.report.figures import describe_outcome, main_effects
 from ragbench.report.page_tables import MARKS, Cell, Table, join_names
+from ragbench.report.tables import TEMPLATES
 from ragbench.search.engine.snippet import stems
 
 if TYPE_CHECKING:
@@ -41,9 +43,7 @@ _LOG = logging.getLogger(__name__)
 
 FILE = "report.html"
 
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
-
-STYLE = _TEMPLATES / "report.css"
+STYLE = TEMPLATES / "report.css"
 
 _CAN_FAIL = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, RagbenchError)
 
@@ -83,33 +83,28 @@ def write(results: Measurements, out: Path | None = None) -> Path:
 
 def render(results: Measurements, parts: Parts | None = None) -> str:
     """The page as text; equal results give equal text."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
     parts = Parts() if parts is None else parts
-    templates = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     # Both scripts come from packages, ragbench's and Plotly's, and contain no text of a run.
-    scripts = [get_plotlyjs(), (_TEMPLATES / "report.js").read_text(encoding="utf-8")]
+    scripts = [get_plotlyjs(), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
     nothing = {"arms": results.arms, "measures": [results.primary], "queries": [], "texts": 0}
     context = _contents(results, parts)
     plots = _figures(results, parts)
     explored = parts.make("query by query", lambda: explorer(results), nothing)
-    return templates.get_template("report.html.j2").render(
-        **context,
-        missing=list(parts.missing.values()),
-        figures=list(plots),
-        policy=_policy(scripts),
-        style=Markup(STYLE.read_text(encoding="utf-8")),
-        scripts=[Markup(script) for script in scripts],
-        data=Markup(_script_json({"figures": plots, "explorer": explored})),
+    return (
+        templates(TEMPLATES)
+        .get_template("report.html.j2")
+        .render(
+            **context,
+            missing=list(parts.missing.values()),
+            figures=list(plots),
+            policy=_policy(scripts),
+            style=Markup(STYLE.read_text(encoding="utf-8")),
+            scripts=[Markup(script) for script in scripts],
+            data=Markup(_script_json({"figures": plots, "explorer": explored})),
+        )
     )
 
 
@@ -144,10 +139,10 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
         "answers": lambda results: _answers(main_effects(results)),
         "verdicts": lambda results: page_tables.verdicts(results),
     },
-    "the field": {"field": lambda results: page_tables.field(results)},
+    "best arm": {"best_arm": lambda results: page_tables.best_configuration(results)},
     "configurations": {"arms": lambda results: page_tables.arms(results)},
     "contexts": {
-        "contexts": lambda results: page_tables.contexts(results),
+        "contexts": lambda results: page_tables.context_shares(results),
         "polluters": lambda results: page_tables.polluters(results),
     },
     "time by stage": {"latency": lambda results: page_tables.latency(results)},

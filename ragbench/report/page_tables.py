@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragbench.base import minimums
 from ragbench.config.catalogue.names import label
-from ragbench.evaluation import contexts as contexts_
+from ragbench.evaluation import contexts
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE
 from ragbench.evaluation.measures import ANSWERED, FALSE_SILENCE, HITS, PASSAGE, PRIMARY, SILENCE, UNPLACED
 from ragbench.evaluation.passages import TOKENS, recall_within
-from ragbench.evidence import best_arm as field_
+from ragbench.evidence import best_arm
 from ragbench.report import evidence
 from ragbench.report.figures import describe_outcome, main_effects
-from ragbench.results import verdicts as verdicts_
 from ragbench.results.measurements import ARMS
+from ragbench.results.verdicts import read_best_arm
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,9 +147,9 @@ def verdicts(results: Measurements) -> Table:
     )
 
 
-def field(results: Measurements) -> Table:
-    """How likely each configuration is the best of the field."""
-    frame, head = verdicts_.field(results), field_.COLUMNS
+def best_configuration(results: Measurements) -> Table:
+    """How likely each configuration is the best."""
+    frame, head = read_best_arm(results), best_arm.COLUMNS
     passages = bool(frame["passage_mean"].notna().any())
     columns = (
         PageColumn("Configuration", "", _text("arm")),
@@ -161,7 +161,7 @@ def field(results: Measurements) -> Table:
         PageColumn(*head["more_topics"].head, _number("more_topics", 0)),
     )
     return Table.of(
-        "How likely each configuration is the best", columns, evidence.rows(frame), sentences=field_.sentences(frame)
+        "How likely each configuration is the best", columns, evidence.rows(frame), sentences=best_arm.sentences(frame)
     )
 
 
@@ -224,26 +224,26 @@ _MEANING = {
 }
 
 
-def contexts(results: Measurements) -> Table:
+def context_shares(results: Measurements) -> Table:
     """The shares of useful, duplicate and polluting tokens in the contexts of every arm."""
-    budget, head = results.shared_config["context_tokens"], contexts_.SHARES
+    budget, head = results.shared_config["context_tokens"], contexts.SHARES
     columns = (
         PageColumn(*head["arm"].head, _text("arm")),
         *(PageColumn(*head[name].head, _share(name)) for name in head if name != "arm"),
     )
-    rows = evidence.rows(contexts_.shares(evidence.contexts(results)))
+    rows = evidence.rows(contexts.shares(evidence.contexts(results)))
     return Table.of(f"Contexts of {budget:,} tokens", columns, rows)
 
 
 def polluters(results: Measurements) -> Table:
     """The folders and document types that pollute the contexts of every arm most."""
-    head = contexts_.POLLUTERS
+    head = contexts.POLLUTERS
     texts, shares = ("arm", "by", "group"), ("tokens", "useful", "pollution")
     columns = (
         *(PageColumn(*head[name].head, _text(name)) for name in texts),
         *(PageColumn(*head[name].head, _share(name)) for name in shares),
     )
-    rows = evidence.rows(contexts_.polluters(evidence.contexts(results), contexts_.SHOWN))
+    rows = evidence.rows(contexts.polluters(evidence.contexts(results), contexts.SHOWN))
     return Table.of("Folders and document types with most pollution", columns, rows)
 
 

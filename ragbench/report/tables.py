@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragbench.base.console import SCREEN, columns, latex, markdown, print_table, print_text
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
+from ragbench.base.html import templates
 from ragbench.config.catalogue.names import label
 from ragbench.evaluation import contexts, latency
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from ragbench.results.measurements import Measurements
 
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 _LATENCY = dict.fromkeys(("p50", "p95", "p99"), ".1f")
 
 
@@ -87,9 +89,9 @@ def by_type(results: Measurements) -> pd.DataFrame:
 
 
 def show_verdicts(results: Measurements, frame: pd.DataFrame) -> None:
-    """Print the verdicts of a run with their reasons, the field, and effects by type and area."""
+    """Print the verdicts of a run with their reasons, the best arm, and effects by type and area."""
     print_verdicts(frame, results.title_with_origin(f"Effect on {results.primary}"))
-    print_field(verdicts.field(results))
+    print_best_arm(verdicts.read_best_arm(results))
     for of in ("type", "area"):
         if len(frame := _effects_by(results, of)) > 1:
             print_table(frame, results.title_with_origin(f"Effect on {results.primary} by {of}, each {of} apart"))
@@ -103,7 +105,7 @@ def print_verdicts(frame: pd.DataFrame, title: str) -> None:
             print_text(f"{row['factor']}: {row['verdict']}. {row['reason']}")
 
 
-def print_field(frame: pd.DataFrame) -> None:
+def print_best_arm(frame: pd.DataFrame) -> None:
     """Print how likely each of several arms is the best, and sentences about it."""
     if len(frame):
         visible, forms = best_arm.COLUMNS.shown(frame)
@@ -181,42 +183,45 @@ def to_latex(frame: pd.DataFrame) -> str:
     return latex(compact(frame))
 
 
-def html(frame: pd.DataFrame, means: pd.DataFrame, title: str) -> str:
+def html(frame: pd.DataFrame, means: pd.DataFrame, title: str, notes: Sequence[str] = ()) -> str:
     """Verdicts with their confidence intervals as bars, then the means: without scripts, as a notebook shows it."""
+    from markupsafe import Markup
+
     main = frame[(frame["kind"] == "main") & frame["effect"].notna()]
-    head = "".join(f"<th>{name}</th>" for name in ("change", "effect", "", "p", "quality", "latency", "verdict"))
     reach = max([0.01, *(abs(bound) for name in ("ci_low", "ci_high", "effect") for bound in main[name].dropna())])
-    body = ""
-    for row in evidence.rows(main):
-        cells = [label(str(row["factor"])), _effect(row, ""), "", f"{row['p']:.3f}"]
-        timed = row["latency_ms"] == row["latency_ms"]
-        unknown = row["quality"] == "better" and row["cost"] == "open" and not timed
-        verdict = "better; latency not measured: .time()" if unknown else row["verdict"]
-        axes = [QUALITY.get(str(row["quality"]), ""), LATENCY.get(str(row["cost"]), "")]
-        cells = [escape(cell) for cell in [*cells, *axes, verdict]]
-        cells[2] = _bar(row, reach)
-        body += f"<tr title='{escape(str(row['reason']), quote=True)}'>{''.join(f'<td>{e}</td>' for e in cells)}</tr>"
-    verdicts = f"<p><b>{escape(title)}</b></p><table><tr>{head}</tr>{body}</table>" if body else ""
-    return verdicts + str(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
+    template = templates(TEMPLATES).get_template("verdicts.html.j2")
+    table = Markup(means.to_html(index=False, float_format="{:.4f}".format, na_rep=""))
+    rows = [_for_notebook(row, reach) for row in evidence.rows(main)]
+    return template.render(title=title, rows=rows, means=table, notes=notes)
+
+
+def _for_notebook(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
+    timed = row["latency_ms"] == row["latency_ms"]
+    unknown = row["quality"] == "better" and row["cost"] == "open" and not timed
+    return {
+        "reason": row["reason"],
+        "change": label(str(row["factor"])),
+        "effect": _effect(row, ""),
+        "bar": _bar(row, reach),
+        "p": f"{row['p']:.3f}",
+        "quality": QUALITY.get(str(row["quality"]), ""),
+        "latency": LATENCY.get(str(row["cost"]), ""),
+        "verdict": "better; latency not measured: .time()" if unknown else row["verdict"],
+    }
 
 
 _BAR_PX = 160
 
 
-def _bar(row: Mapping[str, Any], reach: float) -> str:
-    """A confidence interval as a bar around 0 and its effect as a dot; the colours are those of verdicts."""
+def _bar(row: Mapping[str, Any], reach: float) -> dict[str, Any]:
+    """A confidence interval as a bar around 0 and its effect as a dot, in pixels; the colours are those of verdicts."""
 
     def position(value: float) -> float:
         return round(_BAR_PX / 2 + value / reach * (_BAR_PX / 2 - 5), 1)
 
-    color = figures.VERDICTS.get(str(row["verdict"]), ("#888888", ""))[0]
-    low, high = (row[name] if row[name] == row[name] else row["effect"] for name in ("ci_low", "ci_high"))
-    return (
-        f"<svg width='{_BAR_PX}' height='14' role='img' aria-label='{escape(_effect(row, ''))}'>"
-        f"<line x1='{_BAR_PX / 2}' y1='0' x2='{_BAR_PX / 2}' y2='14' stroke='#999'/>"
-        f"<line x1='{position(low)}' y1='7' x2='{position(high)}' y2='7' stroke='{color}' stroke-width='3'/>"
-        f"<circle cx='{position(row['effect'])}' cy='7' r='4' fill='{color}'/></svg>"
-    )
+    ends = {end: row[f"ci_{end}"] if row[f"ci_{end}"] == row[f"ci_{end}"] else row["effect"] for end in ("low", "high")}
+    positions = {name: position(value) for name, value in {**ends, "effect": row["effect"]}.items()}
+    return {"width": _BAR_PX, "color": figures.VERDICTS.get(str(row["verdict"]), ("#888888", ""))[0], **positions}
 
 
 def _effect(row: Mapping[str, Any], level: str) -> str:

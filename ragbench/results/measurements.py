@@ -3,7 +3,7 @@
     <folder>/experiment.json        name, command, benchmark, environment, arms
     <folder>/summary.csv            arm, level, split, type, measure, mean, n
     <folder>/latency.csv            arm, stage, p50, p95, p99 ... of the service time in milliseconds
-    <folder>/verdicts.csv           effects, intervals, costs, verdicts; of several arms also field.csv
+    <folder>/verdicts.csv           effects, intervals, costs, verdicts; of several arms also best_arm.csv
     <folder>/topics.parquet         qid, split, type, text, need, area
     <folder>/documents.qrels, sections.qrels   the judgments of these topics, in TREC form
     <folder>/documents.csv          docno, path: where run files and judgments name documents by path
@@ -40,7 +40,7 @@ DOCUMENTS, SECTIONS, QUOTES = "run.trec", "sections.trec", "quotes.trec"
 FILE_NAMES = "documents.csv"
 CONTEXTS = "contexts.parquet"
 CONFIG = "config.yaml"
-VERDICTS, FIELD = "verdicts.csv", "field.csv"
+VERDICTS, BEST_ARM = "verdicts.csv", "best_arm.csv"
 TOPIC_COLUMNS = Columns.of("qid", "split", "type", "text", "need", "area")
 METADATA = "metadata.yaml"
 ARMS = Columns.of(

@@ -10,10 +10,9 @@ from ragbench.base import plugins
 from ragbench.base.files import write_text
 from ragbench.base.formatting import counted, with_interval
 from ragbench.evaluation.measures import PRIMARY
-from ragbench.evidence import best_arm as field_
-from ragbench.evidence import table
+from ragbench.evidence import best_arm, table
 from ragbench.evidence.arms import Arms, JudgedContrast
-from ragbench.results.measurements import FIELD, VERDICTS, Measurements
+from ragbench.results.measurements import BEST_ARM, VERDICTS, Measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +33,9 @@ def against_first(results: Measurements) -> None:
     if len(results.arms) > 1:
         arms = Arms.of(results)
         write(results, arms.against())
-        best = field_.field(arms)
+        best = best_arm.table(arms)
         if len(best):
-            write_text(results.folder / FIELD, best.to_csv(index=False))
+            write_text(results.folder / BEST_ARM, best.to_csv(index=False))
 
 
 def read(results: Measurements) -> pd.DataFrame:
@@ -44,9 +43,9 @@ def read(results: Measurements) -> pd.DataFrame:
     return table.COLUMNS.read(results.folder / VERDICTS)
 
 
-def field(results: Measurements) -> pd.DataFrame:
+def read_best_arm(results: Measurements) -> pd.DataFrame:
     """How likely each of several arms is the best, with the columns of `ragbench.evidence.best_arm`; possibly empty."""
-    return field_.COLUMNS.read(results.folder / FIELD)
+    return best_arm.COLUMNS.read(results.folder / BEST_ARM)
 
 
 SURE = 0.9

@@ -33,7 +33,7 @@ _PARAMETER_LIMIT = 6000
 PARENT = "mlflow.parentRunId"
 """The tag of a nested run with the id of its parent."""
 
-_SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.FIELD)
+_SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.BEST_ARM)
 
 _MORE = (store.RECORD, "summary.csv", "latency.csv", *_SAID)
 

@@ -17,6 +17,7 @@ from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.fingerprint import text_digest
+from ragbench.base.html import render
 from ragbench.base.progress import Report
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.frames import is_run, read_run_table
@@ -26,16 +27,15 @@ from ragbench.config import catalogue, composition, project
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load, recorder
 from ragbench.config.function_stage import FunctionStage
-from ragbench.config.overrides import changes, key_of, named_arms, section_of, word, words
+from ragbench.config.overrides import changes, key_of, section_of, word, words
 from ragbench.config.settings import Settings
 from ragbench.corpus.file_warning import grouped_by_kind
 from ragbench.evaluation.measures import decreasing
 from ragbench.experiment import ablate
 from ragbench.experiment.ablate import Ablation
-from ragbench.results import comparisons, verdicts
-from ragbench.results import measurements as files
+from ragbench.results import comparisons, measurements, verdicts
 from ragbench.results.measured_data import names_data
-from ragbench.results.measurements import trec
+from ragbench.results.measurements import Measurements, trec
 from ragbench.search.engine.answer import Answer, answer
 from ragbench.search.engine.pipeline import Pipeline
 from ragbench.search.engine.request import SearchOptions
@@ -78,36 +78,9 @@ class Experiment:
     quick: bool = False
 
     @classmethod
-    def single(cls, *overrides: str, benchmark: Benchmark | None = None, **values: Any) -> Experiment:
-        """Return an experiment of one configuration.
-
-        Args:
-            *overrides: Overrides such as `"exp=phase1"`.
-            benchmark: A benchmark instead of the one that `data` names.
-            **values: Overrides by key.
-
-        Returns:
-            The experiment.
-
-        Raises:
-            ConfigError: An override is unknown or has an invalid value.
-
-        Example:
-            >>> Experiment.single("exp=phase1", p6={"depth": 20}, split="train").settings[0].config["p6"]["depth"]
-            20
-        """
-        return cls((composition.compose(_words(overrides, values)),), benchmark)
-
-    @classmethod
-    def standard(cls, *overrides: str) -> Experiment | None:
-        """The arms that `ragbench.yaml` lists, else baseline and recommended; None if words change the pipeline."""
-        arms = composition.standard_arms(overrides)
-        return cls(tuple(arms)) if arms else None
-
-    @classmethod
     def of_run(cls, folder: Path) -> Experiment:
         """The arms of a finished run, as they were measured."""
-        finished = files.load(folder)
+        finished = measurements.load(folder)
         return cls(tuple(Settings(name, finished.config(name)) for name in finished.arms))
 
     @classmethod
@@ -116,7 +89,7 @@ class Experiment:
 
         `overrides` may name other data, such as `data.queries=new.csv`. Raises BenchmarkError without such queries.
         """
-        finished = files.load(folder)
+        finished = measurements.load(folder)
         settings = [Settings(name, {**finished.config(name), "split": "all"}) for name in (finished.arms[0], arm)]
         if names_data(overrides):
             data = composition.compose(overrides).config["data"]
@@ -158,7 +131,7 @@ class Experiment:
             swept.append(f"{pairs[0][0]}={','.join(value for _, _, value in pairs)}")
         fixed = {key: value for key, value in values.items() if key not in varied}
         settings = tuple(composition.sweep([*_words(overrides, fixed), *swept]))
-        return cls(settings, benchmark, explores=not _names_split(settings))
+        return cls(settings, benchmark, explores=not names_split(settings))
 
     @classmethod
     def arms(
@@ -195,13 +168,7 @@ class Experiment:
             shared = [*(override for override in _QUICK if key_of(override) not in map(key_of, shared)), *shared]
         in_memory: list[object] = []
         settings = tuple(compose([*shared, *_parts_of(name, arm, shared, in_memory)]) for name, arm in arms.items())
-        return cls(settings, benchmark, explores=not _names_split(settings), held=tuple(in_memory), quick=quick)
-
-    @classmethod
-    def named(cls, arms: Sequence[str], *shared: str, benchmark: Benchmark | None = None) -> Experiment:
-        """Arms as `--arm` takes them: `Experiment.named(["off=", "deep=rerank=on rerank.depth=50"], "split=train")`."""
-        settings = tuple(composition.arms(named_arms(arms), shared))
-        return cls(settings, benchmark, explores=len(settings) > 1 and not _names_split(settings))
+        return cls(settings, benchmark, explores=not names_split(settings), held=tuple(in_memory), quick=quick)
 
     @classmethod
     def ablate(
@@ -235,7 +202,7 @@ class Experiment:
             return compose([*overrides, *(stage for name, stage in switches.items() if name not in switched_off)])
 
         ablation = ablate.plan(compose_with_stages(overrides), compose_with_stages, candidates)
-        return cls(ablation.settings, benchmark, ablation, not _names_split(ablation.settings))
+        return cls(ablation.settings, benchmark, ablation, not names_split(ablation.settings))
 
     @property
     def pipelines(self) -> dict[str, Pipeline]:
@@ -314,7 +281,7 @@ class Experiment:
             self.benchmark,
             command=self.command,
             only=self.only,
-            conclude=lambda measurements: self._conclude(measurements, show),
+            conclude=lambda measured: self._conclude(measured, show),
         )
         return dataclasses.replace(Results.of(measured, self.given), held=self.held)
 
@@ -322,7 +289,7 @@ class Experiment:
         """The results of a finished run of these arms with latency re-measured: a run of its own."""
         from ragbench.experiment.run import remeasure_latency
 
-        timed = remeasure_latency(files.load(folder), lambda measurements: self._conclude(measurements, show))
+        timed = remeasure_latency(measurements.load(folder), lambda measured: self._conclude(measured, show))
         return Results.of(timed)
 
     def keep(self, results: Results) -> Results:
@@ -339,13 +306,13 @@ class Experiment:
             results = dataclasses.replace(results, tracking_run=run_id)
         return results
 
-    def _conclude(self, measurements: files.Measurements, show: Callable[[Results], None] | None) -> None:
+    def _conclude(self, measured: Measurements, show: Callable[[Results], None] | None) -> None:
         if self.ablation:
-            ablate.conclude(self.ablation, measurements)
+            ablate.conclude(self.ablation, measured)
         else:
-            verdicts.against_first(measurements)
+            verdicts.against_first(measured)
         if show is not None:
-            show(Results.of(measurements, self.given))
+            show(Results.of(measured, self.given))
 
     def search(self, query: str, arm: str | None = None, top: int = 10, **options: Any) -> Answer:
         """Search with one query and explain each hit.
@@ -373,16 +340,23 @@ class Experiment:
         return f"Experiment({', '.join(self.pipelines)}{untimed})"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        base = self.settings[0].overrides
+        arms = [(arm.name, changes(base, arm.overrides), arm.pipeline) for arm in self.settings]
+        return render(_HTML, arms=arms)
 
-        items, base = "", self.settings[0].overrides
-        for arm_settings in self.settings:
-            changed = changes(base, arm_settings.overrides)
-            difference = f" <code>{escape(changed)}</code>" if changed else ""
-            items += (
-                f"<dt><b>{escape(arm_settings.name)}</b>{difference}</dt><dd>{arm_settings.pipeline._repr_html_()}</dd>"
-            )
-        return f"<dl class='ragbench-experiment'>{items}</dl>"
+
+_HTML = """\
+<dl class="ragbench-experiment">
+{% for name, changed, pipeline in arms %}
+<dt><b>{{ name }}</b>{% if changed %} <code>{{ changed }}</code>{% endif %}</dt>
+<dd><ol>
+{% for stage_name, stage in pipeline %}
+<li><b>{{ stage_name }}</b> {{ stage.describe() }}</li>
+{% endfor %}
+</ol></dd>
+{% endfor %}
+</dl>
+"""
 
 
 def _on_split(settings: Settings, split: str) -> Settings:
@@ -391,7 +365,7 @@ def _on_split(settings: Settings, split: str) -> Settings:
     return Settings(settings.name, config, (*settings.overrides, f"split={split}"))
 
 
-def _names_split(settings: Sequence[Settings]) -> bool:
+def names_split(settings: Sequence[Settings]) -> bool:
     """Whether an override sets the split."""
     return any(key_of(override) == "split" for arm in settings for override in arm.overrides)
 

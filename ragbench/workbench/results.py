@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import console, locations, plugins
 from ragbench.base.errors import ConfigError
 from ragbench.config.settings import Settings
-from ragbench.evaluation import contexts as contexts_
+from ragbench.evaluation import contexts
 from ragbench.report import evidence, figures, pareto, tables
-from ragbench.results import measurements as files
-from ragbench.results import store, verdicts
+from ragbench.results import measurements, store, verdicts
+from ragbench.results.measurements import Measurements
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Results(files.Measurements):
+class Results(Measurements):
     """Results of a run: verdicts, means, losses and figures. In a notebook it shows the verdicts.
 
     Attributes:
@@ -61,13 +61,12 @@ class Results(files.Measurements):
         Raises:
             ResultsError: The folder has no finished run.
         """
-        measurements = files.load(Path(folder) if folder else store.latest(locations.results()))
-        return cls.of(measurements)
+        return cls.of(measurements.load(Path(folder) if folder else store.latest(locations.results())))
 
     @classmethod
-    def of(cls, measurements: files.Measurements, benchmark: Benchmark | None = None) -> Results:
+    def of(cls, measured: Measurements, benchmark: Benchmark | None = None) -> Results:
         """The same results, with their evidence."""
-        fields = {field.name: getattr(measurements, field.name) for field in dataclasses.fields(measurements)}
+        fields = {field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)}
         return cls(**fields, benchmark=benchmark)
 
     @property
@@ -85,7 +84,7 @@ class Results(files.Measurements):
         }
         tables = {"verdicts": self.verdicts}
         if self.record["command"] != "ablate":
-            tables |= {"summary": self.summary(("split",)), "field": self.field}
+            tables |= {"summary": self.summary(("split",)), "best_arm": self.best_arm}
             tables["latency"] = self.latency
             values["peak_memory_mb"] = dict(self.peak_memory_mb)
         return values | {name: frame.to_dict(orient="records") for name, frame in tables.items()}
@@ -169,9 +168,9 @@ class Results(files.Measurements):
         return evidence.effects(self)
 
     @property
-    def field(self) -> pd.DataFrame:
+    def best_arm(self) -> pd.DataFrame:
         """How likely each arm is the best, which are ruled out, and how many more topics would separate the others."""
-        return verdicts.field(self)
+        return verdicts.read_best_arm(self)
 
     @property
     def by_type(self) -> pd.DataFrame:
@@ -191,12 +190,12 @@ class Results(files.Measurements):
     @property
     def contexts(self) -> pd.DataFrame:
         """Shares of useful, duplicate and polluting tokens in contexts of `context_tokens`, a row for every arm."""
-        return contexts_.shares(evidence.contexts(self))
+        return contexts.shares(evidence.contexts(self))
 
     @property
     def polluters(self) -> pd.DataFrame:
         """Shares of each folder and document type in the contexts of every arm, first those that pollute most."""
-        return contexts_.polluters(evidence.contexts(self))
+        return contexts.polluters(evidence.contexts(self))
 
     @property
     def losses(self) -> pd.DataFrame:
@@ -336,9 +335,8 @@ class Results(files.Measurements):
 
     def _repr_html_(self) -> str:
         title = f"{self.primary} against {self.arms[0]}" if not self.design else self.design
-        untimed = "" if len(self.latency) else "<p>quality only: <code>.time()</code> measures latency</p>"
-        exploratory = f"<p>{self.exploratory}</p>" if self.exploratory else ""
-        return tables.html(self.verdicts, self.summary(), title) + exploratory + untimed
+        untimed = "" if len(self.latency) else "quality only: .time() measures latency"
+        return tables.html(self.verdicts, self.summary(), title, [note for note in (self.exploratory, untimed) if note])
 
     def plot_effects(self) -> go.Figure:
         """Effects with intervals, by verdict."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ragbench.config import composition
 from ragbench.workbench import Experiment
 
 WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
@@ -13,8 +14,10 @@ WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
 
 @pytest.mark.slow
 def test_the_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
-    experiment = Experiment.standard(*WITHOUT_TIMES, f"paths.results={workplace}")
-    assert experiment is not None and list(experiment.pipelines) == ["baseline", "recommended"]
+    settings = composition.standard_arms([*WITHOUT_TIMES, f"paths.results={workplace}"])
+    assert settings is not None
+    experiment = Experiment(tuple(settings))
+    assert list(experiment.pipelines) == ["baseline", "recommended"]
     (verdict,) = experiment.run().verdicts.to_dict(orient="records")
     assert verdict["factor"] == "recommended"
     assert verdict["ci_low"] > 0

@@ -70,7 +70,7 @@ def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchma
     assert experiment.first_lines(composition.compose([]))[1].endswith("run ragbench init docs")
     assert experiment.first_lines(composition.compose(["data=builtin_v1"])) == [first]
     quick = ["exp=lexical_only", "latency.enabled=false", "tracking.enabled=false"]
-    Experiment.single(*quick, benchmark=benchmark_small).run(lambda *_: None)
+    Experiment.sweep(*quick, benchmark=benchmark_small).run(lambda *_: None)
     assert caplog.messages[0] == first and not any("built-in" in line for line in caplog.messages)
     assert (empty / "results" / "runs").is_dir()
 

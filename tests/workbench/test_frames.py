@@ -224,7 +224,7 @@ def test_a_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_
     deep = base.with_(p6=True, dense={"depth": 50}).with_("dense.depth=40")
     assert deep.overrides == ("exp=baseline", "p6=on", "dense.depth=40")
     assert ragbench.pipeline(*deep.overrides).pipeline == deep.pipeline != base.pipeline
-    assert repr(deep).endswith(".") and "<svg" in deep._repr_html_() and "<script" not in deep._repr_html_()
+    assert repr(deep).endswith(".") and "<li>" in deep._repr_html_() and "<script" not in deep._repr_html_()
     staged = ragbench.pipeline("exp=lexical_only", halve_drafts(factor=0.3))
     assert staged.overrides == ("exp=lexical_only", "halve_drafts=on", "halve_drafts.factor=0.3")
     assert ragbench.pipeline(*staged.overrides).pipeline == staged.pipeline

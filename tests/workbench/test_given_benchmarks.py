@@ -67,7 +67,7 @@ def loaded(request: pytest.FixtureRequest) -> Benchmark:
     "loaded", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("vault", "beir")), "memory"], indirect=True
 )
 def test_a_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, around: list[str]) -> None:
-    results = Experiment.single(*around, "p10=on", benchmark=loaded).run()
+    results = Experiment.sweep(*around, "p10=on", benchmark=loaded).run()
     (arm,) = results.arms
     assert _cold(results, arm) == COLD
     assert results.peak_memory_mb[arm] > 50

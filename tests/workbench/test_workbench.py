@@ -66,7 +66,7 @@ def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Resul
 
 def test_results_are_plain_values_for_json(measured: Results) -> None:
     values = measured.as_json()
-    single = {"summary", "field", "latency", "peak_memory_mb"}
+    single = {"summary", "best_arm", "latency", "peak_memory_mb"}
     common = {"folder", "mlflow_run", "comparison", "verdicts"}
     assert set(values) == common | single
     assert [row["factor"] for row in values["verdicts"]] == ["own"]
@@ -145,7 +145,7 @@ def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, aro
 
 
 def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: list[str]) -> None:
-    experiment = Experiment.single("+exp=baseline", *around, benchmark=benchmark_small)
+    experiment = Experiment.sweep("+exp=baseline", *around, benchmark=benchmark_small)
     answer = experiment.search("getAuthToken", top=2)
     assert [hit.rank for hit in answer.hits] == [1, 2]
     shown = answer._repr_html_()
@@ -215,7 +215,7 @@ def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmar
 def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchmark, around: list[str], caplog) -> None:
     alike = [f"{n}.md: no-text: it is short." for n in range(50)]
     warned = replace(benchmark_small, warnings=(*alike, *(f"file {n}" for n in range(11))))
-    Experiment.single("+exp=lexical_only", *around, "latency.enabled=false", benchmark=warned).run()
+    Experiment.sweep("+exp=lexical_only", *around, "latency.enabled=false", benchmark=warned).run()
     assert [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING] == [
         "no-text in 50 files, such as 0.md: it is short.",
         *(f"file {n}" for n in range(9)),
@@ -225,4 +225,4 @@ def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchma
 
 def test_values_are_short_in_words(measured: Results, around: list[str]) -> None:
     assert repr(measured) == f"Results(plain, own; in {measured.folder.name})"
-    assert repr(Experiment.single("+exp=baseline", *around)) == "Experiment(baseline)"
+    assert repr(Experiment.sweep("+exp=baseline", *around)) == "Experiment(baseline)"

@@ -39,11 +39,12 @@ def prior_prediction(change: str, base: str, questions: str) -> Prediction | Non
 
 
 def _of_arm(atlas: Atlas, results: Measurements, base: str, arm: str) -> Prediction | None:
-    overrides = results.record["overrides"]
-    known_base, change = changes.name_of(overrides[base]), changes.name_of(overrides[arm])
+    overrides = results.record.get("overrides", {})
+    base_overrides, arm_overrides = overrides.get(base, ()), overrides.get(arm, ())
+    known_base, change = changes.name_of(base_overrides), changes.name_of(arm_overrides)
     elsewhere = ""
     if known_base not in changes.BASES or change is None or not len(atlas.rows(change, known_base)):
-        change, known_base = changes.name_on_base(overrides[base], overrides[arm]), changes.BASE
+        change, known_base = changes.name_on_base(base_overrides, arm_overrides), changes.BASE
         elsewhere = f", where it was added to {changes.BASE}"
     if change is None or known_base is None:
         return None

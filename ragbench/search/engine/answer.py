@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from ragbench.base.errors import ConfigError
+from ragbench.base.html import render
 from ragbench.base.types import CompressionStats, Explanation, Hit, Place, Query, QueryState, Ranking
 from ragbench.corpus.words import readable
 from ragbench.search.engine.context import Context, context
@@ -56,17 +57,30 @@ class Answer:
         return context(self.query, self.hits, max_tokens)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         matches = highlights(self.query)
-        rows = "".join(
-            f"<tr><td>{hit.rank}</td><td><b>{escape(readable(hit.docno))}</b><br>"
-            f"{escape(' > '.join(hit.header_path) or hit.title)}</td>"
-            f"<td>{escape(snippet(hit.text, matches))}</td><td>{escape(', '.join(_retrieved_by(hit)))}</td></tr>"
+        rows = [
+            {
+                "rank": hit.rank,
+                "document": readable(hit.docno),
+                "section": " > ".join(hit.header_path) or hit.title,
+                "text": snippet(hit.text, matches),
+                "found_by": ", ".join(_retrieved_by(hit)),
+            }
             for hit in self.hits
-        )
-        head = "<tr><th>rank</th><th>section</th><th>text</th><th>found by</th></tr>"
-        return f"<p><i>{escape(self.query)}</i></p><table class='ragbench-answer'>{head}{rows}</table>"
+        ]
+        return render(_HTML, query=self.query, rows=rows)
+
+
+_HTML = """\
+<p><i>{{ query }}</i></p>
+<table class="ragbench-answer">
+<tr><th>rank</th><th>section</th><th>text</th><th>found by</th></tr>
+{% for row in rows %}
+<tr><td>{{ row.rank }}</td><td><b>{{ row.document }}</b><br>{{ row.section }}</td>
+<td>{{ row.text }}</td><td>{{ row.found_by }}</td></tr>
+{% endfor %}
+</table>
+"""
 
 
 def answer(

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from cachetools import LRUCache
 
-from ragbench.base import progress as shown
+from ragbench.base import progress
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.index.index import Index
@@ -127,12 +127,12 @@ def execute(arms: Sequence[Arm], queries: Sequence[Query]) -> Iterator[Outcome]:
     distinct = {key for of_arm in keys.values() for key in of_arm}
 
     def tick() -> None:
-        shown.report("running stages", session.computed, len(distinct))
+        progress.report("running stages", session.computed, len(distinct))
 
     session = Session(queries, math.inf, tick)
     for number, arm in enumerate(in_tree_order(arms, keys), start=1):
         session.forget_all_but(keys[arm.name])
-        with shown.arm(number, len(arms), arm.name):
+        with progress.arm(number, len(arms), arm.name):
             yield session.outcome(arm)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, digest
+from ragbench.base.html import render
 from ragbench.base.types import Query, QueryState
 from ragbench.models.resolve import CrossEncoderSpec
 from ragbench.search.engine.modes import ModeSpec
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 _S = TypeVar("_S")
 _Step = Callable[[str, Stage, Sequence[QueryState], "Index"], Sequence[QueryState]]
 """Runs a named stage over states and an index."""
+
+
+_HTML = """\
+<ol class="ragbench-pipeline">
+{% for name, stage in stages %}
+<li><b>{{ name }}</b> {{ stage.describe() }}</li>
+{% endfor %}
+</ol>
+"""
 
 
 def _call(name: str, stage: Stage, states: Sequence[QueryState], index: Index) -> Sequence[QueryState]:
@@ -76,26 +86,7 @@ class Pipeline:
         return ", then ".join(stage.describe() for _, stage in self.stages) + "."
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        items = "".join(f"<li><b>{escape(name)}</b> {escape(stage.describe())}</li>" for name, stage in self.stages)
-        return f"{self.svg()}<ol class='ragbench-pipeline'>{items}</ol>"
-
-    def svg(self) -> str:
-        """The stages as boxes from left to right, without scripts and fonts from elsewhere."""
-        from html import escape
-
-        shapes, x = "", 2
-        for number, (name, stage) in enumerate(self.stages):
-            width = 16 + 7 * len(name)
-            arrow = f"<path d='M{x - 18} 16h14m-5 -4l5 4l-5 4' fill='none' stroke='#777'/>" if number else ""
-            shapes += (
-                f"{arrow}<rect x='{x}' y='2' width='{width}' height='28' rx='5' fill='#eef3f8' stroke='#4a6b8a'>"
-                f"<title>{escape(stage.describe())}</title></rect><text x='{x + width / 2:g}' y='20' fill='#223' "
-                f"font-size='11' font-family='monospace' text-anchor='middle'>{escape(name)}</text>"
-            )
-            x += width + 20
-        return f"<svg xmlns='http://www.w3.org/2000/svg' width='{x}' height='32' role='img'>{shapes}</svg>"
+        return render(_HTML, stages=self.stages)
 
     def all_of(self, cls: type[_S]) -> dict[str, _S]:
         """The stages of a class by their entries of `order`."""

@@ -99,6 +99,6 @@ def test_german_questions_are_answered_better(tmp_path: Path) -> None:
     data = ["data=vault", f"data.corpus={GERMAN / 'vault'}", f"data.queries={GERMAN / 'queries.csv'}", "split=all"]
     suited = "index.lexical.analyzer=german index.encoder.name=multilingual"
     quick = ["latency.enabled=false", "tracking.enabled=false", f"paths.results={tmp_path}"]
-    results = Experiment.named(["english=", f"german={suited}"], "exp=recommended", *data, *quick).run()
+    results = Experiment.arms({"english": [], "german": suited}, None, "exp=recommended", *data, *quick).run()
     means = results.values("german", "RR").mean(), results.values("english", "RR").mean()
     assert means[0] > means[1] + 0.05

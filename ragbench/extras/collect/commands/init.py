@@ -125,15 +125,17 @@ def _queries(arguments: argparse.Namespace, data: Mapping[str, Any], asks: bool)
 
 def _expected(arguments: argparse.Namespace) -> str:
     """How long a run of the written project embeds, in words; empty where nothing is to be embedded or it fails."""
+    from ragbench.config import composition
     from ragbench.experiment.estimate import estimate
     from ragbench.experiment.plan import surveyed
     from ragbench.workbench import Experiment
 
     try:
         with console.progress(arguments.quiet or arguments.json):
-            experiment = Experiment.standard()
-            if experiment is None:
+            settings = composition.standard_arms([])
+            if not settings:
                 return ""
+            experiment = Experiment(tuple(settings))
             expected = estimate(surveyed(experiment.settings_to_measure, experiment.benchmark, experiment.command))
             return expected.sentence if expected.chunks else ""
     except RagbenchError as error:

@@ -108,7 +108,7 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
     said = capsys.readouterr().out
-    assert "ragbench fit ranker --from-fusion" in said and "at most +" in said and "+exp" not in said
+    assert "ragbench fit ranker --from-fusion" in said and "+exp" not in said
     assert "--arm as_is= --arm changed=" in said
     assert len(said.splitlines()) <= 30
     assert cli.main(["advise", folder, "--json"]) == 0
@@ -117,5 +117,5 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     assert "has no arm 'none'" in capsys.readouterr().err
     assert cli.main(["diagnose", folder]) == 0
     said = capsys.readouterr().out
-    assert "Relevant documents by outcome" in said and "Oracle gain (headroom) in nDCG@10, by documents" in said
+    assert "Relevant documents by outcome" in said
     assert max(map(len, said.splitlines())) <= 80

@@ -9,7 +9,7 @@ import pytest
 
 from ragbench.config import composition
 from ragbench.evidence.arms import Arm, Arms
-from ragbench.evidence.best_arm import field, sentences
+from ragbench.evidence.best_arm import sentences, table
 from ragbench.evidence.policy import Policy
 
 
@@ -25,7 +25,7 @@ def arms(policy: Policy, **values: np.ndarray) -> Arms:
 
 def test_equal_arms_share_the_first_place(policy: Policy) -> None:
     base = np.tile([0.2, 0.8], 20)
-    found = field(arms(policy, one=base, other=base, worse=base - 0.1)).set_index("arm")
+    found = table(arms(policy, one=base, other=base, worse=base - 0.1)).set_index("arm")
     assert found["best"].to_dict() == {"one": 0.5, "other": 0.5, "worse": 0.0}
     assert found["ruled_out_by"].to_dict() == {"one": "", "other": "", "worse": "one"}
     assert found["more_topics"].isna().all()  # equal ones differ by less than matters
@@ -35,7 +35,7 @@ def test_a_better_mean_that_may_be_chance_needs_more_topics(policy: Policy) -> N
     generator = np.random.default_rng(1)
     base = generator.uniform(0.3, 0.7, 40)
     other = base + np.resize([0.28, -0.2], 40)  # +0.04 on average, sd 0.24
-    found = field(arms(policy, base=base, other=other, bad=base - 0.3)).set_index("arm")
+    found = table(arms(policy, base=base, other=other, bad=base - 0.3)).set_index("arm")
     assert 0.7 < found.loc["other", "best"] < 0.99
     assert found["best"].sum() == pytest.approx(1)
     assert 100 < found.loc["base", "more_topics"] < 1000
@@ -46,14 +46,14 @@ def test_a_better_mean_that_may_be_chance_needs_more_topics(policy: Policy) -> N
 
 def test_two_arms_are_no_field(policy: Policy) -> None:
     base = np.linspace(0, 1, 10)
-    assert field(arms(policy, one=base, other=base)).empty
-    assert sentences(field(arms(policy, one=base, other=base))) == []
+    assert table(arms(policy, one=base, other=base)).empty
+    assert sentences(table(arms(policy, one=base, other=base))) == []
 
 
 def test_the_order_of_arms_has_no_say(policy: Policy) -> None:
     generator = np.random.default_rng(2)
     values = {name: generator.uniform(0, 1, 30) for name in ("a", "b", "c")}
-    first = field(arms(policy, **values))
-    again = field(arms(policy, **dict(reversed(values.items()))))
+    first = table(arms(policy, **values))
+    again = table(arms(policy, **dict(reversed(values.items()))))
     assert first.set_index("arm")["best"].to_dict() == again.set_index("arm")["best"].to_dict()
     assert replace(policy, seed=1) != policy
