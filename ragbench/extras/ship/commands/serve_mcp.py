@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from ragbench.extras.ship.commands.serve import add_bundle, open_service
+
 DESCRIPTION = """Answer searches from editors and agents over MCP on stdin and stdout.
 
-Provides the tools `search`, `read`, `outline` and `related`. For MCP over HTTP with tokens, use /mcp of
-`ragbench serve`. SIGHUP or --watch reloads the bundle in the background. Replace the bundle folder with mv; do
-not write into it."""
+Provides the tools `search`, `read`, `outline` and `related`. For MCP over HTTP with a token, use /mcp of
+`ragbench serve`. A refreshed or replaced bundle is loaded in the background. Replace the bundle folder with mv;
+do not write into it."""
 EXAMPLES = """examples:
   ragbench serve mcp bundle
   ragbench serve mcp bundle --max-top 20 --time-limit 5
@@ -19,21 +21,12 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle and the limits."""
-    from ragbench.extras.ship.commands.serve import add_limits
-
-    parser.add_argument("bundle", help="bundle folder or SQLite file written by ragbench export")
-    add_limits(parser)
+    add_bundle(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Load, serve."""
-    from ragbench.extras.ship.commands.serve import limits_of, start
     from ragbench.extras.ship.serving import mcp
 
-    service, stop = start(arguments, limits_of(arguments))
-    try:
-        mcp.run(service)
-    finally:
-        stop()
-        service.close()
+    mcp.run(open_service(arguments))
     return 0

@@ -1,4 +1,4 @@
-"""Requests and answers, and their limits: the same over HTTP and MCP, with the same JSON schemas."""
+"""Requests and answers, and their limits: the same over HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.config import JsonValue
 
-from ragbench.base.bounds import Count, Positive, Validated, Weight
+from ragbench.base.bounds import Count, Positive, Validated
 from ragbench.base.build import build
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Hit, QueryClass
-from ragbench.extras.ship.documents import ListedDocument, StoredDocument
+from ragbench.extras.ship.documents import StoredDocument
 from ragbench.index.doc_type import DOC_TYPES
 from ragbench.search.engine.context import MAX_BUDGET
 from ragbench.search.engine.modes import Mode
@@ -32,24 +32,17 @@ Bytes = Annotated[int, Field(ge=0, le=_INT64)]
 
 @dataclass(frozen=True)
 class Limits(Validated):
-    """Limits of a service, all except `drain` above 0.
+    """Limits of a service, all above 0.
 
     `max_body`: bytes of a request. `max_query`: characters of a query, and of a hypothesis. `max_top`: hits of one
-    answer. `time_limit`: seconds from the arrival of a request to its answer, including the queue. `workers`: threads
-    that search; Java and the models gain little from more than one. `queue`: requests that may wait for a worker; the
-    next one is refused. `per_client`: searches of one caller (a token, or an address without tokens) at the same time,
-    so that one caller cannot fill the queue. `drain`: seconds for
-    which a service that is shutting down still takes requests while it reports that it is not ready, so that proxies
-    stop sending them."""
+    answer. `time_limit`: seconds for a request to arrive, and then from its arrival to its answer, including the time
+    that it waits for others.
+    """
 
     max_body: Count = 65_536
     max_query: Count = 2_000
     max_top: Count = 100
     time_limit: Positive = 10.0
-    workers: Count = 1
-    queue: Count = 64
-    per_client: Count = 32
-    drain: Weight = 0.0
 
 
 class Message(BaseModel):
@@ -155,7 +148,8 @@ class SearchAnswer(Message):
     `format=xml`: `filterResults` with `matchType`, `searchResults` with `modified`; or, with `max_tokens` or
     `format=markdown`, passages as markdown, each below a citation such as `[1] path#heading:12-40`. `bundle` names the
     configuration and `version` the content that answered.
-    `stage_ms` are the milliseconds of each step, `took_ms` those of all steps without time in the queue.
+    `stage_ms` are the milliseconds of each step, `took_ms` those of all steps, without the time that the
+    request waited.
     """
 
     hits: list[Hit]
@@ -168,25 +162,6 @@ class SearchAnswer(Message):
     version: str
     stage_ms: dict[str, float]
     took_ms: float
-
-
-class ListRequest(SearchFilters):
-    """Which documents to list: those that meet all conditions, by id."""
-
-    model_config = ConfigDict(strict=False)  # numbers in an address are written as text
-
-    prefix: str = Field("", max_length=1000, description="their ids begin so, as with the folders `guides/`")
-    after: str = Field("", max_length=1000, description="their ids come after this one: `next` of the answer before")
-    limit: int = Field(100, ge=1, le=1000, description="how many at most")
-
-
-class DocumentList(Message):
-    """Documents in the order of their ids; `total` meet the conditions; `next` is null if these are the last."""
-
-    documents: list[ListedDocument]
-    total: int
-    next: str | None
-    version: str
 
 
 class Lines(Message):
@@ -211,10 +186,6 @@ class DocumentAnswer(Message):
     version: str
 
 
-class Nothing(Message):
-    """No arguments."""
-
-
 class Health(Message):
     """What is being searched, and how.
 
@@ -229,7 +200,6 @@ class Health(Message):
     documents: int
     chunks: int
     pipeline: str
-    waiting: int
     generation: int
     refreshed: str | None
     chunks_changed: float

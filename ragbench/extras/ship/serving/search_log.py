@@ -14,15 +14,17 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+from starlette.requests import Request
 
 from ragbench.base import plugins
 from ragbench.base.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
-SESSION = "session"
-"""The name of the session in the state of an HTTP request."""
+_KEY = secrets.token_bytes(16)
 
 
 def new_session() -> str:
@@ -30,9 +32,12 @@ def new_session() -> str:
     return secrets.token_hex(8)
 
 
-def session_of(request: Any) -> str:
-    """The name of the connection of an HTTP request, a new name if it has none."""
-    return str(getattr(request.state, SESSION, None) or new_session())
+def session_of(request: Request) -> str:
+    """The name of the connection of an HTTP request, which does not tell its address."""
+    if request.client is None:
+        return new_session()
+    address = f"{request.client.host} {request.client.port}".encode()
+    return blake2b(address, digest_size=8, key=_KEY).hexdigest()
 
 
 class SearchLog:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 
 from ragbench.corpus.reader import docno_of
 from ragbench.extras.ship.documents import StoredDocument
 from ragbench.extras.ship.serving import messages
-from ragbench.extras.ship.serving.service import Refused, SearchService
+from ragbench.extras.ship.serving.service import SearchService
 from ragbench.search.engine.context import MAX_BUDGET, count_tokens, pieces
 
 INSTRUCTIONS = (
@@ -33,7 +35,7 @@ Budget = Annotated[int, Field(ge=1, le=MAX_BUDGET, description="size of the resu
 
 
 class SearchTool(messages.Message):
-    """A search: the common parameters; all others of `SearchRequest` are in `options`, or next to `query` as in 0.1."""
+    """A search: the common parameters; all others of `SearchRequest` are in `options`."""
 
     query: str = Field(description="what to search for: a question, an error code or a name")
     max_tokens: Budget = messages.DEFAULT_BUDGET
@@ -41,10 +43,11 @@ class SearchTool(messages.Message):
 
 
 class HypothesisTool(messages.Message):
-    """A search by a hypothetical answer, which is also the query if there is none (seed 001: 5 hits)."""
+    """A search by a hypothetical answer, which is also the query if there is none (seed 001)."""
 
     hypothesis: str = Field(description="a passage that might answer the query")
     query: str | None = None
+    top_n: int = 5
     max_tokens: Budget = messages.DEFAULT_BUDGET
     options: dict[str, Any] = Field({}, description="as in `search`")
 
@@ -72,43 +75,79 @@ class RelatedTool(messages.Message):
     max_tokens: Budget = messages.DEFAULT_BUDGET
 
 
-def search_request(
-    service: SearchService, arguments: dict[str, Any], tool: type[SearchTool] | type[HypothesisTool] = SearchTool
-) -> messages.SearchRequest:
-    """The request of a call of `search`: its arguments and its options, checked. Raises ValidationError.
+class Result(NamedTuple):
+    """The text of a result, and the answer as structured content where it is JSON or XML."""
 
-    A call with the parameters of 0.1 next to `query` gets JSON, as in 0.1.
-    """
-    defaults = {name: value for name, value in arguments.items() if name in tool.model_fields}
-    earlier = {name: value for name, value in arguments.items() if name not in defaults}
-    options = tool.model_validate(defaults).options
-    plain = {name: value for name, value in defaults.items() if name != "options"}
-    values = {"format": "json" if earlier else "markdown", **earlier, **options, **plain}
-    if tool is HypothesisTool:
-        values = {"query": values["hypothesis"], "top_n": min(5, service.limits.max_top)} | values
-    if values["format"] == "xml":
-        values.pop("max_tokens", None)
-    return messages.request_type(service.limits).model_validate(values)
+    text: str
+    answer: BaseModel | None = None
 
 
-def search_text(request: messages.SearchRequest, answer: messages.SearchAnswer) -> str:
-    """The text of a search result: cited passages, XML, or the whole answer as JSON."""
-    if request.format == "json":
-        return answer.model_dump_json()
-    if answer.context:
-        return answer.context
-    if answer.hits:
-        return f"No passage fits into {request.budget} tokens: raise max_tokens."
-    return "Nothing found: try other words, or `outline` to see which documents there are."
+@dataclass(frozen=True)
+class Tool:
+    """A tool: its parameters, and the function that answers a call in a session."""
+
+    name: str
+    description: str
+    parameters: type[BaseModel]
+    call: Callable[[Any, str], Awaitable[Result]]
+
+
+def tools(service: SearchService) -> list[Tool]:
+    """The tools that agents use."""
+    agents = AgentTools(service)
+    return [
+        Tool(
+            "search",
+            f"Search {service.health().documents} documents. Returns the best passages that fit into max_tokens, each "
+            "below its citation `[n] path#heading:lines`.",
+            SearchTool,
+            agents.search,
+        ),
+        Tool("read", "Read a document, or a part of it.", ReadTool, agents.read),
+        Tool("outline", "List the headings of a document, or the contents of a folder.", OutlineTool, agents.outline),
+        Tool("related", "List the links of a document, and similar documents.", RelatedTool, agents.related),
+        Tool(
+            "search_with_hypothesis",
+            "Search with a hypothetical answer (HyDE), if the pipeline supports it.",
+            HypothesisTool,
+            agents.search_with_hypothesis,
+        ),
+    ]
 
 
 class AgentTools:
-    """The tools that read documents of a service. All return text and raise Refused as the service does."""
+    """What an agent can do with the documents of a service. Every call raises HTTPException as the service does."""
 
     def __init__(self, service: SearchService) -> None:
         self._service = service
+        self._requests = messages.request_type(service.limits)
 
-    async def read(self, request: ReadTool, session: str) -> str:
+    async def search(self, tool: SearchTool, session: str) -> Result:
+        """Search; a result is cited passages, XML, or the whole answer as JSON, as `format` in the options says."""
+        return await self._search({}, {"query": tool.query}, tool, session)
+
+    async def search_with_hypothesis(self, tool: HypothesisTool, session: str) -> Result:
+        """Search by a hypothetical answer."""
+        values = {"query": tool.query or tool.hypothesis, "hypothesis": tool.hypothesis}
+        return await self._search({"top_n": min(tool.top_n, self._service.limits.max_top)}, values, tool, session)
+
+    async def _search(
+        self, defaults: dict[str, Any], values: dict[str, Any], tool: SearchTool | HypothesisTool, session: str
+    ) -> Result:
+        values = {"format": "markdown", "max_tokens": tool.max_tokens} | defaults | tool.options | values
+        if values["format"] == "xml":
+            values.pop("max_tokens")
+        request = self._requests.model_validate(values)
+        answer = await self._service.search(request, session)
+        if request.format == "json":
+            return Result(answer.model_dump_json(), answer)
+        if answer.context:
+            return Result(answer.context, answer if request.format == "xml" else None)
+        if answer.hits:
+            return Result(f"No passage fits into {request.budget} tokens: raise max_tokens.")
+        return Result("Nothing found: try other words, or `outline` to see which documents there are.")
+
+    async def read(self, request: ReadTool, session: str) -> Result:
         """Return a document, a section or lines of it with its citation, cut at the budget after a whole sentence."""
         cited = _CITATION.match(request.path)
         path, heading, lines = request.path, request.heading, request.lines
@@ -126,12 +165,12 @@ class AgentTools:
         if lines:
             first, last = (max(int(number), document_lines.first) for number in lines.split("-"))
             if first > last or first > document_lines.last:
-                raise Refused(
+                raise HTTPException(
                     422, f"lines must be between {document_lines.first} and {document_lines.last}, got {lines}"
                 )
-        return document_lines.cut(first, min(last, document_lines.last), request.max_tokens)
+        return Result(document_lines.cut(first, min(last, document_lines.last), request.max_tokens))
 
-    async def outline(self, request: OutlineTool, session: str) -> str:
+    async def outline(self, request: OutlineTool, session: str) -> Result:
         """Return the headings of a document with their lines, or the folders and documents of a folder."""
         document = await self._document(request.path, session, missing_ok=True) if request.path else None
         if document is not None:
@@ -143,9 +182,11 @@ class AgentTools:
             ]
             return _listed(f"{document.path} ({document.title})", rows, request.max_tokens)
         prefix = docno_of(f"{request.path.strip('/')}/x")[:-1] if request.path.strip("/") else ""
-        documents = await self._service.all_documents(prefix)
+        documents = await self._service.documents(prefix)
         if not documents:
-            raise Refused(404, f"document or folder '{request.path}' does not exist: outline without path lists all")
+            raise HTTPException(
+                404, f"document or folder '{request.path}' does not exist: outline without path lists all"
+            )
         folders: dict[str, int] = {}
         rows = []
         for listed in documents:
@@ -158,7 +199,7 @@ class AgentTools:
         rows = [f"{base}{folder}/ {number} documents" for folder, number in folders.items()] + rows
         return _listed(f"{base or 'all'}: {len(documents)} documents", rows, request.max_tokens)
 
-    async def related(self, request: RelatedTool, session: str) -> str:
+    async def related(self, request: RelatedTool, session: str) -> Result:
         """Return the documents that a document links to, those that link to it, and similar ones."""
         document = await self._document(request.path, session)
         assert document is not None
@@ -168,13 +209,13 @@ class AgentTools:
         }
         query = " ".join([document.title, *(section.path[-1] for section in document.sections[1:6] if section.path)])
         limits = self._service.limits
-        search_values = messages.request_type(limits).model_validate(
+        search_values = self._requests.model_validate(
             {"query": query[: limits.max_query], "top_n": min(30, limits.max_top)}
         )
         excluded = {document.docno, *groups["links to"], *groups["linked from"]}
         related = dict.fromkeys(hit.docno for hit in (await self._service.search(search_values, session)).hits)
         groups["similar"] = dict.fromkeys([docno for docno in related if docno not in excluded][:_SIMILAR])
-        named = {listed.docno: f"{listed.path} ({listed.title})" for listed in await self._service.all_documents()}
+        named = {listed.docno: f"{listed.path} ({listed.title})" for listed in await self._service.documents()}
         rows = [f"{kind}: {named[docno]}" for kind, docnos in groups.items() for docno in docnos if docno in named]
         return _listed(f"{document.path} ({document.title})", rows or ["no related documents"], request.max_tokens)
 
@@ -184,14 +225,14 @@ class AgentTools:
         for name in filter(None, names):
             try:
                 return (
-                    await self._service.get_document(messages.DocumentRequest.model_validate({"docno": name}), session)
+                    await self._service.document(messages.DocumentRequest.model_validate({"docno": name}), session)
                 ).document
-            except Refused as refusal:
-                if refusal.status != 404:
+            except HTTPException as refusal:
+                if refusal.status_code != 404:
                     raise
         if missing_ok:
             return None
-        raise Refused(404, f"document '{path:.200}' does not exist: `outline` lists the documents")
+        raise HTTPException(404, f"document '{path:.200}' does not exist: `outline` lists the documents")
 
 
 class _Lines:
@@ -209,13 +250,15 @@ class _Lines:
         return first, first + self.document.text[start:end].rstrip().count("\n")
 
     def section(self, heading: str) -> tuple[int, int]:
-        """The lines under a heading, given by its text or anchor, with its subsections. Raises Refused."""
+        """The lines under a heading, given by its text or anchor, with its subsections. Raises HTTPException."""
         heading_key, sections = heading.strip().lstrip("#").strip().lower(), self.document.sections
         for number, section in enumerate(sections):
             if heading_key in (section.anchor.lower(), section.path[-1].lower() if section.path else ""):
                 ends = (following.start for following in sections[number + 1 :] if following.level <= section.level)
                 return self.of(section.start, next(ends, len(self.document.text)))
-        raise Refused(404, f"heading '{heading:.200}' does not exist in {self.document.path}: `outline` lists all")
+        raise HTTPException(
+            404, f"heading '{heading:.200}' does not exist in {self.document.path}: `outline` lists all"
+        )
 
     def cut(self, first: int, last: int, max_tokens: int) -> str:
         """The text of some lines below its citation, within a budget; where it goes on if it is cut."""
@@ -231,12 +274,14 @@ class _Lines:
                 break
             kept_until = end
         if not kept_until:
-            raise Refused(422, f"no sentence of lines {first}-{last} fits into {max_tokens} tokens: raise max_tokens")
+            raise HTTPException(
+                422, f"no sentence of lines {first}-{last} fits into {max_tokens} tokens: raise max_tokens"
+            )
         final = first + text.count("\n", 0, kept_until)
         return f"{header.format(first, final)}{text[:kept_until].rstrip()}\n(cut; continue with lines {final}-{last})"
 
 
-def _listed(head: str, rows: Iterable[str], max_tokens: int) -> str:
+def _listed(head: str, rows: Iterable[str], max_tokens: int) -> Result:
     """A heading and as many rows as fit into the budget; how many do not."""
     rows, lines = list(rows), [head]
     spent = count_tokens(head) + 12
@@ -246,4 +291,4 @@ def _listed(head: str, rows: Iterable[str], max_tokens: int) -> str:
             lines.append(f"({len(rows) - len(lines) + 1} more: raise max_tokens or narrow the path)")
             break
         lines.append(row)
-    return "\n".join(lines)
+    return Result("\n".join(lines))

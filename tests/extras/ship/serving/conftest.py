@@ -10,7 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from ragbench.extras.ship.access import Access
 from ragbench.extras.ship.serving.http import create_app
 from ragbench.extras.ship.serving.messages import Limits
 from ragbench.extras.ship.serving.service import SearchService
@@ -18,22 +17,22 @@ from ragbench.extras.ship.serving.service import SearchService
 
 @pytest.fixture(scope="session")
 def service(small_bundle: Path) -> Iterator[SearchService]:
-    made = SearchService(small_bundle)
-    yield made
-    made.close()
+    service = SearchService(small_bundle)
+    yield service
+    service.close()
 
 
 @pytest.fixture
 def make_service(small_bundle: Path) -> Iterator[Callable[..., SearchService]]:
-    made = []
+    services = []
 
     def make(folder: Path = small_bundle, **limits: Any) -> SearchService:
-        made.append(SearchService(folder, Limits(**limits)))
-        return made[-1]
+        services.append(SearchService(folder, Limits(**limits)))
+        return services[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for service in services:
+        service.close()
 
 
 @pytest.fixture
@@ -41,10 +40,10 @@ def ask() -> Callable[..., Any]:
     """Run a function that takes an HTTP client of a service."""
 
     def run(
-        service: SearchService, talk: Callable[[httpx.AsyncClient], Awaitable[Any]], access: Access | None = None
+        service: SearchService, talk: Callable[[httpx.AsyncClient], Awaitable[Any]], token: str | None = None
     ) -> Any:
         async def session() -> Any:
-            transport = httpx.ASGITransport(create_app(service, access), raise_app_exceptions=False)
+            transport = httpx.ASGITransport(create_app(service, token), raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
                 return await talk(client)
 

@@ -1,162 +1,173 @@
-"""Tokens, rates and pages of other hosts."""
+"""The bearer token, host names, pages of other hosts, and bodies that are too large or too slow."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.access import LOOPBACK, Access, Rate, Tokens
+from ragbench.extras.ship.access import Guard, read_token
 
-FIRST, SECOND = "a" * 16, "b" * 512
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "tokens"
-    path.write_text(f"# who may ask\n\n{FIRST}\nci {SECOND}   # the build\n")
-    return path
+TOKEN = "s3cret" * 4
+SEARCH = {"query": "keys", "top_n": 1}
 
 
-def caller(tokens: Tokens, header: bytes | None) -> str | None:
-    return Access(None, tokens).caller(header, "192.0.2.1")
+def test_token_is_read_without_the_line_end(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    assert read_token(tmp_path / "token") == TOKEN
 
 
-def test_a_token_has_a_name(file: Path) -> None:
-    tokens = Tokens(file)
-    assert caller(tokens, f"Bearer {FIRST}".encode()) == "token-3"
-    assert caller(tokens, f"bearer  {SECOND} ".encode()) == "ci"
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "one token"),
+        (b"secret\n", "one token"),
+        (b"x" * 513, "one token"),
+        ("é".encode() * 20, "one token"),
+        (b"t" * 20 + b"\n" + b"u" * 20, "one token"),
+        (b"name " + b"t" * 20, "one token"),
+        (b"\xff\xfe", "cannot be read"),
+        (None, "cannot be read"),
+    ],
+)
+def test_token_file_is_refused_without_quoting_it(tmp_path: Path, content: bytes | None, reason: str) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=reason) as error:
+        read_token(path)
+    assert "ttt" not in str(error.value) and "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     "header",
-    [
-        None,
-        b"",
-        b"Bearer",
-        b"Bearer ci",
-        FIRST.encode(),
-        f"Basic {FIRST}".encode(),
-        f"Bearer {FIRST}a".encode(),
-        b"\xff",
-    ],
+    ["", "Bearer", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}a", f"Bearer {TOKEN[:-1]}", "Bearer \xff"],
 )
-def test_whoever_has_no_token_is_nobody(file: Path, header: bytes | None) -> None:
-    assert caller(Tokens(file), header) is None
+def test_search_without_the_token_is_401(service, ask, header: str) -> None:
+    response = ask(
+        service,
+        lambda client: client.post("/search", json=SEARCH, headers={"authorization": header.encode("latin-1")}),
+        TOKEN,
+    )
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert "Authorization: Bearer TOKEN" in response.json()["error"]
 
 
-def test_without_tokens_a_caller_is_an_address() -> None:
-    assert Access().caller(b"Bearer x", "192.0.2.1") == "192.0.2.1"
-
-
-def test_tokens_are_exchanged_while_it_serves(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    tokens = Tokens(file)
-    file.write_text("new " + "c" * 20)
-    assert tokens.name_of(FIRST.encode()) is None
-    assert tokens.name_of(b"c" * 20) == "new"
-    with caplog.at_level(logging.ERROR):
-        file.write_text("half")
-        assert tokens.name_of(b"c" * 20) == "new"
-    assert "the earlier tokens stay valid" in caplog.text
-    assert "half" not in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "holds no token"),
-        (b"# none\n", "holds no token"),
-        (b"secret\n", "line 1: a token has 16 to 512 ASCII characters"),
-        (b"x" * 513, "line 1: a token has 16 to 512"),
-        ("é".encode() * 20, "line 1: a token has 16 to 512"),
-        (b"a b c", "line 1 has 3 words"),
-        (b"a " + b"t" * 20 + b"\na " + b"u" * 20, "line 2 repeats a name or a token"),
-        (b"a " + b"t" * 20 + b"\nb " + b"t" * 20, "line 2 repeats a name or a token"),
-        (b"\xff\xfe", "cannot be read"),
-    ],
-)
-def test_bad_files_are_one_sentence_without_a_token(tmp_path: Path, content: bytes, said: str) -> None:
-    path = tmp_path / "tokens"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=said) as caught:
-        Tokens(path)
-    assert "ttt" not in str(caught.value)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        Tokens(tmp_path / "none")
-
-
-def test_a_rate_is_of_one_caller() -> None:
-    rate = Rate("2/hour")
-
-    async def ask() -> list[int]:
-        return [await rate.wait(who) for who in ("a", "a", "a", "b")]
-
-    first, second, third, other = asyncio.run(ask())
-    assert (first, second, other) == (0, 0, 0)
-    assert 3_000 < third <= 3_600
-
-
-@pytest.mark.parametrize("words", ["", "often", "-1/minute", "0/second", "600"])
-def test_a_bad_rate_is_one_sentence(words: str) -> None:
-    with pytest.raises(ConfigError, match="--rate must"):
-        Rate(words)
-
-
-@pytest.mark.parametrize(
-    ("origin", "invited"),
-    [
-        (None, True),
-        (b"http://localhost:8000", True),
-        (b"https://127.0.0.1", True),
-        (b"http://[::1]:8000", True),
-        (b"null", False),
-        (b"https://evil.example", False),
-        (b"http://localhost.evil.example:8000", False),
-        (b"http://localhost@evil.example", False),
-    ],
-)
-def test_pages_of_other_hosts_may_not_ask(origin: bytes | None, invited: bool) -> None:
-    assert Access(LOOPBACK).is_invited(origin) is invited
-    assert Access(None).is_invited(origin)
-
-
-def test_every_way_in_wants_the_token(service, ask, file: Path) -> None:
-    access = Access(None, Tokens(file), Rate("3/hour"))
-    body = {"query": "keys", "top_n": 1}
-
+def test_search_with_the_token_is_answered(service, ask) -> None:
     async def talk(client):
-        known = {"authorization": f"Bearer {FIRST}"}
-        refused = [
-            await client.post("/search", json=body),
-            await client.get("/health"),
-            await client.get("/metrics"),
-            await client.get("/documents"),
-            await client.get("/openapi.json"),
-            await client.get("/nowhere"),
-            await client.post("/search", json=body, headers={"authorization": "Bearer " + "z" * 16}),
-        ]
-        answered = [await client.post("/search", json=body, headers=known) for _ in range(4)]
-        return refused, answered
+        headers = ({"authorization": f"Bearer {TOKEN}"}, {"authorization": f"bearer  {TOKEN} "})
+        return [await client.post("/search", json=SEARCH, headers=each) for each in headers]
 
-    refused, answered = ask(service, talk, access)
-    assert {response.status_code for response in refused} == {401}
-    assert refused[0].headers["www-authenticate"] == "Bearer"
-    assert "Authorization: Bearer TOKEN" in refused[0].json()["error"]
-    assert [response.status_code for response in answered] == [200, 200, 200, 429]
-    assert "token-3 may make 3 per 1 hour requests" in answered[3].json()["error"]
-    assert int(answered[3].headers["retry-after"]) > 3_000
+    assert [response.status_code for response in ask(service, talk, TOKEN)] == [200, 200]
 
 
-def test_the_description_says_that_a_token_is_needed(service, ask, file: Path) -> None:
+def test_every_path_needs_the_token(service, ask) -> None:
     async def talk(client):
-        return (await client.get("/openapi.json", headers={"authorization": f"Bearer {FIRST}"})).json()
+        paths = ("/health", "/documents/security", "/openapi.json", "/", "/nowhere", "/mcp")
+        return [(await client.get(path)).status_code for path in paths] + [(await client.post("/mcp")).status_code]
 
-    described = ask(service, talk, Access(None, Tokens(file)))
+    assert set(ask(service, talk, TOKEN)) == {401}
+
+
+def test_openapi_describes_the_token(service, ask) -> None:
+    described = ask(
+        service, lambda client: client.get("/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}), TOKEN
+    ).json()
     assert described["components"]["securitySchemes"]["HTTPBearer"]["scheme"] == "bearer"
     assert described["paths"]["/search"]["post"]["security"] == [{"HTTPBearer": []}]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (None, 200),
+        ("http://localhost:8000", 200),
+        ("https://127.0.0.1", 200),
+        ("http://[::1]:8000", 200),
+        ("null", 403),
+        ("https://evil.example", 403),
+        ("http://localhost.evil.example:8000", 403),
+        ("http://localhost@evil.example", 403),
+        ("http://localhost:x", 403),
+    ],
+)
+def test_pages_of_other_hosts_are_403_without_a_token(service, ask, origin: str | None, status: int) -> None:
+    headers = {} if origin is None else {"origin": origin}
+    response = ask(service, lambda client: client.post("/search", json=SEARCH, headers=headers))
+    assert response.status_code == status
+    assert status == 200 or "another host" in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("LOCALHOST", 200),
+        ("127.0.0.1:1", 200),
+        ("[::1]:8000", 200),
+        ("evil.example", 400),
+        ("localhost.evil.example:8000", 400),
+        ("", 400),
+    ],
+)
+def test_requests_for_other_host_names_are_400(service, ask, host: str, status: int) -> None:
+    response = ask(service, lambda client: client.get("/health", headers={"host": host}))
+    assert response.status_code == status
+    assert status == 200 or "host" in response.text.lower()
+
+
+def test_any_host_name_is_answered_with_the_token(service, ask) -> None:
+    headers = {"host": "search.example.org", "origin": "https://example.org", "authorization": f"Bearer {TOKEN}"}
+    assert ask(service, lambda client: client.get("/health", headers=headers), TOKEN).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/search", "/mcp"])
+@pytest.mark.parametrize("announced", [True, False])
+def test_large_body_is_413(make_service, ask, path: str, announced: bool) -> None:
+    async def pieces():
+        for _ in range(10):
+            yield b'{"query": "a"}          '
+
+    async def talk(client):
+        async with client._transport.app.router.lifespan_context(client._transport.app):
+            content = b"x" * 200 if announced else pieces()
+            headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+            return await client.post(path, content=content, headers=headers)
+
+    assert ask(make_service(max_body=100), talk).status_code == 413
+
+
+def test_slow_body_is_408(make_service, ask) -> None:
+    async def endless():
+        yield b'{"query'
+        await asyncio.sleep(3600)
+
+    async def talk(client):
+        return await client.post("/search", content=endless(), headers={"content-type": "application/json"})
+
+    response = ask(make_service(time_limit=0.05), talk)
+    assert response.status_code == 408
+    assert "took longer than 0.05 s to arrive" in response.json()["error"]
+
+
+def test_guard_waits_for_a_disconnection_after_the_body() -> None:
+    """The time limit is of the body: an application may listen for the end of the connection as long as it wants."""
+
+    async def application(scope, receive, send) -> None:
+        assert (await receive())["body"] == b"ab"
+        await send(await receive())
+
+    async def receive():
+        if messages:
+            return messages.pop()
+        await asyncio.sleep(0.05)
+        return {"type": "http.disconnect"}
+
+    async def send(message) -> None:
+        sent.append(message)
+
+    messages, sent = [{"type": "http.request", "body": b"ab", "more_body": False}], []
+    asyncio.run(Guard(application, None, 0.01)({"type": "http", "path": "/", "headers": []}, receive, send))
+    assert sent == [{"type": "http.disconnect"}]

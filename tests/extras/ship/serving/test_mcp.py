@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 import threading
+import traceback
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -14,20 +15,19 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from ragbench.extras.ship.access import Access, Tokens
 from ragbench.extras.ship.serving.http import create_app
-from ragbench.extras.ship.serving.mcp import METRICS, create_server
+from ragbench.extras.ship.serving.mcp import create_server
 from ragbench.extras.ship.serving.messages import SearchAnswer, SearchFilters
-from ragbench.extras.ship.serving.service import SearchService
-from ragbench.extras.ship.serving.tools import HypothesisTool, search_request
+from ragbench.extras.ship.serving.service import WAITING, SearchService
+from ragbench.extras.ship.serving.tools import AgentTools, HypothesisTool
 from ragbench.search.engine.context import count_tokens
 from ragbench.search.engine.request import SearchOptions
 
 
 @asynccontextmanager
-async def over_http(service: SearchService, mode: str, access: Access | None = None, **options):
+async def over_http(service: SearchService, mode: str, token: str | None = None, **options):
     """A client of the service's HTTP application."""
-    app = create_app(service, access)
+    app = create_app(service, token)
     transport = httpx2.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),
@@ -67,12 +67,12 @@ def test_tools_are_small_and_offer_every_option(talk, service) -> None:
     assert "19 documents" in tools["search"].description
 
 
-def test_an_agent_searches_reads_and_cites(talk, service) -> None:
+def test_agent_searches_reads_and_cites(talk, service) -> None:
     async def conversation(client):
         assert "path#heading:lines" in client.instructions
-        found = await client.call_tool("search", {"query": "how do programs prove their identity", "max_tokens": 300})
-        assert found.structured_content is None
-        text = found.content[0].text
+        result = await client.call_tool("search", {"query": "how do programs prove their identity", "max_tokens": 300})
+        assert result.structured_content is None
+        text = result.content[0].text
         citation, _, passage = text.split("\n\n[2]")[0].partition("\n")
         assert re.fullmatch(r"\[1\] authentication\.md#.+:\d+-\d+", citation) and count_tokens(text) <= 300
         read = (await client.call_tool("read", {"path": citation})).content[0].text
@@ -85,14 +85,12 @@ def test_an_agent_searches_reads_and_cites(talk, service) -> None:
         assert "similar: " in related and "authentication.md (" not in related.partition("\n")[2]
         (cut,) = (await client.call_tool("read", {"path": "authentication.md", "max_tokens": 60})).content
         assert count_tokens(cut.text) <= 60 and "continue with lines" in cut.text
-        resource = await client.read_resource("docs:///authentication.md")
-        assert passage in resource.contents[0].text
 
     talk(conversation)
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "reason"),
     [
         *(("search", {"query": "a", "max_tokens": n}, "max_tokens: input should be") for n in (0, -1, 10**9)),
         ("search", {"query": "programs", "max_tokens": 1}, "No passage fits into 1 tokens"),
@@ -104,137 +102,144 @@ def test_an_agent_searches_reads_and_cites(talk, service) -> None:
         ("outline", {"path": "nowhere"}, "document or folder 'nowhere' does not exist"),
     ],
 )
-def test_hostile_arguments_get_a_sentence(service, tool: str, arguments: dict, said: str) -> None:
+def test_hostile_arguments_get_a_sentence(service, tool: str, arguments: dict, reason: str) -> None:
     async def session():
         async with Client(create_server(service)) as client:
             return await client.call_tool(tool, arguments)
 
-    assert said in asyncio.run(session()).content[0].text
+    assert reason in asyncio.run(session()).content[0].text
 
 
-def test_search_answers_as_over_http(talk, post) -> None:
-    asked = {"query": "how do programs prove their identity", "top_n": 3, "filters": {"min_bytes": 10}}
-    options = {name: value for name, value in asked.items() if name != "query"} | {"format": "json"}
-    for arguments in (asked, {"query": asked["query"], "options": options}):  # as in 0.1, and now
-        result = talk(lambda client, arguments=arguments: client.call_tool("search", arguments))
-        assert not result.is_error
-        assert result.structured_content["hits"] == post(asked).json()["hits"]
-        SearchAnswer.model_validate_json(result.content[0].text)
-        assert json.loads(result.content[0].text) == result.structured_content
+def test_search_as_json_answers_as_over_http(talk, post) -> None:
+    query, options = "how do programs prove their identity", {"top_n": 3, "filters": {"min_bytes": 10}}
+    arguments = {"query": query, "options": options | {"format": "json"}}
+    result = talk(lambda client: client.call_tool("search", arguments))
+    assert not result.is_error
+    assert result.structured_content["hits"] == post({"query": query, **options}).json()["hits"]
+    SearchAnswer.model_validate_json(result.content[0].text)
+    assert json.loads(result.content[0].text) == result.structured_content
 
 
-def test_a_model_may_read_the_answer_as_xml(talk, post) -> None:
-    asked = {"query": "how do programs prove their identity", "top_n": 2, "format": "xml"}
-    result = talk(lambda client: client.call_tool("search", asked))
+def test_search_as_xml_answers_as_over_http(talk, post) -> None:
+    query, options = "how do programs prove their identity", {"top_n": 2, "format": "xml"}
+    result = talk(lambda client: client.call_tool("search", {"query": query, "options": options}))
     text = result.content[0].text
-    assert text == result.structured_content["context"] == post(asked).json()["context"]
+    assert text == result.structured_content["context"] == post({"query": query, **options}).json()["context"]
     assert text.startswith("<searchResults>\n<document>\n<id>1</id>") and text.count("<modified>") == 2
-    assert post({**asked, "format": "json"}).json()["context"] is None
+    assert post({"query": query, "top_n": 2}).json()["context"] is None
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("arguments", "reason"),
     [
         ({}, "query: field required"),
-        ({"query": "a", "top_n": 101}, "top_n: input should be less than or equal to 100"),
+        ({"query": "a", "top_n": 1}, "top_n: extra inputs are not permitted"),
+        ({"query": "a", "options": {"top_n": 101}}, "top_n: input should be less than or equal to 100"),
         ({"query": " "}, "the query is empty"),
-        ({"query": "a", "filters": {"doc_type": "poem"}}, "filters.doc_type must be one of"),
-        ({"query": "a", "filters": {"colour": "red"}}, "extra inputs are not permitted"),
+        ({"query": "a", "options": {"filters": {"doc_type": "poem"}}}, "filters.doc_type must be one of"),
+        ({"query": "a", "options": {"filters": {"colour": "red"}}}, "filters.colour: extra inputs"),
     ],
 )
-def test_bad_input_is_told_to_the_model(talk, asked: dict, said: str) -> None:
-    result = talk(lambda client: client.call_tool("search", asked))
+def test_invalid_arguments_get_the_reason(talk, arguments: dict, reason: str) -> None:
+    result = talk(lambda client: client.call_tool("search", arguments))
     assert result.is_error
-    assert said in result.content[0].text
+    assert reason in result.content[0].text
 
 
-def test_a_tool_of_its_own_takes_a_hypothesis(talk) -> None:
-    asked = {"query": "tokens", "hypothesis": "Programs prove who they are with tokens."}
-    (refused,) = talk(lambda client: client.call_tool("search_with_hypothesis", asked)).content
-    assert "hypothesis" in refused.text  # this pipeline embeds none
+def test_hypothesis_tool_requires_a_hypothesis_and_a_pipeline_that_embeds_it(talk) -> None:
+    arguments = {"query": "tokens", "hypothesis": "Programs prove who they are with tokens."}
+    (refused,) = talk(lambda client: client.call_tool("search_with_hypothesis", arguments)).content
+    assert "hypothesis cannot be used" in refused.text
     without = talk(lambda client: client.call_tool("search_with_hypothesis", {"query": "tokens"}))
     assert without.is_error and "hypothesis: field required" in without.content[0].text
 
 
-def test_a_hypothesis_alone_is_searched_for_five_hits(make_service) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "query", "top_n"),
+    [
+        ({}, "Programs use tokens.", 5),
+        ({"query": "tokens", "top_n": 7}, "tokens", 7),
+        ({"options": {"top_n": 8}}, "Programs use tokens.", 8),
+    ],
+)
+def test_hypothesis_alone_is_searched_for_five_hits(service, monkeypatch, arguments, query: str, top_n: int) -> None:
     """Seed 001, HyDE: `hypothesis` is required, `top_n` is optional, 5 without it."""
-    request = search_request(make_service(), {"hypothesis": "Programs use tokens."}, HypothesisTool)
-    assert (request.query, request.hypothesis, request.top_n) == ("Programs use tokens.", "Programs use tokens.", 5)
-    given = {"hypothesis": "Programs use tokens.", "query": "tokens", "options": {"top_n": 7}}
-    request = search_request(make_service(), given, HypothesisTool)
-    assert (request.query, request.top_n) == ("tokens", 7)
+    requests = []
+
+    async def search(request, session):
+        requests.append(request)
+        return SearchAnswer.model_construct(context="text", hits=[])
+
+    monkeypatch.setattr(service, "search", search)
+    tool = HypothesisTool.model_validate({"hypothesis": "Programs use tokens.", **arguments})
+    asyncio.run(AgentTools(service).search_with_hypothesis(tool, ""))
+    assert [(request.query, request.hypothesis, request.top_n) for request in requests] == [
+        (query, "Programs use tokens.", top_n)
+    ]
 
 
-def test_health_and_metrics(talk) -> None:
-    assert talk(lambda client: client.call_tool("health", {})).structured_content["documents"] == 19
-    resources = [str(each.uri) for each in talk(lambda client: client.list_resources()).resources]
-    assert len(resources) == 20 and resources[-1] == METRICS and "docs:///authentication.md" in resources
-    assert "ragbench_documents 19.0" in talk(lambda client: client.read_resource(METRICS)).contents[0].text
-
-
-def test_what_does_not_exist(talk) -> None:
+def test_unknown_tool_is_an_error(talk) -> None:
     async def conversation(client):
         with pytest.raises(MCPError, match="no such tool"):
             await client.call_tool("delete", {})
-        with pytest.raises(MCPError, match="no such resource"):
-            await client.read_resource("file:///etc/passwd")
 
     talk(conversation)
 
 
-def test_no_room_and_errors_of_ours(talk, make_service, monkeypatch) -> None:
-    service = make_service(queue=1)
+def test_full_queue_and_internal_errors_get_a_sentence(talk, make_service, monkeypatch) -> None:
+    service = make_service()
     gate = threading.Event()
 
     def broken(*words, **options):
         gate.wait()
         raise OSError("/srv/secret")
 
-    monkeypatch.setattr(service._current.active.bundle, "answer", broken)
+    monkeypatch.setattr(service._opened.bundle, "answer", broken)
 
     async def many(client):
-        calls = [asyncio.create_task(client.call_tool("search", {"query": "a"})) for _ in range(8)]
+        calls = [asyncio.create_task(client.call_tool("search", {"query": "a"})) for _ in range(WAITING + 8)]
         await asyncio.wait(calls, timeout=30, return_when=asyncio.FIRST_COMPLETED)
         gate.set()
         return await asyncio.gather(*calls)
 
-    said = [result.content[0].text for result in talk(many, service)]
-    assert any("too many requests wait already" in sentence for sentence in said)
-    assert "the request failed; see the log of the service" in said
-    assert not any("secret" in sentence for sentence in said)
+    sentences = {result.content[0].text for result in talk(many, service)}
+    assert sentences == {
+        "too many requests wait already: try again in 1 s",
+        "the request failed; see the log of the service",
+    }
 
 
-def test_over_http_an_agent_needs_the_token(service, tmp_path) -> None:
-    (tmp_path / "tokens").write_text("s3cret" * 4)
-    access = Access(None, Tokens(tmp_path / "tokens"))
+def test_agent_over_http_needs_the_token(service) -> None:
+    token = "s3cret" * 4
 
-    async def ask(**options):
-        async with over_http(service, "auto", access, **options) as client:
-            return await client.call_tool("search", {"query": "keys", "top_n": 1})
+    async def call(**options):
+        async with over_http(service, "auto", token, **options) as client:
+            return await client.call_tool("outline", {})
 
-    known = asyncio.run(ask(headers={"authorization": "Bearer " + "s3cret" * 4}))
-    assert len(known.structured_content["hits"]) == 1
-    with pytest.raises(BaseExceptionGroup):
-        asyncio.run(ask())
+    answer = asyncio.run(call(headers={"authorization": f"Bearer {token}"}))
+    assert answer.content[0].text.startswith("all: 19 documents")
+    with pytest.raises(BaseExceptionGroup) as refused:
+        asyncio.run(call())
+    assert "no known token" in "".join(traceback.format_exception(refused.value))
 
 
-def test_only_messages_are_taken_and_nothing_is_kept(service, ask) -> None:
+def test_mcp_over_http_takes_messages_only_and_keeps_no_session(service, ask) -> None:
     async def talk(client):
         app = client._transport.app
         async with app.router.lifespan_context(app):
             page = {"origin": "https://evil.example"}
             accept = {"accept": "application/json, text/event-stream"}
-            hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
             return [
                 await client.get("/mcp"),
                 await client.delete("/mcp"),
-                await client.post("/mcp", json=hello, headers=page),
+                await client.post("/mcp", json=message, headers=page),
                 await client.post("/mcp", content=b"{", headers={**accept, "content-type": "application/json"}),
-                await client.post("/mcp", json=hello, headers=accept),
+                await client.post("/mcp", json=message, headers=accept),
             ]
 
     *refused, answered = ask(service, talk)
-    assert [each.status_code for each in refused] == [405, 405, 403, 400]
+    assert [response.status_code for response in refused] == [405, 405, 403, 400]
     assert answered.headers["content-type"] == "application/json"
     assert "mcp-session-id" not in answered.headers
     assert len(answered.json()["result"]["tools"]) == 5

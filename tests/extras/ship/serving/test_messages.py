@@ -8,17 +8,17 @@ import pytest
 from pydantic import ValidationError
 
 from ragbench.base.errors import ConfigError
-from ragbench.extras.ship.serving.messages import REQUESTS, Limits, ListRequest, SearchFilters, request_type
+from ragbench.extras.ship.serving.messages import REQUESTS, Limits, SearchFilters, request_type
 from ragbench.search.stages.filters import FilterDocuments
 
 REQUEST = request_type(Limits(max_top=5, max_query=20))
 
 
-def test_every_condition_of_the_stage_can_be_asked_for() -> None:
+def test_search_filters_have_every_condition_of_the_stage() -> None:
     assert set(SearchFilters.model_fields) == {field.name for field in fields(FilterDocuments)}
 
 
-def test_filters_become_those_of_the_stage() -> None:
+def test_search_filters_become_the_stage() -> None:
     asked = {"tags": ["auth"], "modified_after": "2026-01-01", "min_bytes": 10, "heading_levels": [1, 2]}
     expected = FilterDocuments(tags=("auth",), modified_after="2026-01-01", min_bytes=10, heading_levels=(1, 2))
     assert SearchFilters.model_validate(asked).stage() == expected
@@ -27,12 +27,7 @@ def test_filters_become_those_of_the_stage() -> None:
         SearchFilters(modified_after="soon").stage()
 
 
-def test_lists_take_the_same_conditions() -> None:
-    assert ListRequest(prefix="guides/", doc_type="guide").stage() == FilterDocuments(doc_type="guide")
-    assert ListRequest(prefix="guides/", limit=3).stage() is None
-
-
-def test_the_schema_states_the_limits() -> None:
+def test_request_schema_states_the_limits() -> None:
     properties = REQUEST.model_json_schema()["properties"]
     assert properties["top_n"] | {"description": ""} == {
         "type": "integer",
@@ -47,29 +42,31 @@ def test_the_schema_states_the_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "key", "reason"),
     [
-        {},
-        {"query": ""},
-        {"query": "x" * 21},
-        {"query": "x", "top_n": 0},
-        {"query": "x", "top_n": 6},
-        {"query": "x", "top_n": "3"},
-        {"query": "x", "top_n": True},
-        {"query": "x", "limit": 3},
-        {"query": "x", "filters": {"tag": "auth"}},
-        {"query": "x", "filters": {"tags": "auth"}},
-        {"query": "x", "filters": {"min_bytes": 2**63}},
-        {"query": 7},
-        {"query": "x", "hypothesis": ""},
+        ({}, "query", "missing"),
+        ({"query": ""}, "query", "string_too_short"),
+        ({"query": "x" * 21}, "query", "string_too_long"),
+        ({"query": "x", "top_n": 0}, "top_n", "greater_than_equal"),
+        ({"query": "x", "top_n": 6}, "top_n", "less_than_equal"),
+        ({"query": "x", "top_n": "3"}, "top_n", "int_type"),
+        ({"query": "x", "top_n": True}, "top_n", "int_type"),
+        ({"query": "x", "limit": 3}, "limit", "extra_forbidden"),
+        ({"query": "x", "filters": {"tag": "auth"}}, "filters.tag", "extra_forbidden"),
+        ({"query": "x", "filters": {"tags": "auth"}}, "filters.tags", "list_type"),
+        ({"query": "x", "filters": {"min_bytes": 2**63}}, "filters.min_bytes", "less_than_equal"),
+        ({"query": 7}, "query", "string_type"),
+        ({"query": "x", "hypothesis": ""}, "hypothesis", "string_too_short"),
     ],
 )
-def test_what_is_refused(body: dict) -> None:
-    with pytest.raises(ValidationError):
+def test_request_outside_the_limits_is_refused(body: dict, key: str, reason: str) -> None:
+    with pytest.raises(ValidationError) as error:
         REQUEST.model_validate(body)
+    (problem,) = error.value.errors()
+    assert (".".join(problem["loc"]), problem["type"]) == (key, reason)
 
 
-def test_the_examples_of_the_description_are_messages() -> None:
-    for each in REQUESTS:
-        request = request_type(Limits()).model_validate(each)
-        request.options()
+def test_request_examples_are_valid() -> None:
+    for example in REQUESTS:
+        request = request_type(Limits()).model_validate(example)
+        assert request.options().mode == example.get("mode")
