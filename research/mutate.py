@@ -50,7 +50,7 @@ MUTATIONS = (
     Mutation("weights-variance", "conf/exp/ragdocs_full.yaml", "measure: variance", "measure: decisiveness"),
     Mutation("sys-recency-tiers", f"{_STAGES}/recency.py", "((7.0, 1.2)", "((7.0, 1.3)"),
     Mutation("sys-graph-all", "conf/exp/ragdocs.yaml", "new_only: false", "new_only: true"),
-    Mutation("hyde-tool", "ragbench/extras/ship/serving/tools.py", "min(5,", "min(9,"),
+    Mutation("hyde-tool", "ragbench/extras/ship/serving/tools.py", "top_n: int = 5", "top_n: int = 9"),
     Mutation("v3-recall-limit", f"{_V3}/lexical_v3.py", "= 200", "= 300"),
     Mutation("v3-results", "conf/exp/semantic_v3.yaml", "top_n: 30", "top_n: 40"),
     Mutation("lib-keyword-whole", "conf/exp/librarian_hybrid.yaml", "unit: document", "unit: chunk"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -16,9 +15,6 @@ from ragbench.base import processes
 from ragbench.base.errors import RagbenchError
 from ragbench.experiment import coldstart
 from ragbench.extras.remote.live import client
-from ragbench.extras.ship.serving.reload import RefreshProcess
-from ragbench.extras.studio.jobs import Jobs
-from tests.waiting import until
 
 CHILD = "import os; from ragbench.base.processes import exit_with_parent; exit_with_parent(os.getppid()); input()"
 ASKED = "from ragbench.base.processes import install_signal_handlers; install_signal_handlers(); input()"
@@ -69,28 +65,7 @@ def _cold_start(folder: Path) -> None:
         coldstart.measure({}, "text", SimpleNamespace(collection="", documents=()))
 
 
-def _job(folder: Path) -> None:
-    jobs = Jobs(folder)
-    job = jobs.start(["run", "unknown=1"])
-    until(lambda: job.over)
-    assert "unknown" in job.lines[-1]
-
-
-def _follower(folder: Path) -> None:
-    lines, handler, logger = [], logging.Handler(), logging.getLogger("ragbench.extras.ship.serving")
-    handler.emit = lambda record: lines.append(record.getMessage())
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    follower = RefreshProcess(folder / "absent", folder)
-    until(lambda: lines)
-    follower.stop()
-    logger.removeHandler(handler)
-    logger.setLevel(level)
-    assert "absent" in lines[0]
-
-
-@pytest.mark.parametrize("start", [_cold_start, _job, _follower])
+@pytest.mark.parametrize("start", [_cold_start])
 def test_child_processes_import_nothing_from_the_working_directory(
     start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

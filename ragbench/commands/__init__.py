@@ -18,7 +18,7 @@ _GROUPS: Mapping[str, Mapping[str, str]] = {
         "ablate": "measure the effect of each option with an ablation design",
         "compare": "compare finished runs, TREC run files of other systems, or fusion methods",
         "report": "write a finished run as one HTML file that opens offline",
-        "studio": "open a browser view of runs, queries, judgments, searches and experiments",
+        "studio": "judge results in a browser, and compare the results of one query",
     },
     "Understand a search": {
         "search": "search the collection and explain each result",

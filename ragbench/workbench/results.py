@@ -90,11 +90,6 @@ class Results(Measurements):
         return values | {name: frame.to_dict(orient="records") for name, frame in tables.items()}
 
     @property
-    def studio(self) -> Any:
-        """The page of this run in the studio that shows these results, else the command that starts one."""
-        return plugins.required("studio_link", "studio()")(self.folder)
-
-    @property
     def next_command(self) -> str:
         """The command to type next: export the arm that is adopted with the largest effect, else the baseline.
 

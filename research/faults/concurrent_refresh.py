@@ -22,9 +22,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from anyio.from_thread import start_blocking_portal
+
 from ragbench.base.errors import RagbenchError
 from ragbench.extras.ship.deployment import load
 from ragbench.extras.ship.refresh import Refresher
+from ragbench.extras.ship.serving.messages import SearchRequest
 from ragbench.extras.ship.serving.service import SearchService
 from research.faults.campaign import SEED, VAULT, exported, figures
 
@@ -118,37 +121,42 @@ class Company:
         """The service of the bundle, with its clients, and somebody else who opens the bundle."""
         service = SearchService(self._bundle)
         over = threading.Event()
-        threads = [threading.Thread(target=self._ask, args=(service, over)) for _ in range(CLIENTS)]
-        threads.append(threading.Thread(target=self._open, args=(over,)))
-        for thread in threads:
-            thread.start()
-        try:
-            yield service
-        finally:
-            over.set()
+        with start_blocking_portal() as self._portal:
+            threads = [threading.Thread(target=self._ask, args=(service, over)) for _ in range(CLIENTS)]
+            threads.append(threading.Thread(target=self._open, args=(over,)))
             for thread in threads:
-                thread.join()
-            service.close()
+                thread.start()
+            try:
+                yield service
+            finally:
+                over.set()
+                for thread in threads:
+                    thread.join()
+        service.close()
 
     def _reload(self, service: SearchService, words: tuple[str, ...]) -> None:
         """Serve what lies in the folder: the note must be found with one of the words that it may have."""
         try:
-            service.reload()
+            self._portal.call(service.reload)
         except RagbenchError as error:
             self.harms.append(f"{words[0]}: {error}")
             return
-        text = service._current.active.bundle.search("zebra crossing", 1)[0].text
+        text = self._search(service, "zebra crossing")
         if not any(f"{word}." in text for word in words):
             self.harms.append(f"{words[0]}: another answer: {text[:80]}")
 
     def _ask(self, service: SearchService, over: threading.Event) -> None:
         while not over.wait(0.05):
             try:
-                with service._current.lease() as opened:
-                    opened.bundle.search("how do lamps know when the sun sets", 3)
+                self._search(service, "how do lamps know when the sun sets")
                 self.counts["searches"] += 1
             except Exception as error:
                 self.harms.append(f"a search: {type(error).__name__} {error}")
+
+    def _search(self, service: SearchService, query: str) -> str:
+        """The text of the first hit."""
+        answer = self._portal.call(service.search, SearchRequest(query=query, top_n=3))
+        return answer.hits[0].text
 
     def _open(self, over: threading.Event) -> None:
         """Somebody else who opens the bundle at any moment."""

@@ -51,6 +51,7 @@ from ragbench.extras.ship.serving.http import create_app as create_service
 from ragbench.extras.ship.serving.service import SearchService
 from ragbench.extras.studio.app import Studio
 from ragbench.extras.studio.app import create_app as create_studio
+from ragbench.extras.studio.guard import cookie_of
 from ragbench.index.artefacts import ArtefactStore
 from ragbench.index.lexical import Bm25F
 from ragbench.models.chat import ChatSpec
@@ -84,7 +85,7 @@ ROWS_OF_SQL = {
     "documents": [["a", "d1"], ["b", "d2"]],
     "files": [["a.json", "eJyrrgUAAXUA+Q=="]],
 }
-FORMS = ("left", "right", "q", "words", "command", "run", "depth", "pool", "judge", "note", "act", "query", "relevant")
+FORMS = ("left", "right", "q", "run", "depth", "pool", "judge", "note", "act", "qid", "section", "relevant")
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,8 @@ class Doors:
         self._http = TestClient(create_service(self._service), "http://localhost:8000", raise_server_exceptions=False)
         studio = Studio(folder / "results", words)
         self._studio = TestClient(create_studio(studio), "http://127.0.0.1", raise_server_exceptions=False)
-        self._studio.cookies.set(studio.access.cookie, studio.access.token)
-        self._csrf = studio.access.csrf
+        self._studio.headers["origin"] = "http://127.0.0.1"
+        self._studio.cookies.set(cookie_of(studio.token), studio.token)
         self._chance = random.Random(SEED)
 
     def close(self) -> None:
@@ -313,12 +314,12 @@ class Doors:
 
     def _form(self, content: bytes) -> None:
         text = content.decode("utf-8", "replace")[:20_000]
-        paths = ("/search", "/search/topic", "/experiments", "/judging/pool", "/judging/begin", "/judging/grade")
+        paths = ("/search", "/search/topic", "/judging/pool", "/judging/begin", "/judging/grade")
         said = dict.fromkeys(self._chance.sample(FORMS, 3), text)
         path = self._chance.choice(paths)
         if path == "/search" and not {"left", "right"} & set(said):
             said["left"] = text  # else it searches, which others try
-        answer = self._studio.post(path, data={"csrf": self._csrf, **said})
+        answer = self._studio.post(path, data=said)
         assert answer.status_code < 500, f"status {answer.status_code} of {path}"
         answer = self._studio.get(path, params={name: text[:2000] for name in said if name != "q"})
         assert answer.status_code < 500, f"status {answer.status_code} of {path} by address"

@@ -11,7 +11,6 @@ from ragbench.base.errors import ConfigError
 from ragbench.boundary.permissions import EVERYTHING, NOTHING, Capability, granted, granting
 from ragbench.config import catalogue, composition
 from ragbench.config.registry import _is_catalogued, class_named
-from ragbench.extras.studio.searching import compose_for
 
 READS, WRITES, SENDS, EXECUTES = Capability
 LIVE = ("live=command", "live.program=[touch,x]", "live.hits=hits", "live.text=text")
@@ -50,34 +49,6 @@ def test_a_value_needs_what_its_field_declares(words: tuple[str, ...], key: str,
     with pytest.raises(Seen):
         composition.compose(words, inspect=inspect)
     assert found[key] == need
-    with pytest.raises(ConfigError, match=f"^{key.split('.')[0]}.* is not allowed here|^.* not allowed here"):
-        compose_for(words, (), NOTHING)
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "fuse._target_=this.X",
-        "+x={_target_: this.X}",
-        "name=${oc.env:HOME}",
-        "name=${fuse.k}",
-        "++hydra.searchpath=[/tmp]",
-        "hydra/launcher=x",
-    ],
-)
-def test_words_that_import_or_read_the_environment_are_refused_unseen(word: str) -> None:
-    for may in (NOTHING, frozenset({READS, WRITES, SENDS})):
-        with pytest.raises(ConfigError, match="which is not allowed here"):
-            compose_for([word], (), may)
-    assert "this" not in sys.modules
-
-
-def test_what_the_operator_has_set_may_stay() -> None:
-    base = ("hyde=on", "hyde.endpoint=http://x/v1", "hyde.model=m")
-    assert compose_for(["fuse.k=20"], base, NOTHING).config["hyde"]["endpoint"] == "http://x/v1"
-    with pytest.raises(ConfigError, match=r"hyde\.endpoint sends texts to a server, which is not allowed here"):
-        compose_for(["hyde.endpoint=http://y/v1"], base, NOTHING)
-    assert compose_for(["hyde.endpoint=http://y/v1"], base, frozenset({SENDS}))
 
 
 def test_classes_come_from_the_catalogue_where_executing_is_not_granted() -> None:

@@ -66,7 +66,7 @@ async def connected(transport: str, bundle: Path) -> AsyncIterator[Client]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_an_agent_searches_reads_and_cites(small_bundle: Path, transport: str) -> None:
+def test_agent_searches_reads_and_cites(small_bundle: Path, transport: str) -> None:
     async def session():
         async with connected(transport, small_bundle) as client:
 
@@ -77,16 +77,15 @@ def test_an_agent_searches_reads_and_cites(small_bundle: Path, transport: str) -
                     return str(error)
 
             tools = await client.list_tools()
-            found = await asyncio.gather(
-                *(client.call_tool("search", {"query": "getUserById", "top_n": 1}) for _ in range(8))
-            )
+            one = {"query": "getUserById", "options": {"top_n": 1, "format": "json"}}
+            answers = await asyncio.gather(*(client.call_tool("search", one) for _ in range(8)))
             cited = await text("search", query="getUserById", max_tokens=300)
             read = await text("read", path=cited.partition("\n")[0])
             refused = [await text(tool, **asked, max_tokens=n) for tool, asked in ASKED.items() for n in (0, -1, 10**9)]
             hostile = [await text("search", query=query, max_tokens=300) for query in HOSTILE]
-            return tools, found, cited, read, refused, hostile
+            return tools, answers, cited, read, refused, hostile
 
-    tools, found, cited, read, refused, hostile = asyncio.run(session())
+    tools, answers, cited, read, refused, hostile = asyncio.run(session())
     assert cited.startswith("[1] api-reference.md#") and "getUserById" in read
     lines = re.match(r"\[1\] api-reference\.md#.*:(\d+-\d+)\n", cited)[1]
     assert read.startswith(f"api-reference.md:{lines} of ") and cited.split("\n\n[2]")[0].partition("\n")[2] in read
@@ -97,15 +96,15 @@ def test_an_agent_searches_reads_and_cites(small_bundle: Path, transport: str) -
     ), hostile
     assert "fake.md" not in hostile[-1]
     assert [tool.name for tool in tools.tools] == ["search", "read", "outline", "related", "search_with_hypothesis"]
-    assert {result.structured_content["hits"][0]["docno"] for result in found} == {"api-reference"}
+    assert {result.structured_content["hits"][0]["docno"] for result in answers} == {"api-reference"}
     with ragbench.load(small_bundle) as loaded:
         expected = as_mapping(loaded.answer("getUserById", 1))["hits"]
-    assert all(result.structured_content["hits"] == expected for result in found)
+    assert all(result.structured_content["hits"] == expected for result in answers)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", ["end of input", signal.SIGTERM, signal.SIGINT])
-def test_it_ends_when_told_to(small_bundle: Path, stop) -> None:
+def test_serve_mcp_ends_when_told_to(small_bundle: Path, stop) -> None:
     command = [sys.executable, "-m", "ragbench", "serve", "mcp", str(small_bundle)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -120,7 +119,7 @@ def test_it_ends_when_told_to(small_bundle: Path, stop) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_no_bundle_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_mcp_without_a_bundle_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["serve", "mcp", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert "is not a bundle" in captured.err

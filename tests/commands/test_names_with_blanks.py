@@ -12,6 +12,7 @@ from ragbench.config import composition
 from ragbench.config.benchmark import load
 from ragbench.corpus.words import readable
 from ragbench.extras.studio.app import Studio, create_app
+from ragbench.extras.studio.guard import cookie_of
 
 NOTES = {
     "alpha note.md": "# Alpha\n\nSee [beta](sub%20dir/beta%20note.md#usage) and [[gamma note]]. Keys rotate daily.\n",
@@ -58,9 +59,9 @@ def test_names_are_found_linked_and_shown(
     assert "100% sure" in capsys.readouterr().out
     assert readable("sub%20dir/beta%20note") == "sub dir/beta note"
     studio = Studio(tmp_path / "results")
-    client = TestClient(create_app(studio), base_url="http://127.0.0.1")
-    client.cookies.set(studio.access.cookie, studio.access.token)
-    page = client.get("/search", params={"q": "tokens", "left": "exp=lexical_only"}).text
+    client = TestClient(create_app(studio), base_url="http://127.0.0.1", headers={"origin": "http://127.0.0.1"})
+    client.cookies.set(cookie_of(studio.token), studio.token)
+    page = client.post("/search", data={"q": "tokens", "left": "exp=lexical_only"}).text
     assert 'class="docno">sub dir/beta note<' in page
 
 

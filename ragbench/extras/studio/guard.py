@@ -1,101 +1,75 @@
-"""The guard of the studio: who is answered, who may write, and what a page may do.
+"""The guard of the studio: who is answered, and what a page may do.
 
-A request is answered when it is addressed to a known host and has the session's token, in the printed address or in the
-cookie that this address sets. A request that writes must also have the token of its form, which a page of another
-origin cannot read, and must come from this origin if the browser names one. The policy of every page allows only the
-studio's scripts and styles: no inline script, no other host.
+A request is answered when it has the session's token, in the printed address or in the cookie that this address sets.
+A form must also come from a page of the studio. The policy of every page allows only the studio's scripts and styles:
+no inline script, no other host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from urllib.parse import parse_qs, urlencode, urlsplit
+import hashlib
+import hmac
+from urllib.parse import urlencode
 
-from starlette.datastructures import MutableHeaders
-from starlette.requests import cookie_parser
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Scope
+from starlette.types import ASGIApp
 
-from ragbench.extras.ship import access as guard
-from ragbench.extras.ship.access import READS, Refusal, Session
-
-_MAX_BODY = 65_536
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-FRAMED = "sandbox allow-scripts; frame-ancestors 'self'"
-"""For a report in a frame: its scripts run in a separate origin, under the policy in the report."""
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # Without a referrer browsers would send forms with the origin null.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
 
-_MOST_FIELDS = 1000
-_SECONDS = 30.0  # of a form
-_OPEN = "/static/"
-_FORM = "application/x-www-form-urlencoded"
-_CALLER = "session"
+
+def cookie_of(token: str) -> str:
+    """The cookie's name: cookies ignore ports, and two studios must not overwrite each other's cookie."""
+    return f"ragbench-studio-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
 
 
-class Guard(guard.Guard):
-    """The guard of the studio: refuses with 400, 403, 408, 413 or 415 as text, and sets security headers.
+class Guard(BaseHTTPMiddleware):
+    """Refuses, with 403 as text, who has no token, and forms of other pages; sets the headers that restrict a page."""
 
-    The values of a form are in the request's `state.form`, by name.
-    """
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        super().__init__(app)
+        self._token = token
+        self._cookie = cookie_of(token)
 
-    def __init__(self, app: ASGIApp, access: Session) -> None:
-        super().__init__(app, access, _MAX_BODY, _SECONDS)
-        self._session = access
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
+        """Pass on, refuse, or set the cookie and leave the token out of the address."""
+        response = self._entrance(request) or await call_next(request)
+        response.headers.update(_HEADERS)
+        return response
 
-    async def admit(self, scope: Scope, headers: Mapping[str, str]) -> str | Response:
-        """Who has the cookie of the session, and a form that may be read; the printed address sets the cookie."""
-        session = self._session
-        if not scope["path"].startswith(_OPEN):
-            query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            if "token" in query and scope["method"] in READS:
-                if not session.knows(query.pop("token")[0]):
-                    sentence = "this token is of another session: open the address that ragbench studio printed"
-                    raise Refusal(403, sentence)
-                return self._entrance(scope["path"], urlencode(query, doseq=True))
-            if not session.knows(cookie_parser(headers.get("cookie", "")).get(session.cookie, "")):
-                sentence = "open the address that ragbench studio printed; it holds the token of this session"
-                raise Refusal(403, sentence)
-        if scope["method"] not in READS:
-            if session.read_only:
-                raise Refusal(403, "this studio is read-only")
-            origin = headers.get("origin", "")
-            if origin and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
-                raise Refusal(403, "the form comes from another page: open the page of the studio")
-            if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
-                raise Refusal(415, f"a form is sent as {_FORM}")
-        return _CALLER
+    def _entrance(self, request: Request) -> Response | None:
+        """The answer to a request that is not passed on."""
+        if request.method == "GET" and "token" in request.query_params:
+            if not self._is_token(request.query_params["token"]):
+                return _refused("this token is of another session: open the address that ragbench studio printed")
+            query = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "token"])
+            path = "/" + request.url.path.lstrip("/\\")  # two slashes would name another host
+            response = RedirectResponse(f"{path}?{query}" if query else path, 303)
+            response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            return response
+        if not self._is_token(request.cookies.get(self._cookie, "")):
+            return _refused("open the address that ragbench studio printed; it holds the token of this session")
+        own = f"http://{request.headers.get('host', '')}"
+        if request.method != "GET" and request.headers.get("origin", "").lower() != own.lower():
+            return _refused("the form comes from another page: open the page of the studio")
+        return None
 
-    def _entrance(self, path: str, path_rest: str) -> Response:
-        path = "/" + path.lstrip("/\\")  # two slashes would name another host
-        answer = RedirectResponse(f"{path}?{path_rest}" if path_rest else path, 303)
-        session = self._session
-        answer.set_cookie(session.cookie, session.token, secure=session.encrypted, httponly=True, samesite="strict")
-        return answer
+    def _is_token(self, candidate: str) -> bool:
+        return hmac.compare_digest(candidate.encode("utf-8", "replace"), self._token.encode())
 
-    def read(self, scope: Scope, body: bytes) -> None:
-        """The form, with the token of the session's forms."""
-        try:
-            form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-        except ValueError:
-            raise Refusal(413, f"the form has more than {_MOST_FIELDS} fields: send less") from None
-        if not self._session.knows_form(form.pop("csrf", [""])[0]):
-            raise Refusal(403, "the form is of another session: load the page again")
-        scope["state"]["form"] = form
 
-    def refuse(self, scope: Scope, refusal: Refusal) -> Response:
-        """A refusal as text."""
-        return PlainTextResponse(f"{refusal.sentence}\n", refusal.status)
-
-    def answering(self, scope: Scope, message: Message) -> None:
-        """Set the headers that restrict a page."""
-        headers = MutableHeaders(scope=message)
-        headers.setdefault("Content-Security-Policy", POLICY)
-        headers["X-Content-Type-Options"] = "nosniff"
-        # Without a referrer browsers would send forms with the origin null.
-        headers["Referrer-Policy"] = "same-origin"
-        headers["Cross-Origin-Opener-Policy"] = "same-origin"
-        headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        if not scope["path"].startswith(_OPEN):
-            headers["Cache-Control"] = "no-store"
+def _refused(sentence: str) -> Response:
+    return PlainTextResponse(f"{sentence}\n", 403)

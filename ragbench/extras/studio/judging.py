@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
-from ragbench.base.errors import BenchmarkError, RagbenchError
+from ragbench.base.errors import BenchmarkError, RagbenchError, ResultsError
 from ragbench.benchmark.benchmark import Benchmark, Qrels, docno_of_section
 from ragbench.benchmark.lines import write_atomically
 from ragbench.evaluation.measures import DOCUMENT
@@ -27,8 +27,8 @@ from ragbench.evidence.policy import Policy
 from ragbench.extras.collect import pool
 from ragbench.extras.collect.agreement import Agreement, agreement
 from ragbench.extras.collect.judge import Item, JudgingSession, grades_of, merge, with_best_sections
-from ragbench.extras.studio.runs import Runs
-from ragbench.results import compare, measured_data, measurements
+from ragbench.results import compare, measured_data, measurements, store
+from ragbench.results.measurements import Measurements
 
 _JUDGE = re.compile(r"\w[\w .-]{0,39}")
 LOOK_EVERY = 10
@@ -77,16 +77,20 @@ class VerdictStability:
 
 @dataclass
 class Judging:
-    """All pools below a results folder."""
+    """All pools below the results folder `root`."""
 
-    runs: Runs
+    root: Path
     _open: dict[Path, tuple[int, JudgingSession]] = field(default_factory=dict)
     _benchmarks: dict[str, Benchmark | None] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def _root(self) -> Path:
-        return self.runs.root / "studio"
+        return self.root / "studio"
+
+    def runs(self) -> list[str]:
+        """The names of the finished runs, newest first."""
+        return [folder.name for folder in store.finished_runs(self.root)]
 
     def pools(self) -> dict[str, list[Progress]]:
         """The progress of the judges of every pool, by the pool's name."""
@@ -99,7 +103,7 @@ class Judging:
 
     def make(self, run: str, depth: int) -> int:
         """Write the pool of a run; returns the number of its pairs. Raises BenchmarkError and ResultsError."""
-        results = self.runs.results(run)
+        results = self._results(run)
         benchmark = measured_data.benchmark_of(results, judged_since=True)
         listed = {arm: results.run(arm, measurements.SECTIONS) for arm in results.arms}
         rows = pool.pool(listed, benchmark.section_qrels, depth)
@@ -172,7 +176,7 @@ class Judging:
     def outlook(self, name: str, judge: str) -> VerdictStability | None:
         """How more judging could change verdicts after this judge's grades; None for one arm or changed documents."""
         benchmark = self._benchmark(name)
-        run = self.runs.results(name)
+        run = self._results(name)
         if benchmark is None or len(run.arms) < 2:
             return None
         sections = merge(self._file(name, judge), benchmark.section_qrels, overwrite=True).qrels
@@ -196,10 +200,16 @@ class Judging:
         with self._lock:
             if name not in self._benchmarks:
                 try:
-                    self._benchmarks[name] = measured_data.benchmark_of(self.runs.results(name), judged_since=True)
+                    self._benchmarks[name] = measured_data.benchmark_of(self._results(name), judged_since=True)
                 except RagbenchError:
                     self._benchmarks[name] = None
             return self._benchmarks[name]
+
+    def _results(self, name: str) -> Measurements:
+        """The tables of a finished run. Raises ResultsError."""
+        if name not in self.runs():
+            raise ResultsError(f"no finished run '{name[:100]}' below {self.root / 'runs'}: choose one that is listed")
+        return measurements.load(self.root / "runs" / name)
 
     def _require_pool(self, name: str) -> str:
         if name not in {path.stem for path in (self._root / "pools").glob("*.csv")}:

@@ -16,6 +16,7 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
 
 from ragbench.base.types import Hit
 from ragbench.commands import cli
@@ -63,13 +64,22 @@ def over_http(service: SearchService, method: str, path: str, **options) -> dict
     return response.json()
 
 
-def over_mcp(service: SearchService, tool: str, arguments: dict) -> dict:
+def call(service: SearchService, tool: str, arguments: dict) -> CallToolResult:
     async def session():
         async with Client(create_server(service)) as client:
             return await client.call_tool(tool, arguments)
 
     result = asyncio.run(session())
     assert not result.is_error, result.content
+    return result
+
+
+def mcp_text(service: SearchService, tool: str, arguments: dict) -> str:
+    return call(service, tool, arguments).content[0].text
+
+
+def over_mcp(service: SearchService, tool: str, arguments: dict) -> dict:
+    result = call(service, tool, arguments)
     assert json.loads(result.content[0].text) == result.structured_content
     return result.structured_content
 
@@ -88,13 +98,14 @@ def over_mcp_over_http(service: SearchService, tool: str, arguments: dict) -> di
 
 
 @pytest.mark.parametrize("explain", [False, True])
-def test_hits_are_the_same_by_every_way(asked, explain: bool) -> None:
+def test_hits_are_the_same_over_http_and_mcp(asked, explain: bool) -> None:
     service, loaded, question = asked
     expected = as_mapping(loaded.answer(question, 5, explain=explain))["hits"]
-    body = {"query": question, "top_n": 5, "explain": explain}
-    assert over_http(service, "POST", "/search", json=body)["hits"] == expected
-    assert over_mcp(service, "search", body)["hits"] == expected
-    assert over_mcp_over_http(service, "search", body)["hits"] == expected
+    options = {"top_n": 5, "explain": explain}
+    arguments = {"query": question, "options": options | {"format": "json"}}
+    assert over_http(service, "POST", "/search", json={"query": question, **options})["hits"] == expected
+    assert over_mcp(service, "search", arguments)["hits"] == expected
+    assert over_mcp_over_http(service, "search", arguments)["hits"] == expected
     assert list(expected[0]) == [field.name for field in dataclasses.fields(Hit)]
     assert all((hit["explanation"] is not None) == explain for hit in expected)
 
@@ -116,13 +127,13 @@ OPTIONS = {
 }
 
 
-def test_options_reach_the_pipeline_by_every_way(asked) -> None:
+def test_options_reach_the_pipeline_over_http_and_mcp(asked) -> None:
     service, loaded, question = asked
     options = OPTIONS[next(name for name, text in QUESTIONS.items() if text == question)]
     expected = as_mapping(loaded.answer(question, 5, **options))
     for given in (
         over_http(service, "POST", "/search", json={"query": question, "top_n": 5, **options}),
-        over_mcp(service, "search", {"query": question, "top_n": 5, **options}),
+        over_mcp(service, "search", {"query": question, "options": {"top_n": 5, "format": "json", **options}}),
     ):
         for name in ("hits", "filter_results", "total", "filters_applied"):
             assert given[name] == expected[name]
@@ -130,20 +141,19 @@ def test_options_reach_the_pipeline_by_every_way(asked) -> None:
     assert set(OPTIONS) == set(QUESTIONS)
 
 
-def test_hits_have_every_field_by_every_way(asked) -> None:
+def test_hit_has_every_field_over_http_and_mcp(asked) -> None:
     """HTTP describes them; MCP, whose schemas must stay small, returns all of them as structured content."""
     service, _, question = asked
     schemas = over_http(service, "GET", "/openapi.json")["components"]["schemas"]
     names = {field.name for field in dataclasses.fields(Hit)}
     assert set(schemas["Hit"]["properties"]) == names
-    hits = over_mcp(service, "search", {"query": question, "top_n": 3})["hits"]
+    hits = over_mcp(service, "search", {"query": question, "options": {"top_n": 3, "format": "json"}})["hits"]
     assert hits and all(set(hit) == names for hit in hits)
     stored = {field.name for field in dataclasses.fields(StoredDocument)}
-    assert set(over_mcp(service, "get_document", {"docno": hits[0]["docno"]})["document"]) == stored
     assert set(schemas["StoredDocument"]["properties"]) == stored
 
 
-def test_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
+def test_guaranteed_note_is_returned_whole(bundle_of, handbook_folder: Path) -> None:
     service = SearchService(bundle_of("lexical_v3"))
     try:
         first, *_ = over_http(service, "POST", "/search", json={"query": "[[authentication]] clock skew"})["hits"]
@@ -155,23 +165,17 @@ def test_whole_note_arrives_whole(bundle_of, handbook_folder: Path) -> None:
     assert first["context"].splitlines()[-1] == lines[-1]
 
 
-def test_documents_are_the_same_by_every_way(asked, handbook_folder: Path) -> None:
+def test_document_is_the_same_over_http_and_mcp(asked, handbook_folder: Path) -> None:
     service, loaded, _ = asked
-    listed = over_http(service, "GET", "/documents", params={"limit": 5})
-    assert listed["total"] == len(loaded.documents())
-    assert over_mcp(service, "list_documents", {"limit": 5})["documents"] == listed["documents"]
-    assert listed["next"] == listed["documents"][-1]["docno"]
-    following = over_http(service, "GET", "/documents", params={"after": listed["next"], "limit": 1000})
-    assert following["next"] is None
-    docnos = [document["docno"] for document in [*listed["documents"], *following["documents"]]]
-    assert docnos == [document.docno for document in loaded.documents()]
-    for docno in docnos[:3]:
-        by_http = over_http(service, "GET", f"/documents/{docno}")["document"]
-        assert over_mcp(service, "get_document", {"docno": docno})["document"] == by_http
-        file = (handbook_folder / "notes" / by_http["path"]).read_text(encoding="utf-8")
-        assert file.endswith(by_http["text"])
-        assert by_http["text"] == loaded.document(docno).text
-        some = over_http(service, "GET", f"/documents/{docno}", params={"start_line": 2, "end_line": 3})["document"]
-        first = max(2, by_http["first_line"])
-        assert some["text"] == "".join(file.splitlines(keepends=True)[first - 1 : 3])
-        assert some["first_line"] == first
+    for listed in loaded.documents()[:3]:
+        document = over_http(service, "GET", f"/documents/{listed.docno}")["document"]
+        file = (handbook_folder / "notes" / document["path"]).read_text(encoding="utf-8")
+        assert file.endswith(document["text"])
+        assert document["text"] == loaded.document(listed.docno).text
+        options = {"start_line": 2, "end_line": 3}
+        lines = over_http(service, "GET", f"/documents/{listed.docno}", params=options)["document"]
+        first = max(2, document["first_line"])
+        assert lines["text"] == "".join(file.splitlines(keepends=True)[first - 1 : 3])
+        assert lines["first_line"] == first
+        read = mcp_text(service, "read", {"path": listed.path, "max_tokens": 100_000})
+        assert read.partition("\n")[2] == document["text"].rstrip()

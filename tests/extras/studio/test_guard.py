@@ -1,112 +1,101 @@
-"""Whom the studio answers, and what it lets be written."""
+"""Whom the studio answers, and from where it takes forms."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from fastapi.testclient import TestClient
-from starlette.routing import Route
 
-from ragbench.extras.ship.access import Session
 from ragbench.extras.studio.app import Studio, create_app
-from ragbench.extras.studio.guard import FRAMED, POLICY
+from ragbench.extras.studio.guard import POLICY, cookie_of
 
-FORM = {"content-type": "application/x-www-form-urlencoded"}
+FORMS = ("/judging/pool", "/judging/begin", "/judging/grade", "/search", "/search/topic")
 
 
 @pytest.fixture
 def stranger(studio: Studio) -> TestClient:
+    """A browser without the token."""
     return TestClient(create_app(studio), base_url="http://127.0.0.1", follow_redirects=False)
 
 
-def test_only_who_brings_the_token_gets_in(stranger: TestClient, studio: Studio) -> None:
-    assert stranger.get("/").status_code == 403
-    assert stranger.get("/?token=wrong").status_code == 403
-    entered = stranger.get(f"/?q=a&token={studio.access.token}")
-    assert entered.status_code == 303
-    assert entered.headers["location"] == "/?q=a"
-    assert {"httponly", "samesite=strict"} <= {
-        each.strip().lower() for each in entered.headers["set-cookie"].split(";")
+def test_forms_of_this_test_are_those_of_the_studio(studio: Studio) -> None:
+    app = create_app(studio)
+    posts = {
+        path
+        for path in ("/", "/judging", "/judging/pair", "/judging/outlook", "/report.css", *FORMS)
+        if TestClient(app, base_url="http://127.0.0.1", headers=entered(studio)).post(path).status_code != 405
     }
-    assert stranger.get("/").status_code == 200
+    assert posts == set(FORMS)
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-def test_behind_a_proxy_the_cookie_is_sent_encrypted_only(studio: Studio, encrypted: bool) -> None:
-    session = replace(studio.access, encrypted=encrypted)
-    client = TestClient(
-        create_app(replace(studio, access=session)), base_url="http://127.0.0.1", follow_redirects=False
-    )
-    entered = client.get(f"/?token={session.token}")
-    assert ("secure" in entered.headers["set-cookie"].lower()) == encrypted
+def entered(studio: Studio) -> dict[str, str]:
+    return {"cookie": f"{cookie_of(studio.token)}={studio.token}", "origin": "http://127.0.0.1"}
 
 
-def test_the_token_leads_to_no_other_host(stranger: TestClient, studio: Studio) -> None:
-    entered = stranger.get(f"http://127.0.0.1//elsewhere.example/?token={studio.access.token}")
-    assert entered.headers["location"] == "/elsewhere.example/"
+def test_token_in_the_address_becomes_a_cookie(stranger: TestClient, studio: Studio) -> None:
+    response = stranger.get(f"/search?q=a%20b&token={studio.token}")
+    assert (response.status_code, response.headers["location"]) == (303, "/search?q=a+b")
+    attributes = {part.strip().lower() for part in response.headers["set-cookie"].split(";")}
+    assert {"httponly", "samesite=strict"} <= attributes
+    assert stranger.get("/search").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "cookie", "reason"),
+    [
+        ("/judging", "", "open the address that ragbench studio printed; it holds the token"),
+        ("/static/studio.js", "", "open the address that ragbench studio printed; it holds the token"),
+        ("/judging", "wrong", "open the address that ragbench studio printed; it holds the token"),
+        ("/judging?token=wrong", "", "this token is of another session"),
+    ],
+)
+def test_request_without_the_token_is_403(stranger: TestClient, studio: Studio, path, cookie: str, reason: str) -> None:
+    response = stranger.get(path, headers={"cookie": f"{cookie_of(studio.token)}={cookie}"} if cookie else {})
+    assert response.status_code == 403
+    assert response.text.startswith(reason)
+
+
+def test_token_in_the_address_leads_to_no_other_host(stranger: TestClient, studio: Studio) -> None:
+    response = stranger.get(f"http://127.0.0.1//elsewhere.example/?token={studio.token}")
+    assert response.headers["location"] == "/elsewhere.example/"
 
 
 @pytest.mark.parametrize("host", ["attacker.example", "127.0.0.1.attacker.example", ""])
-def test_another_host_is_refused(client: TestClient, host: str) -> None:
-    assert client.get("/", headers={"host": host}).status_code == 400
+def test_other_host_name_is_400(browser: TestClient, host: str) -> None:
+    response = browser.get("/judging", headers={"host": host})
+    assert (response.status_code, response.text) == (400, "Invalid host header")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8150", "localhost", "[::1]:80", "LOCALHOST:1"])
-def test_this_machine_is_answered_by_its_names(stranger: TestClient, studio: Studio, host: str) -> None:
-    cookie = f"{studio.access.cookie}={studio.access.token}"
-    assert stranger.get("/", headers={"host": host, "cookie": cookie}).status_code == 200
+def test_names_of_this_machine_are_answered(browser: TestClient, host: str) -> None:
+    assert browser.get("/judging", headers={"host": host}).status_code == 200
 
 
-def test_every_page_has_a_strict_policy(client: TestClient) -> None:
-    for path in ("/", "/static/studio.js", "/nothing-here"):
-        headers = client.get(path).headers
-        assert headers["content-security-policy"] == POLICY
-        assert headers["x-content-type-options"] == "nosniff"
-    assert "unsafe" not in POLICY
+@pytest.mark.parametrize("path", ["/judging", "/static/studio.js", "/nothing-here", "/judging?token=x"])
+def test_responses_have_a_strict_policy(browser: TestClient, path: str) -> None:
+    headers = browser.get(path).headers
+    assert headers["content-security-policy"] == POLICY and "unsafe" not in POLICY
+    assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_report_is_framed_in_an_origin_of_its_own(client: TestClient, arms) -> None:
-    answer = client.get(f"/runs/{arms['base'].run}/report")
-    assert answer.status_code == 200
-    assert answer.headers["content-security-policy"] == FRAMED
-    assert "allow-same-origin" not in FRAMED
+@pytest.mark.parametrize("path", [*FORMS, "/anything"])
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:81", "https://127.0.0.1", "null", ""])
+def test_form_of_another_page_is_403(browser: TestClient, path: str, origin: str) -> None:
+    response = browser.post(path, data={"q": "lamps"}, headers={"origin": origin})
+    assert (response.status_code, response.text) == (
+        403,
+        "the form comes from another page: open the page of the studio\n",
+    )
 
 
-def writes(studio: Studio) -> list[str]:
-    routes = [route for route in create_app(studio).routes if isinstance(route, Route)]
-    return [route.path.replace("{", "").replace("}", "") for route in routes if "POST" in (route.methods or ())]
+def test_large_form_is_413(browser: TestClient) -> None:
+    assert browser.post("/search", data={"q": "x" * 70_000}).status_code == 413
 
 
-def test_no_write_without_the_token_of_the_form(client: TestClient, studio: Studio) -> None:
-    for path in [*writes(studio), "/anything"]:
-        assert client.post(path, data={"a": "b"}).status_code == 403, path
-        assert client.post(path, data={"csrf": studio.access.token}).status_code == 403, path
-        assert client.post(path, json={"csrf": studio.access.csrf}).status_code == 415, path
-        good = {"csrf": studio.access.csrf}
-        assert client.post(path, data=good, headers={"origin": "http://evil.example"}).status_code == 403, path
+def test_form_with_too_many_fields_is_400(browser: TestClient) -> None:
+    assert browser.post("/search", data={f"f{number}": "x" for number in range(1001)}).status_code == 400
 
 
-def test_nothing_is_written_in_a_read_only_studio(reader: TestClient, studio: Studio) -> None:
-    for path in [*writes(studio), "/anything"]:
-        assert reader.post(path, data={"csrf": studio.access.csrf}).text == "this studio is read-only\n"
-    assert reader.get("/").status_code == 200
-
-
-def test_a_form_has_a_size(client: TestClient, studio: Studio) -> None:
-    assert client.post("/anything", data={"csrf": studio.access.csrf, "a": "x" * 70_000}).status_code == 413
-
-
-def test_a_form_has_so_many_fields(client: TestClient, studio: Studio) -> None:
-    fields = {f"f{number}": "x" for number in range(1000)}
-    answer = client.post("/anything", data={"csrf": studio.access.csrf, **fields})
-    assert (answer.status_code, answer.text) == (413, "the form has more than 1000 fields: send less\n")
-    answer = client.post("/judging/pool", data={"csrf": studio.access.csrf, "run": "x", "depth": "9" * 5000})
-    assert answer.status_code == 422
-
-
-def test_tokens_differ_and_are_not_shown() -> None:
-    one, two = Session(), Session()
-    assert one.token != two.token
-    assert one.token not in repr(one)
-    assert one.cookie != two.cookie
+def test_tokens_differ_and_are_not_in_the_repr(studio: Studio) -> None:
+    other = Studio(studio.root)
+    assert studio.token != other.token and cookie_of(studio.token) != cookie_of(other.token)
+    assert studio.token not in repr(studio)

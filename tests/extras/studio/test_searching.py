@@ -1,9 +1,10 @@
-"""Searches on the live index."""
+"""Searches on the live index: one query in two configurations."""
 
 from __future__ import annotations
 
 import html
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,134 +12,157 @@ import pytest
 from fastapi.testclient import TestClient
 
 from ragbench.base.errors import ConfigError
-from ragbench.config import composition
-from ragbench.extras.ship.access import Session
-from ragbench.extras.studio.app import Studio, create_app, url
+from ragbench.benchmark.load import load
+from ragbench.config import catalogue, composition
+from ragbench.extras.studio.app import Studio
 from ragbench.extras.studio.searching import split
 
-
-@pytest.fixture
-def place(words: tuple[str, ...], tmp_path: Path) -> tuple[Studio, TestClient]:
-    studio = Studio(tmp_path, words)
-    client = TestClient(create_app(studio), base_url="http://127.0.0.1")
-    client.cookies.set(studio.access.cookie, studio.access.token)
-    return studio, client
+SECRET = "s3cret-of-the-environment"
 
 
-def test_two_configurations_side_by_side_say_why(place) -> None:
-    _, client = place
-    page = client.get(url("/search", q="how do lamps know when the sun sets", right="+exp=lexical_only")).text
+def test_search_shows_two_configurations_and_the_reasons(browser: TestClient) -> None:
+    page = browser.post("/search", data={"q": "how do lamps know when the sun sets", "right": "+exp=lexical_only"}).text
     assert page.count('<ol class="hits">') == 2
     assert "found by dense" in page
     assert "<mark>" in page
-    assert "onerror=" not in page.replace("&#34;", '"').replace("&lt;img src=x onerror=", "")
-    filtered = client.get(
-        url("/search", q="lamps", left="+exp=lexical_only", right="+exp=lexical_only", product="guides")
-    )
-    assert "guides/" in filtered.text
-    assert "reference/" not in filtered.text
 
 
-def test_a_search_becomes_a_topic_that_data_queries_reads(place, words: tuple[str, ...]) -> None:
-    studio, client = place
-    said = {"csrf": studio.access.csrf, "query": "switch  lamps", "relevant": ["guides/schedules"]}
-    page = client.post("/search/topic", data=said)
-    assert "1 topic in" in page.text
-    assert client.post("/search/topic", data=said).status_code == 422
-    client.post("/search/topic", data={"csrf": studio.access.csrf, "query": "what is not judged"})
-    from ragbench.config.benchmark import load
+def test_search_shows_hostile_texts_as_text(browser: TestClient) -> None:
+    page = browser.post(
+        "/search",
+        data={"q": "document.title broken <b onmouseover>", "left": "+exp=lexical_only", "right": "+exp=lexical_only"},
+    ).text
+    assert "&lt;script&gt;" in page and "&lt;b onmouseover&gt;" in page
+    assert "<script>document" not in page and "<b onmouseover" not in page and "<img" not in page
 
+
+def test_address_fills_in_the_form_and_searches_nothing(browser: TestClient, studio: Studio) -> None:
+    page = browser.get("/search", params={"q": "lamps", "left": "exp=lexical_only", "right": "p6=on"}).text
+    assert 'value="lamps"' in page and 'value="exp=lexical_only"' in page and 'value="p6=on"' in page
+    assert '<ol class="hits">' not in page
+    assert len(studio.searching._arms) == 0
+
+
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server):
+    """A module, a program, a variable and a server that leave a trace when they are used; returns whether any was."""
+    monkeypatch.setenv("RAGBENCH_SECRET", SECRET)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    (tmp_path / "evil_of_address.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    started: list[object] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *given, **options: started.append(given))
+
+    def sprung() -> bool:
+        executed = "evil_of_address" in sys.modules or (tmp_path / "executed").exists()
+        return bool(started or server.requests or executed)
+
+    return sprung
+
+
+CODE, VARIABLE, OPERATOR = "names code to import", "can read the environment", "cannot be changed here"
+HOSTILE = [
+    *((f"{name}={{_target_: evil_of_address.X}}", CODE) for name in ("fuse", "cut", "+mine")),
+    *((f"{name}._target_=evil_of_address.X", CODE) for name in ("fuse", "p6", "expansion", "hyde")),
+    *((f"{key}=${{oc.env:RAGBENCH_SECRET}}", VARIABLE) for key in ("name", "index.encoder.name", "fuse.k")),
+    ("++hydra.searchpath=[file:///tmp]", CODE),
+    ("live=http live.url=http://127.0.0.1:9/?q={query} live.hits=h live.text=t", OPERATOR),
+    ("live=command 'live.program=[touch,executed]' live.hits=h live.text=t", OPERATOR),
+    ("source=command:touch", OPERATOR),
+    ("tracking.uri=http://127.0.0.1:9", OPERATOR),
+    ("data.corpus=/", OPERATOR),
+    ("++paths.index=/tmp/x", OPERATOR),
+    ("--json", "not an override"),
+    ("'", "a quote in the overrides is not closed"),
+    ("p6=maybe", "p6 cannot be 'maybe'"),
+    ("no_such_key=1", "no_such_key"),
+]
+
+
+@pytest.mark.parametrize(("typed", "reason"), HOSTILE, ids=[typed for typed, _ in HOSTILE])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_form_with_forbidden_words_is_refused_for_the_reason(browser, trap, typed: str, reason: str, side: str) -> None:
+    other = {"left": "right", "right": "left"}[side]
+    page = browser.post("/search", data={"q": "lamps", side: typed, other: "exp=lexical_only"})
+    assert reason in html.unescape(page.text).partition("Not possible")[2]
+    assert "Not possible." in page.text and '<ol class="hits">' not in page.text
+    assert not trap() and SECRET not in page.text
+
+
+def test_switches_of_the_hostile_words_exist() -> None:
+    """A renamed switch would be refused as an unknown key, and its case would test nothing."""
+    known = catalogue.read()
+    keys = {*known.choices, *(parameter.key.partition(".")[0] for parameter in known.parameters)}
+    named = {typed.partition("=")[0].partition(".")[0] for typed, _ in HOSTILE}
+    assert named - keys == {"+mine", "++hydra", "++paths", "source", "--json", "'", "no_such_key"}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *(typed for typed, _ in HOSTILE),
+        "hyde=on hyde.endpoint={server}/v1 hyde.model=m",
+        "expansion=on expansion.endpoint={server}/v1 expansion.model=m",
+        "index.encoder.name=openai:small",
+        "index.encoder.name=owner/model",
+    ],
+)
+def test_address_uses_nothing_that_it_names(browser: TestClient, trap, server, typed: str) -> None:
+    typed = typed.replace("{server}", server.url)
+    response = browser.get("/search", params={"q": "lamps", "left": typed, "right": "exp=lexical_only"})
+    assert response.status_code == 200
+    assert not trap() and SECRET not in response.text
+
+
+@pytest.mark.parametrize("switch", ["hyde", "expansion"])
+def test_form_may_name_a_server(browser: TestClient, server, switch: str) -> None:
+    server.answer = lambda path, parameters, body: {"choices": [{"message": {"content": "a lamp"}}]}
+    typed = f"{switch}=on {switch}.endpoint={server.url}/v1 {switch}.model=m"
+    page = browser.post("/search", data={"q": "lamps", "left": typed, "right": "exp=lexical_only"})
+    assert page.text.count('<ol class="hits">') == 2 and server.requests
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"), [("x" * 2001, "longer than 2000"), (" ", "the query is empty"), ("", "the query is empty")]
+)
+def test_query_outside_its_limits_is_refused(browser: TestClient, query: str, reason: str) -> None:
+    page = browser.post("/search", data={"q": query, "left": "exp=lexical_only", "right": "exp=lexical_only"}).text
+    assert "Not possible." in page and reason in page
+
+
+def test_query_is_saved_for_data_queries(browser: TestClient, studio: Studio, words: tuple[str, ...]) -> None:
+    form = {"q": "switch  lamps", "relevant": ["guides/schedules"], "left": "exp=lexical_only"}
+    page = browser.post("/search/topic", data=form).text
+    assert "1 query in" in page and 'value="exp=lexical_only"' in page
+    again = browser.post("/search/topic", data=form)
+    assert again.status_code == 422 and "is a topic already" in again.text
+    assert "2 queries in" in browser.post("/search/topic", data={"q": "without judgments"}).text
     rest = [word for word in words if not word.startswith(("data.qrels", "data.queries"))]
-    benchmark = load(composition.compose([*rest, f"data.queries={studio.searching.topics_file}"]).config)
-    assert [topic.text for topic in benchmark.topics] == ["switch lamps", "what is not judged"]
+    data = composition.compose([*rest, f"data.queries={studio.searching.topics_file}"]).config["data"]
+    benchmark = load(data)
+    assert [topic.text for topic in benchmark.topics] == ["switch lamps", "without judgments"]
     assert list(benchmark.document_qrels.values()) == [{"guides/schedules": 1}]
     assert all(json.loads(line) for line in studio.searching.topics_file.read_text().splitlines())
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("form", "reason"),
     [
-        ({"q": "a", "left": "p6=maybe"}, "p6"),
-        ({"q": "a", "left": "--json"}, "not an override"),
-        ({"q": "a", "left": "'"}, "quote"),
-        ({"q": "a", "left": "live=command"}, "cannot be changed here"),
-        ({"q": "a", "left": "++paths.index=/tmp/x"}, "cannot be changed here"),
-        ({"q": "a", "right": "data.corpus=/"}, "cannot be changed here"),
-        ({"q": "a", "left": "hyde=on hyde.endpoint=http://127.0.0.1:9/v1 hyde.model=m"}, "hyde.endpoint sends texts"),
-        ({"q": "a", "left": "index.encoder.name=/models/x"}, "index.encoder.name reads files"),
-        ({"q": "a", "left": "fuse._target_=this.X"}, "names code to import"),
-        ({"q": "a", "left": "name=${oc.env:HOME}"}, "can read the environment"),
-        ({"q": "a", "modified_after": "yesterday"}, "modified_after"),
-        ({"q": "x" * 2001}, "longer than"),
+        *(({"q": "q", "relevant": [docno]}, "out of its folder") for docno in ("../../etc/passwd", "/etc/passwd")),
+        ({"q": "q", "relevant": ["a\0b"]}, "no file name may have"),
+        ({"q": "a\0b"}, "printable"),
+        ({"q": " "}, "printable"),
+        ({}, "not complete"),
     ],
 )
-def test_what_cannot_be_searched_is_a_sentence(place, asked: dict[str, str], said: str) -> None:
-    _, client = place
-    page = html.unescape(client.get(url("/search", **asked)).text)
-    assert "Not possible." in page
-    assert said in page
-
-
-def test_a_form_may_name_a_server_but_no_program(place, server) -> None:
-    studio, client = place
-    words = f"exp=lexical_only hyde=on hyde.endpoint={server.url}/v1 hyde.model=m"
-    said = {"csrf": studio.access.csrf, "q": "lamps", "right": "exp=lexical_only"}
-    server.answer = lambda path, parameters, body: {"choices": [{"message": {"content": "a lamp"}}]}
-    page = client.get(url("/search", q="lamps", left=words, right="exp=lexical_only")).text
-    assert "press Search" in page or "not allowed here" in page
-    client.get(url("/experiments", command="run", words=words))
-    assert server.requests == []
-    page = client.post("/search", data={**said, "left": words}).text
-    assert page.count('<ol class="hits">') == 2 and server.requests
-    refused = client.post("/search", data={**said, "left": "fuse._target_=this.X"}).text
-    assert "names code to import" in refused and "this" not in sys.modules
-    assert client.post("/search", data={**said, "csrf": "x", "left": words}).status_code == 403
-
-
-def test_a_pure_search_has_an_address(place) -> None:
-    studio, client = place
-    said = {"csrf": studio.access.csrf, "q": "lamps", "left": "exp=lexical_only", "right": "exp=lexical_only"}
-    answer = client.post("/search", data=said, follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (
-        303,
-        "/search?q=lamps&left=exp%3Dlexical_only&right=exp%3Dlexical_only",
-    )
-
-
-def test_what_the_operator_has_named_is_not_asked_by_an_address(words: tuple[str, ...], tmp_path: Path, server) -> None:
-    own = ("exp=lexical_only", "hyde=on", f"hyde.endpoint={server.url}/v1", "hyde.model=m")
-    server.answer = lambda path, parameters, body: {"choices": [{"message": {"content": "a lamp"}}]}
-    studio = Studio(tmp_path, (*words, *own))
-    client = TestClient(create_app(studio), base_url="http://127.0.0.1")
-    client.cookies.set(studio.access.cookie, studio.access.token)
-    assert "hyde.endpoint sends texts to a server: press Search" in client.get("/search?q=lamps").text
-    assert server.requests == []
-    assert '<ol class="hits">' in client.post("/search", data={"csrf": studio.access.csrf, "q": "lamps"}).text
-    assert server.requests
-
-
-@pytest.mark.parametrize("docno", ["../../etc/passwd", "/etc/passwd", "a\0b", ""])
-def test_a_topic_names_documents_and_no_other_files(place, docno: str) -> None:
-    studio, client = place
-    said = {"csrf": studio.access.csrf, "query": "q", "relevant": [docno]}
-    assert client.post("/search/topic", data=said).status_code == 422
-    said = {"csrf": studio.access.csrf, "query": "a\0b"}
-    assert client.post("/search/topic", data=said).status_code == 422
+def test_query_with_bad_values_is_not_saved(browser: TestClient, studio: Studio, form: dict, reason: str) -> None:
+    response = browser.post("/search/topic", data=form)
+    assert response.status_code == 422
+    assert reason in html.unescape(response.text)
     assert not studio.searching.topics_file.exists()
 
 
-def test_words_are_split_as_in_a_shell() -> None:
+def test_overrides_are_split_as_in_a_shell() -> None:
     assert split("+exp=all 'tune=[a, b]'") == ["+exp=all", "tune=[a, b]"]
     with pytest.raises(ConfigError, match="not an override"):
         split("run --all")
-
-
-def test_a_read_only_studio_searches_with_presets_only(words: tuple[str, ...], tmp_path: Path) -> None:
-    studio = Studio(tmp_path, words, Session(read_only=True))
-    client = TestClient(create_app(studio), base_url="http://127.0.0.1")
-    client.cookies.set(studio.access.cookie, studio.access.token)
-    refused = client.get(url("/search", q="lamps", left="+exp=lexical_only p4=on", right="+exp=lexical_only"))
-    assert "presets only" in refused.text
-    found = client.get(url("/search", q="lamps", left="+exp=lexical_only", right="+exp=lexical_only"))
-    assert found.text.count('<ol class="hits">') == 2
-    assert "Save as a query" not in found.text

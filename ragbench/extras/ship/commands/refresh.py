@@ -51,7 +51,7 @@ def main(arguments: argparse.Namespace) -> int:
         refreshed = follower.refresh(arguments.allow_shrink)
         tell(refreshed, arguments.json)
     if refreshed.anything and not arguments.json and not arguments.watch:
-        print("a server that runs loads it on the signal SIGHUP, or by itself with serve --watch")
+        print("a server that runs loads it by itself")
         console.next_command(shlex.join(["verify", str(arguments.bundle)]))
     if arguments.watch:
         _follow(follower, refreshed, arguments)

@@ -33,9 +33,7 @@ def test_refresh_prints_changes_and_drift(bundle: Path, notes: Path, capsys) -> 
     assert cli.main(["refresh", str(bundle), "--corpus", str(notes), "--quiet"]) == 0
     output = capsys.readouterr()
     assert output.out.startswith("generation 1 is in service: 1 added, 0 changed, 0 deleted; ")
-    assert output.out.endswith(
-        f"loads it on the signal SIGHUP, or by itself with serve --watch\nnext: ragbench verify {bundle}\n"
-    )
+    assert output.out.endswith(f"a server that runs loads it by itself\nnext: ragbench verify {bundle}\n")
     assert output.err.startswith("kept as it was: caching.md: empty-file: ")
 
 

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -20,6 +19,7 @@ import pytest
 
 from ragbench.commands import cli
 from tests.sealing import reseal
+from tests.waiting import until
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def serving(bundle: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
 
 
 @pytest.mark.slow
-def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
+def test_sigterm_ends_after_the_requests_under_way(small_bundle: Path) -> None:
     body = json.dumps({"query": "rotate a key", "top_n": 2})
     with serving(small_bundle) as (process, address):
         host = address.removeprefix("http://")
@@ -43,8 +43,7 @@ def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
         for client in clients:
             client.request("POST", "/search", body, {"content-type": "application/json"})
         last = HTTPConnection(host, timeout=30)
-        upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-        last.request("GET", "/health", headers=upgrade | {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        last.request("GET", "/health")
         assert last.getresponse().status == 200  # so it has read the requests that came before
         process.send_signal(signal.SIGTERM)
         assert [client.getresponse().status for client in clients] == [200] * 32
@@ -57,7 +56,7 @@ def test_sigterm_answers_what_was_asked_and_exits_0(small_bundle: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -> None:
+def test_replaced_bundle_is_reloaded_and_ctrl_c_exits_0(small_bundle: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     shutil.copytree(small_bundle, bundle)
     with serving(bundle) as (process, address):
@@ -67,7 +66,6 @@ def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -
             reseal(tmp_path / "next" / "bundle.json", name="new")
             bundle.rename(tmp_path / "old")
             (tmp_path / "next").rename(bundle)
-            process.send_signal(signal.SIGHUP)
             assert "the bundle was reloaded" in process.stderr.readline()
             assert http.post("/search", json={"query": "rotate a key"}).json()["bundle"] == "new"
         process.send_signal(signal.SIGINT)
@@ -76,7 +74,7 @@ def test_ctrl_c_exits_0_and_sighup_reloads(small_bundle: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_log_has_one_session_for_a_connection_and_can_become_topics(small_bundle: Path, tmp_path: Path) -> None:
+def test_log_has_one_session_per_connection_and_becomes_topics(small_bundle: Path, tmp_path: Path) -> None:
     log = tmp_path / "searches.jsonl"
     with serving(small_bundle, "--log", str(log)) as (_, address):
         for query in ("rotate a key", "who answers at night"):
@@ -91,13 +89,8 @@ def test_a_log_has_one_session_for_a_connection_and_can_become_topics(small_bund
     assert len((tmp_path / "topics.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
 
-def opened(address: str) -> socket.socket:
-    host, _, port = address.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=30)
-
-
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (["/nowhere/at/all"], "/nowhere/at/all is not a bundle"),
         (["x", "--port", "70000"], "--port must be between 0 and 65535"),
@@ -105,23 +98,20 @@ def opened(address: str) -> socket.socket:
         (["x", "--max-top", "0"], "--max-top must be at least 1, got 0"),
         (["x", "--max-body", "-1"], "--max-body must be at least 1"),
         (["x", "--time-limit", "nan"], "--time-limit must be finite and above 0"),
-        (["x", "--queue", "0"], "--queue must be at least 1"),
-        (["x", "--workers", "0"], "--workers must be at least 1"),
         (["x", "--threads", "0"], "--threads must be at least 1"),
         (["x", "--host", "0.0.0.0"], "--host 0.0.0.0 lets other machines search: add --token-file"),
         (["x", "--token-file", "/nowhere"], "--token-file /nowhere cannot be read"),
-        (["x", "--rate", "many"], "--rate must be a number and a time"),
     ],
 )
-def test_bad_options_are_one_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_option_is_one_sentence(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     port = [] if "--port" in words else ["--port", "0"]
     assert cli.main(["serve", *words, *port]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert reason in err
     assert err.count("\n") == 1
 
 
-def test_a_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert cli.main(["serve", str(small_bundle), "--port", str(port)]) == 2
@@ -131,42 +121,35 @@ def test_a_port_in_use_is_one_sentence(small_bundle: Path, capsys: pytest.Captur
 
 
 @pytest.mark.slow
-def test_a_changed_note_is_found_while_it_serves(small_bundle: Path, tmp_path: Path) -> None:
+def test_changed_note_is_found_while_refresh_watches(small_bundle: Path, tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(small_bundle, tmp_path / "bundle"))
     notes = Path(shutil.copytree(Path(__file__).parents[3] / "data" / "phases", tmp_path / "notes"))
-    with serving(bundle, "--watch", "--corpus", str(notes)) as (process, address):
+    refresh = [sys.executable, "-m", "ragbench", "refresh", str(bundle), "--corpus", str(notes), "--watch", "--quiet"]
+    with serving(bundle) as (process, address), subprocess.Popen(refresh, stdout=subprocess.DEVNULL) as watching:
 
-        def found() -> str:
+        def first() -> str:
             body = {"query": "zebra crossing", "top_n": 1}
             return httpx.post(f"{address}/search", json=body).json()["hits"][0]["docno"]
 
-        assert found() != "zebra"
+        assert first() != "zebra"
         (notes / "zebra.md").write_text("# Zebra\n\nA zebra crossing is painted on the road.\n", encoding="utf-8")
-        deadline = time.monotonic() + 120
-        while found() != "zebra":
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: first() == "zebra")
         assert httpx.get(f"{address}/health").json()["generation"] >= 1
+        watching.terminate()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
 
 
-def test_documents_are_followed_only_while_watching(small_bundle: Path, tmp_path: Path, capsys) -> None:
-    assert cli.main(["serve", str(small_bundle), "--corpus", str(tmp_path), "--port", "0"]) == 2
-    assert "--corpus goes with --watch" in capsys.readouterr().err
-
-
 @pytest.mark.slow
-def test_other_machines_need_a_token(small_bundle: Path, tmp_path: Path) -> None:
-    (tmp_path / "tokens").write_text("ci " + "s3cret" * 4)
-    options = ["--host", "0.0.0.0", "--token-file", str(tmp_path / "tokens"), "--rate", "2/hour"]
+def test_other_machines_need_the_token(small_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret" * 4)
+    options = ["--host", "0.0.0.0", "--token-file", str(tmp_path / "token")]
     with serving(small_bundle, *options) as (process, address):
         assert address.startswith("http://0.0.0.0:")
         with httpx.Client(base_url=address.replace("0.0.0.0", "127.0.0.1"), timeout=30) as http:
             assert http.get("/health").status_code == 401
             http.headers["authorization"] = "Bearer " + "s3cret" * 4
-            body = {"query": "rotate a key"}
-            assert [http.post("/search", json=body).status_code for _ in range(3)] == [200, 200, 429]
+            assert http.post("/search", json={"query": "rotate a key"}).status_code == 200
         process.terminate()
         assert process.wait(30) == 0
-        assert process.stderr.read() == "warning: tokens are sent unencrypted: put a proxy with TLS in front\n"
+        assert process.stderr.read() == "warning: the token is sent unencrypted: put a proxy with TLS in front\n"
