@@ -18,7 +18,7 @@ from ragbench.extras.ship import address
 class LiveEngine(Live):
     """A search that `ragbench export` put into a file of SQLite, or loaded into a server.
 
-    `order`: whether the learned order of the exported arm, if it has one, is put on top, as `ragbench serve --engine`
+    `order`: whether the learned order of the exported arm, if it has one, is put on top, as `ragbench serve`
     does.
     """
 

@@ -152,7 +152,7 @@ def ranker_sentence(priced: Replay, alone: Replay | None) -> list[str]:
         return []
     return [
         f"rank: the engine alone scores {alone.replayed:.3f} {interval(alone.low, alone.high)}; the learned order, "
-        f"which ragbench serve --engine puts on top, adds {priced.replayed - alone.replayed:+.3f}"
+        f"which ragbench serve puts on top, adds {priced.replayed - alone.replayed:+.3f}"
     ]
 
 
