@@ -60,19 +60,14 @@ def test_sigterm_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
 POISON = "from pathlib import Path\nPath('EXECUTED').touch()\nraise ImportError('poisoned')\n"
 
 
-def _cold_start(folder: Path) -> None:
-    with pytest.raises(RagbenchError, match="KeyError"):  # no settings
-        coldstart.measure({}, "text", SimpleNamespace(collection="", documents=()))
-
-
-@pytest.mark.parametrize("start", [_cold_start])
-def test_child_processes_import_nothing_from_the_working_directory(
-    start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_child_process_imports_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("random", "numpy", "argparse"):
         (tmp_path / f"{name}.py").write_text(POISON)
     monkeypatch.chdir(tmp_path)
-    start(tmp_path)
+    with pytest.raises(RagbenchError, match="KeyError"):  # no settings
+        coldstart.measure({}, "text", SimpleNamespace(collection="", documents=()))
     assert not (tmp_path / "EXECUTED").exists()
 
 
