@@ -30,7 +30,6 @@ from typing import Any
 
 import yaml
 from fastapi.testclient import TestClient
-from ragbench.extras.engines.aliased import FORMAT
 
 from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
