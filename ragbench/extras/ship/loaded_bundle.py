@@ -40,7 +40,6 @@ from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
 
 _UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
-_ELSEWHERE = ("text", "context", "explanation")
 
 
 @dataclass(frozen=True)

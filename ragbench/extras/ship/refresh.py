@@ -125,12 +125,9 @@ class Refresher:
         `allow_shrink` accepts that. `ready` is called with the index of a new generation, before queries are replayed
         in it. Of two processes at the same time, the second waits and then finds nothing new.
         """
-        with self._alone():
-            return self._refresh(allow_shrink, ready)
-
-    def _alone(self) -> FileLock:
         (self.folder / CACHE).mkdir(exist_ok=True)
-        return FileLock(self.folder / CACHE / "refresh.lock")
+        with FileLock(self.folder / CACHE / "refresh.lock"):
+            return self._refresh(allow_shrink, ready)
 
     def _refresh(self, allow_shrink: bool, ready: Callable[[Index], None]) -> Refreshed:
         if generation.file_version(self.folder / bundle.RECORD) != self._identity:
