@@ -401,9 +401,9 @@ class IndexWriter:
             unit["wholes"] = _seen(row.fields, terms)
         units = [unit]
         for chunk, vector in zip(row.chunks, vectors, strict=True):
-            place = {"headings": list(chunk.headings), "start_line": chunk.start_line, "end_line": chunk.end_line}
+            lines = {"headings": list(chunk.headings), "start_line": chunk.start_line, "end_line": chunk.end_line}
             ids = {"kind": "chunk", "chunk_id": chunk.chunk_id, "chunks": [chunk.chunk_id]}
-            unit = _unit({**ids, "text": chunk.text, **place, **facts, "passage": passage_key(chunk.passage)})
+            unit = _unit({**ids, "text": chunk.text, **lines, **facts, "passage": passage_key(chunk.passage)})
             if plan.words:
                 unit["words"] = _seen(chunk.fields, terms)
             if vector is not None:
