@@ -89,19 +89,22 @@ def test_gate_compares_passages_as_documents(write_results, tmp_path: Path) -> N
 def test_gate_refuses_other_data_unless_allowed(arm, reseal) -> None:
     old, new = arm("old", VALUES), arm("new", VALUES)
     new.results.record["benchmark"]["digest"] = "e" * 64
-    with pytest.raises(ResultsError, match="changed"):
+    with pytest.raises(ResultsError) as error:
         gate(old, new)
+    assert "changed" in str(error.value)
     assert outcomes(old, new, Limits(changed_data=True))["benchmark"] == "not checked"
 
 
 def test_gate_refuses_other_queries(arm) -> None:
-    with pytest.raises(ResultsError, match="q29"):
+    with pytest.raises(ResultsError) as error:
         gate(arm("old", VALUES), arm("new", VALUES[:-1]))
+    assert "q29" in str(error.value)
 
 
 def test_gate_refuses_missing_measures(arm) -> None:
-    with pytest.raises(ConfigError, match="AP"):
+    with pytest.raises(ConfigError) as error:
         gate(arm("old", VALUES), arm("new", VALUES), Limits("AP"))
+    assert "AP" in str(error.value)
 
 
 @pytest.mark.parametrize(

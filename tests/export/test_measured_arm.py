@@ -44,8 +44,9 @@ def test_find_refuses_unknown_arms_and_runs(run: Path, name: str, arm: str | Non
 
 def test_find_refuses_a_changed_configuration(run: Path) -> None:
     (run / "arms" / "better" / "config.yaml").write_text(": [")
-    with pytest.raises(ResultsError, match="config"):
+    with pytest.raises(ResultsError) as error:
         measured_arm.find(run, "better")
+    assert "config" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,9 @@ def test_force_says_that_latency_is_unknown() -> None:
 def test_unproven_gain_needs_force(run: Path) -> None:
     arm = measured_arm.find(run, "same")
     known = measured_arm.evidence(arm)
-    with pytest.raises(ConfigError, match="--force") as caught:
+    with pytest.raises(ConfigError) as caught:
         measured_arm.require_gain(known, force=False)
+    assert "--force" in str(caught.value)
     assert "\n" not in str(caught.value)
     caution = measured_arm.require_gain(known, force=True)
     assert caution
@@ -120,10 +122,12 @@ def test_sentences_tell_what_was_measured(run: Path, reseal) -> None:
 def test_untimed_gain_needs_unknown_latency_only(write_results, tmp_path: Path) -> None:
     untimed = write_results(tmp_path / "untimed", {"base": LOW, "better": HIGH, "same": NEARLY})
     better, same = (measured_arm.evidence(measured_arm.find(untimed, name)) for name in ("better", "same"))
-    with pytest.raises(ConfigError, match="latency is unknown"):
+    with pytest.raises(ConfigError) as error:
         measured_arm.require_gain(better, force=False)
+    assert "latency is unknown" in str(error.value)
     assert "--allow-unknown-latency: significantly better, latency unknown" in str(
         measured_arm.require_gain(better, force=False, allow_unknown_latency=True)
     )
-    with pytest.raises(ConfigError, match="inconclusive"):
+    with pytest.raises(ConfigError) as error:
         measured_arm.require_gain(same, force=False, allow_unknown_latency=True)
+    assert "inconclusive" in str(error.value)

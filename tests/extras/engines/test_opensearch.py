@@ -148,8 +148,9 @@ def test_killed_load_leaves_the_old_data(own: str, server, recommended, moment: 
 @pytest.mark.slow
 def test_load_with_a_loss_leaves_the_old_data(own: str, server, recommended) -> None:
     before = server.aliases["own"]
-    with pytest.raises(ConfigError, match="--max-loss -1"):
+    with pytest.raises(ConfigError) as error:
         write(recommended.folder, format=server.system, load=own, max_loss=-1.0)
+    assert "--max-loss -1" in str(error.value)
     assert indices_of_loads(server, "own") == [before] == [server.aliases["own"]]
 
 
@@ -211,8 +212,9 @@ def test_failing_server_is_one_sentence(loaded, server) -> None:
     with closing(opened.connect(f"{server.address}/notes")) as engine:
         server.dies_at = "_msearch"
         try:
-            with pytest.raises(BundleError, match="does not answer") as raised:
+            with pytest.raises(BundleError) as raised:
                 engine.ask("cache", None if "dense" not in engine.plan.depths else [0.1] * 384, None)
+            assert "does not answer" in str(raised.value)
         finally:
             server.dies_at = None
     assert "\n" not in str(raised.value)
@@ -248,8 +250,9 @@ def test_secrets_come_from_the_environment(monkeypatch, recommended, user: str, 
         with ragbench.load("env:NOTES") as bundle:
             assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
         monkeypatch.setenv("NOTES", running.address + "/notes")
-        with pytest.raises(BundleError, match="status 401"):
+        with pytest.raises(BundleError) as error:
             ragbench.load("env:NOTES")
+        assert "status 401" in str(error.value)
 
 
 @pytest.fixture
@@ -272,8 +275,9 @@ def small(request, two_chunks) -> Iterator[tuple[OpenSearchServer, OpenSearchEng
 def test_partial_answers_are_refused(small, altered) -> None:
     server, engine = small
     server.altered = altered
-    with pytest.raises(BundleError, match="does not answer"):
+    with pytest.raises(BundleError) as error:
         engine.ask("apple", [1.0, 0.0], None)
+    assert "does not answer" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -295,13 +299,15 @@ def test_official_clients_read_every_query(small, two_chunks, client: str) -> No
 def test_index_of_others_is_not_replaced(recommended) -> None:
     with closing(OpenSearchServer("opensearch", "technical")) as running:
         running.indices["notes"], running.named["notes"] = {"documents": {}}, set()
-        with pytest.raises(ConfigError, match="is an index"):
+        with pytest.raises(ConfigError) as error:
             write(recommended.folder, format="opensearch", load=f"{running.address}/notes")
+        assert "is an index" in str(error.value)
         assert list(running.indices) == ["notes"]
         running.indices["mine"], running.named["mine"] = running.indices.pop("notes"), {"notes"}
         del running.named["notes"]
-        with pytest.raises(ConfigError, match="leads to mine"):
+        with pytest.raises(ConfigError) as error:
             write(recommended.folder, format="opensearch", load=f"{running.address}/notes")
+        assert "leads to mine" in str(error.value)
         assert list(running.indices) == ["mine"]
 
 

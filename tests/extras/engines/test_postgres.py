@@ -239,8 +239,9 @@ def test_load_keeps_who_may_read(own: str, recommended) -> None:
 
 def test_load_with_a_loss_leaves_the_old_data(own: str, recommended) -> None:
     before = version(own)
-    with pytest.raises(ConfigError, match="--max-loss -1"):
+    with pytest.raises(ConfigError) as error:
         write(recommended.folder, format="postgres", load=own, max_loss=-1.0)
+    assert "--max-loss -1" in str(error.value)
     assert version(own) == before
 
 
@@ -310,11 +311,13 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
     sql(server, "CREATE ROLE locked LOGIN PASSWORD 'open sesame'")
     sql(own, "GRANT USAGE ON SCHEMA own TO locked; GRANT SELECT ON ALL TABLES IN SCHEMA own TO locked")
     dsn = own.replace("postgres@", "locked@")
-    with pytest.raises(BundleError, match="PGPASSWORD"):
+    with pytest.raises(BundleError) as error:
         ragbench.load(dsn)
+    assert "PGPASSWORD" in str(error.value)
     monkeypatch.setenv("NOTES_DSN", dsn.replace("locked@", "locked:wrong-one@"))
-    with pytest.raises(BundleError, match="PGPASSWORD") as raised:
+    with pytest.raises(BundleError) as raised:
         ragbench.load("env:NOTES_DSN")
+    assert "PGPASSWORD" in str(raised.value)
     assert "wrong-one" not in str(raised.value)
     (tmp_path / "dsn").write_text(dsn.replace("locked@", "locked:open%20sesame@") + "\n")
     with ragbench.load(f"file:{tmp_path / 'dsn'}") as bundle:
@@ -327,35 +330,42 @@ def test_password_is_never_shown(server: str, own: str, tmp_path: Path, monkeypa
 def test_refused_loads_are_one_sentence(server: str, recommended) -> None:
     load = {"format": "postgres"}
     sql(server, "CREATE SCHEMA theirs; CREATE TABLE theirs.a (b int)")
-    with pytest.raises(BundleError, match="theirs"):
+    with pytest.raises(BundleError) as error:
         write(recommended.folder, load=f"{server}&schema=theirs", **load)
+    assert "theirs" in str(error.value)
     assert sql(server, "SELECT count(*) FROM theirs.a") == [(0,)]
     sql(server, "CREATE ROLE humble LOGIN")
     sql(server, "CREATE DATABASE bare")
     bare = server.replace("/postgres?", "/bare?")
-    with pytest.raises(BundleError, match="CREATE EXTENSION vector"):
+    with pytest.raises(BundleError) as error:
         write(recommended.folder, load=bare.replace("postgres@", "humble@"), **load)
+    assert "CREATE EXTENSION vector" in str(error.value)
     sql(server, "ALTER DATABASE bare SET extension_control_path = '/nowhere'")
-    with pytest.raises(BundleError, match="has no pgvector"):
+    with pytest.raises(BundleError) as error:
         write(recommended.folder, load=bare, **load)
-    with pytest.raises(ConfigError, match="--out"):
+    assert "has no pgvector" in str(error.value)
+    with pytest.raises(ConfigError) as error:
         write(recommended.folder, Path("x"), load=bare, **load)
-    with pytest.raises(ConfigError, match="--load"):
+    assert "--out" in str(error.value)
+    with pytest.raises(ConfigError) as error:
         write(recommended.folder, format="sqlite", load=bare)
+    assert "--load" in str(error.value)
 
 
 def test_tables_of_another_version_are_refused(own: str) -> None:
     sql(own, "UPDATE own.about SET value = '0' WHERE key = 'format'")
-    with pytest.raises(BundleError, match="another version"):
+    with pytest.raises(BundleError) as error:
         ragbench.load(own)
+    assert "another version" in str(error.value)
 
 
 @pytest.mark.slow
 def test_dependent_view_stops_a_load(own: str, recommended) -> None:
     sql(own, "CREATE VIEW public.titles AS SELECT title FROM own.documents")
     try:
-        with pytest.raises(BundleError, match="another object depends"):
+        with pytest.raises(BundleError) as error:
             write(recommended.folder, format="postgres", load=own)
+        assert "another object depends" in str(error.value)
         assert sql(own, "SELECT count(*) > 0 FROM public.titles") == [(True,)]
     finally:
         sql(own, "DROP VIEW public.titles")

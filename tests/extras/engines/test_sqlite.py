@@ -298,8 +298,9 @@ def test_endless_search_is_ended(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sqlite, "_STEPS", 1)
     engine = opened.connect(file)
     monkeypatch.setattr(sqlite, "_SECONDS", -1)
-    with pytest.raises(BundleError, match="within"):
+    with pytest.raises(BundleError) as error:
         engine.version()
+    assert "within" in str(error.value)
     engine.close()
 
 
@@ -409,16 +410,18 @@ def test_changed_inner_files_are_one_sentence(file: Path, name: str, body: bytes
 
 def test_journal_that_names_another_file_is_refused(file: Path) -> None:
     file.with_name(f"{file.name}-journal").write_bytes(bytes(512) + sqlite._SUPER_JOURNAL)
-    with pytest.raises(BundleError, match="delete it"):
+    with pytest.raises(BundleError) as error:
         opened.connect(file)
+    assert "delete it" in str(error.value)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.sqlite"
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE t (a)")
-    with pytest.raises(BundleError, match="not a search"):
+    with pytest.raises(BundleError) as error:
         ragbench.load(other)
+    assert "not a search" in str(error.value)
     with pytest.raises(BundleError):
         opened.connect(tmp_path / "none.sqlite")
 

@@ -96,8 +96,9 @@ def test_client_sends_nothing_to_another_origin() -> None:
     with serving(_whole(b"1")) as server, serving(_whole(b"1")) as other:
         client = Client(server.url, KEY, timeout_s=20)
         for address in (other.url, server.url.replace("127.0.0.1", "localhost"), server.url.replace("http", "https")):
-            with pytest.raises(HttpError, match="another host"):
+            with pytest.raises(HttpError) as error:
                 client.send("GET", address)
+            assert "another host" in str(error.value)
     assert server.heard == other.heard == []
 
 
@@ -135,8 +136,9 @@ def test_origin_has_scheme_host_and_port() -> None:
 
 def test_unsendable_key_is_refused_and_not_shown() -> None:
     for key in ("Bearer a\nb", "Bearer ü"):
-        with pytest.raises(HttpError, match="Authorization") as refused:
+        with pytest.raises(HttpError) as refused:
             Client("http://localhost", {"Authorization": key}, timeout_s=1)
+        assert "Authorization" in str(refused.value)
         assert "Bearer" not in str(refused.value)
 
 
@@ -152,21 +154,24 @@ def _drip(head: bytes) -> Callable[[socket.socket], None]:
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nA: ", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_timeout_bounds_the_whole_exchange(head: bytes) -> None:
-    with serving(_drip(head)) as server, pytest.raises(HttpError, match="within") as refused:
+    with serving(_drip(head)) as server, pytest.raises(HttpError) as refused:
         _ask(server, timeout_s=0.5)
+    assert "within" in str(refused.value)
     assert refused.value.again
 
 
 def test_answer_above_the_limit_is_refused() -> None:
-    with serving(_whole(b" " * 2000)) as server, pytest.raises(HttpError, match="larger"):
+    with serving(_whole(b" " * 2000)) as server, pytest.raises(HttpError) as error:
         _ask(server, max_bytes=1000)
+    assert "larger" in str(error.value)
 
 
 def test_compressed_answer_is_refused() -> None:
     packed = gzip.compress(b" " * 10**6)
     answer = _whole(packed, b"Content-Encoding: gzip\r\n")
-    with serving(answer) as server, pytest.raises(HttpError, match="compressed"):
+    with serving(answer) as server, pytest.raises(HttpError) as error:
         _ask(server)
+    assert "compressed" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,9 @@ def test_cautions_name_what_is_outside_the_bundle(composed) -> None:
 
 def test_write_overwrites_nothing(write, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    with pytest.raises(BundleError, match="exists already"):
+    with pytest.raises(BundleError) as error:
         write(tmp_path / "mine")
+    assert "exists already" in str(error.value)
     (tmp_path / "file").write_text("")
     with pytest.raises(BundleError):
         write(tmp_path / "file" / "bundle")
@@ -151,8 +152,9 @@ def test_failed_write_leaves_nothing(
 
 def test_changed_documents_are_refused(write, handbook: Benchmark, tmp_path: Path) -> None:
     fewer = dataclasses.replace(handbook, documents=handbook.documents[:-1])
-    with pytest.raises(ResultsError, match="changed"):
+    with pytest.raises(ResultsError) as error:
         write(tmp_path / "out", benchmark=fewer)
+    assert "changed" in str(error.value)
 
 
 def test_rankings_unlike_the_run_are_refused(write, reseal, finished: Measurements, tmp_path: Path) -> None:
@@ -163,6 +165,7 @@ def test_rankings_unlike_the_run_are_refused(write, reseal, finished: Measuremen
     a[2], b[2] = b[2], a[2]
     path.write_text("\n".join([" ".join(a), " ".join(b), *rest]) + "\n")
     reseal(folder)
-    with pytest.raises(ResultsError, match="ranking"):
+    with pytest.raises(ResultsError) as error:
         write(tmp_path / "out", folder=folder)
+    assert "ranking" in str(error.value)
     assert not (tmp_path / "out").exists()

@@ -68,8 +68,9 @@ def test_changed_and_sealed_tables_are_one_sentence(make, copied: Path, notes: P
         if text == "one":
             make().refresh()
     rewrite_part(file, file.read_bytes()[:-20])
-    with pytest.raises(BundleError, match="ArrowInvalid"):
+    with pytest.raises(BundleError) as error:
         make().refresh()
+    assert "ArrowInvalid" in str(error.value)
 
 
 def test_changed_and_sealed_vectors_are_one_sentence(make, copied: Path, notes: Path) -> None:
@@ -203,8 +204,9 @@ def test_generation_is_not_given_to_another_bundle(make, copied: Path, notes: Pa
         return made
 
     monkeypatch.setattr(refresher, "_build", exchanged)
-    with pytest.raises(BundleError, match="another bundle"):
+    with pytest.raises(BundleError) as error:
         refresher.refresh()
+    assert "another bundle" in str(error.value)
     assert not (copied / generation.NAME).exists()
 
 
@@ -212,8 +214,9 @@ def test_refresh_refuses_an_emptied_folder(make, copied: Path, notes: Path) -> N
     before = answers(copied)
     for path in sorted(notes.rglob("*.md"))[1:]:
         path.unlink()
-    with pytest.raises(CorpusError, match="19 are served"):
+    with pytest.raises(CorpusError) as error:
         make().refresh()
+    assert "19 are served" in str(error.value)
     shutil.rmtree(notes)
     with pytest.raises(CorpusError):
         make().refresh()
@@ -251,8 +254,9 @@ def test_damaged_generation_is_refused(make, copied: Path, notes: Path) -> None:
     make().refresh()
     path = copied / generation.NAME
     path.write_text(path.read_text().replace('"number": 1', '"number": 2'))
-    with pytest.raises(BundleError, match="generation"):
+    with pytest.raises(BundleError) as error:
         load(copied)
+    assert "generation" in str(error.value)
 
 
 NAMES = st.sampled_from(["caching", "team", "zebra", "new/heron"])

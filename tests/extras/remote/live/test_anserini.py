@@ -149,8 +149,9 @@ def test_index_of_other_documents_is_refused(settings_of, tmp_path: Path, beir: 
     arm = settings_of(
         tmp_path / "results", "data=beir", f"data.folder={beir}", "latency.enabled=false", f"source=pyserini:{other}"
     )
-    with pytest.raises(LiveError, match="WAPO-0, WAPO-1"):
+    with pytest.raises(LiveError) as error:
         run([arm], load(arm.config))
+    assert "WAPO-0, WAPO-1" in str(error.value)
 
 
 @pytest.mark.slow
@@ -169,8 +170,9 @@ def test_unusable_indexes_are_one_sentence(
         with pytest.raises(LiveError) as raised:
             anserini.open_searcher(name, scoring)
         assert reason in str(raised.value)
-    with pytest.raises(LiveError, match="feedback=rm3"):
+    with pytest.raises(LiveError) as error:
         anserini.open_searcher(str(plain), anserini.Scoring(0.9, 0.4, (), "rm3", None))
+    assert "feedback=rm3" in str(error.value)
     assert anserini.open_searcher(str(plain), scoring).search("", 10, lambda name: True) == []
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", f"source=pyserini:{tmp_path / 'empty'}", "tracking.enabled=false", "--quiet"]) == 2
@@ -220,8 +222,9 @@ def test_prebuilt_index_is_downloaded_once_and_checked(
     scoring = anserini.Scoring(0.9, 0.4, (), None, None)
     before = anserini.open_searcher(str(index), scoring).search("counters", 3, lambda name: True)
     monkeypatch.setitem(entry, "md5", "0" * 32)
-    with pytest.raises(LiveError, match="digest"):
+    with pytest.raises(LiveError) as error:
         anserini.open_searcher("cacm", scoring)
+    assert "digest" in str(error.value)
     monkeypatch.undo()
     monkeypatch.setitem(prebuilt.TF_INDEX_INFO, "cacm", entry)
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
@@ -232,8 +235,9 @@ def test_prebuilt_index_is_downloaded_once_and_checked(
     assert anserini.open_searcher("cacm", scoring).search("counters", 3, lambda name: True) == before  # from the cache
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "other"))
     anserini.open_searcher.cache_clear()
-    with pytest.raises(LiveError, match="no answer"):
+    with pytest.raises(LiveError) as error:
         anserini.open_searcher("cacm", scoring)
+    assert "no answer" in str(error.value)
 
 
 def test_source_is_another_spelling_of_live() -> None:
@@ -247,8 +251,9 @@ def test_source_is_another_spelling_of_live() -> None:
         ((_, stage),) = composition.compose([word]).pipeline
         assert type(stage).__name__ == target
         assert {name: getattr(stage, name) for name in fields} == fields
-    with pytest.raises(Exception, match="source must be"):
+    with pytest.raises(Exception) as error:
         composition.compose(["source=lucene:cacm"])
+    assert "source must be" in str(error.value)
 
 
 def test_describe_says_how_it_searches() -> None:

@@ -19,10 +19,12 @@ def test_hits_are_read_where_the_expressions_say() -> None:
     reading = Reading(hits="hits.hits", document="_source.path", text="_source.parts", score="_score")
     answer = {"hits": {"hits": [{"_source": {"path": "a", "parts": ["x", "y", None]}, "_score": 2}, {"_score": True}]}}
     assert reading.read(answer, 1) == [LiveHit("a", "", "x y", 2.0)]
-    with pytest.raises(LiveError, match="hit 2"):
+    with pytest.raises(LiveError) as error:
         reading.read(answer, 2)
-    with pytest.raises(LiveError, match="no list of hits"):
+    assert "hit 2" in str(error.value)
+    with pytest.raises(LiveError) as error:
         reading.read({"hits": {}}, 1)
+    assert "no list of hits" in str(error.value)
 
 
 def test_get_request_has_the_query_in_its_address(server) -> None:
@@ -41,8 +43,9 @@ def test_post_request_has_the_query_in_its_body(server) -> None:
 @pytest.mark.parametrize(("status", "again"), [(503, True), (429, True), (404, False), (302, False)])
 def test_only_passing_failures_are_tried_again(server, status: int, again: bool) -> None:
     server.failures = [(status, {"Retry-After": "2", "Location": "/elsewhere"})]
-    with pytest.raises(RequestFailed, match=f"status {status}") as raised:
+    with pytest.raises(RequestFailed) as raised:
         client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)("x", 1)
+    assert f"status {status}" in str(raised.value)
     assert raised.value.again is again and raised.value.after_s == 2
     assert len(server.requests) == 1
 
@@ -50,13 +53,16 @@ def test_only_passing_failures_are_tried_again(server, status: int, again: bool)
 def test_slow_unreachable_and_odd_answers_are_named(server) -> None:
     server.answer = lambda path, parameters, body: b"<html>"
     ask = client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 5)
-    with pytest.raises(RequestFailed, match="JSON"):
+    with pytest.raises(RequestFailed) as error:
         ask("x", 1)
+    assert "JSON" in str(error.value)
     server.answer = lambda path, parameters, body: time.sleep(1)
-    with pytest.raises(RequestFailed, match="within"):
+    with pytest.raises(RequestFailed) as error:
         client.asking_http("GET", f"{server.url}/{{query}}", None, {}, 0.1)("x", 1)
-    with pytest.raises(RequestFailed, match="refused"):
+    assert "within" in str(error.value)
+    with pytest.raises(RequestFailed) as error:
         client.asking_http("GET", "http://127.0.0.1:9/{query}", None, {}, 5)("x", 1)
+    assert "refused" in str(error.value)
 
 
 PROGRAM = """
@@ -125,8 +131,9 @@ def test_retries_wait_longer_or_as_the_server_says(monkeypatch: pytest.MonkeyPat
         times.append(clock.now)
         raise RequestFailed("busy", after_s=next(waits))
 
-    with pytest.raises(LiveError, match="5 times: busy"):
+    with pytest.raises(LiveError) as error:
         RateLimitedClient("the shop", fail, per_second=1000, retries=4)("keys", 1)
+    assert "5 times: busy" in str(error.value)
     assert times == pytest.approx([100, 100.2, 100.6, 105.6, 135.6])
 
 
@@ -134,13 +141,15 @@ def test_lasting_failures_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(query: str, depth: int) -> None:
         raise RequestFailed("status 404", again=False)
 
-    with pytest.raises(LiveError, match="once"):
+    with pytest.raises(LiveError) as error:
         RateLimitedClient("the shop", refuse, per_second=1, retries=9)("keys", 1)
+    assert "once" in str(error.value)
 
 
 def test_token_comes_from_the_environment_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "s3cret")
     assert secret("SHOP_TOKEN", "the shop") == "s3cret" and secret(None, "the shop") is None
     monkeypatch.delenv("SHOP_TOKEN")
-    with pytest.raises(LiveError, match="SHOP_TOKEN"):
+    with pytest.raises(LiveError) as error:
         secret("SHOP_TOKEN", "the shop")
+    assert "SHOP_TOKEN" in str(error.value)

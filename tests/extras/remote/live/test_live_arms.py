@@ -154,12 +154,14 @@ def test_mcp_server_at_an_address_is_an_arm(arm, mcp_address: str) -> None:
 def test_failing_arm_has_no_score_and_the_others_have(arm, server) -> None:
     server.failures = [(500, {})] * 100
     down = arm("down", "live=http", f"live.url='{server.url}/?q={{query}}'", "live.retries=1", *FAST)
-    with pytest.raises(ArmsFailed, match="down"):
+    with pytest.raises(ArmsFailed) as error:
         measured(arm("ours", "latency.enabled=false"), down)
+    assert "down" in str(error.value)
     measured_arms = [path.parent.name for path in (down.results / "runs").glob("*/arms/*/per_query.parquet")]
     assert len(measured_arms) == 1 and measured_arms[0].startswith("ours")
-    with pytest.raises(LiveError, match="asked 2 times"):
+    with pytest.raises(LiveError) as error:
         measured(down)
+    assert "asked 2 times" in str(error.value)
 
 
 def test_rate_limit_is_no_part_of_the_time(arm, server) -> None:
@@ -171,8 +173,9 @@ def test_rate_limit_is_no_part_of_the_time(arm, server) -> None:
 
 def test_live_search_refuses_masked_topics(arm, server) -> None:
     live = arm("today", "live=http", f"live.url='{server.url}/?q={{query}}'", "topics=derived")
-    with pytest.raises(ConfigError, match="masked"):
+    with pytest.raises(ConfigError) as error:
         measured(live)
+    assert "masked" in str(error.value)
 
 
 def test_live_arm_is_not_exported(arm, server, capsys: pytest.CaptureFixture[str]) -> None:

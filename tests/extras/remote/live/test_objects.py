@@ -260,8 +260,9 @@ def test_failing_object_names_arm_query_and_line(measured, search: Search) -> No
     def failing(query: str, k: int) -> list[tuple[str, float]]:
         return search(query, k) if "zz" in query else [("a", 1 / 0)]
 
-    with pytest.raises(ArmsFailed, match="failing") as caught:
+    with pytest.raises(ArmsFailed) as caught:
         measured({"function": search, "failing": failing})
+    assert "failing" in str(caught.value)
     assert isinstance(caught.value.__cause__, LiveError)
     assert isinstance(caught.value.__cause__.__cause__, ZeroDivisionError)
 
@@ -302,19 +303,24 @@ def test_results_as_arms_are_judged_as_their_function(
         assert results.values(arm).to_dict() == results.values("function").to_dict(), arm
     assert set(results.latency["arm"]) == {"function"}
     assert all(RECORDED in reason for reason in results.verdicts["reason"])
-    with pytest.raises(BenchmarkError, match="docno"):
+    with pytest.raises(BenchmarkError) as error:
         measured({"function": search, "frame": frame[["qid", "score"]]})
-    with pytest.raises(BenchmarkError, match="twice"):
+    assert "docno" in str(error.value)
+    with pytest.raises(BenchmarkError) as error:
         measured({"function": search, "twice": pd.concat([frame, frame])})
-    with pytest.raises(BenchmarkError, match="number"):
+    assert "twice" in str(error.value)
+    with pytest.raises(BenchmarkError) as error:
         measured({"function": search, "nan": frame.assign(score=np.nan)})
+    assert "number" in str(error.value)
 
 
 def test_other_objects_are_refused_as_arms(measured) -> None:
-    with pytest.raises(ConfigError, match="is a int"):
+    with pytest.raises(ConfigError) as error:
         measured({"a": 7})
-    with pytest.raises(ConfigError, match="neither a file"):
+    assert "is a int" in str(error.value)
+    with pytest.raises(ConfigError) as error:
         measured({"a": "baseline"})
+    assert "neither a file" in str(error.value)
 
 
 def test_object_is_timed_as_a_pipeline(measured, search: Search) -> None:
@@ -386,10 +392,12 @@ def test_parameters_of_a_decorated_retriever_can_be_varied(
         )
         assert {len(hits) for hits in ranked(results, "one").values()} == {1}
         assert ranked(results, "one") == ranked(results, "words") != ranked(results, "all")
-        with pytest.raises(ConfigError, match="did you mean most"):
+        with pytest.raises(ConfigError) as error:
             counted.with_(mos=1)
-        with pytest.raises(ConfigError, match="least"):
+        assert "did you mean most" in str(error.value)
+        with pytest.raises(ConfigError) as error:
             measured({"a": ["source=python:counted", "live.parameters.least=1"]})
+        assert "least" in str(error.value)
         around = [
             f"paths.results={tmp_path}",
             f"paths.index={workplace / 'index'}",
