@@ -1,7 +1,7 @@
 """Write the generated reference pages: python tools/reference.py [FOLDER]     default: docs
 
 `command-line.md` has every command with its arguments, from the parsers; `configuration.md` every option with its keys;
-`python-api.md` the names that `ragbench` gives, from their signatures and docstrings. `tests/test_docs.py` compares the
+`python-api.md` the names that `ragbench` gives, from their signatures and docstrings. `tests/docs` compares the
 pages with these functions.
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,15 @@ from ragbench.base.errors import ResultsError
 from ragbench.config import composition
 from ragbench.results import store
 from ragbench.workbench import Experiment, experiment
-from tests.test_docs import BLOCK, ROOT, Block, overrides, parsed
+from tests.docs.pages import ROOT, blocks, overrides, parsed
 
 
 def calls() -> list[list[str]]:
-    """Every call of ragbench in README and in the first hour, in order."""
-    found = []
-    for page in (ROOT / "README.md", ROOT / "docs" / "quickstart.md"):
-        for match in BLOCK.finditer(page.read_text(encoding="utf-8")):
-            found += [words for words, _ in Block(page, match["kind"], match["body"], False).lines if words]
-        lines = page.read_text(encoding="utf-8").splitlines()
-        found += [shlex.split(line)[2:] for line in lines if line.startswith("$ ragbench ")]
-    assert {words[0] for words in found} >= {"init", "run", "export", "verify", "serve"}
-    return found
+    """The calls of ragbench on README and on the quickstart page, in order."""
+    pages = (ROOT / "README.md", ROOT / "docs" / "quickstart.md")
+    words = [words for block in blocks() if block.page in pages for words in block.calls if words]
+    assert {call[0] for call in words} >= {"init", "run", "export", "verify", "serve"}
+    return words
 
 
 @pytest.fixture
@@ -34,7 +29,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "empty"
 
 
-def test_every_command_of_the_first_pages_keeps_its_results_in_an_empty_folder(empty: Path) -> None:
+def test_commands_of_first_pages_write_results_to_the_working_directory(empty: Path) -> None:
     for words in calls():
         given = overrides(words)
         if given is None:
@@ -45,7 +40,7 @@ def test_every_command_of_the_first_pages_keeps_its_results_in_an_empty_folder(e
             assert settings.cache_folder.parent == settings.index_folder.parent == empty / "results", words
 
 
-def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path, monkeypatch) -> None:
+def test_results_go_beside_the_project_file(empty: Path, monkeypatch) -> None:
     (empty / "ragbench.yaml").write_text("data: vault\ndata.corpus: notes\n", encoding="utf-8")
     (empty / "notes" / "deep").mkdir(parents=True)
     monkeypatch.chdir(empty / "notes" / "deep")
@@ -59,10 +54,10 @@ def test_results_go_beside_the_project_file_from_everywhere_below_it(empty: Path
     ]
 
 
-def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchmark_small, caplog) -> None:
-    first, said = experiment.first_lines(composition.compose([]))
+def test_run_without_a_project_file_logs_its_benchmark(empty: Path, benchmark_small, caplog) -> None:
+    first, second = experiment.first_lines(composition.compose([]))
     assert first == "writing results to results in this folder"
-    assert said == (
+    assert second == (
         "no ragbench.yaml here or above: measuring the built-in benchmark, documentation of a fictional product; "
         "to measure your own notes, run ragbench init FOLDER"
     )
@@ -75,7 +70,7 @@ def test_without_a_project_file_a_run_says_what_it_measures(empty: Path, benchma
     assert (empty / "results" / "runs").is_dir()
 
 
-def test_results_in_the_checkout_change_nothing_elsewhere(empty: Path, monkeypatch) -> None:
+def test_results_in_the_checkout_are_not_read_elsewhere(empty: Path, monkeypatch) -> None:
     checkout = empty.parent / "checkout"
     (checkout / "results" / "runs").mkdir(parents=True)
     monkeypatch.setattr(locations, "checkout", lambda: checkout)

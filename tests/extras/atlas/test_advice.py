@@ -16,7 +16,7 @@ from ragbench.evaluation.diagnosis import BURIED, FUSED_OUT, NEVER
 from ragbench.experiment.run import run
 from ragbench.extras.atlas import advice
 from ragbench.results.measurements import Measurements
-from tests.test_docs import overrides, parsed
+from tests.docs.pages import overrides, parsed
 
 HANDBOOK = Path(__file__).parents[2] / "data" / "phases"
 ROWS = ("how do programs prove their identity,authentication.md", "counters,metrics.md", "why is it slow,nowhere.md")

@@ -1,0 +1,114 @@
+"""Pages: links lead somewhere, generated parts are current, and ragbench takes every call."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import runpy
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import RagbenchError
+from ragbench.config import catalogue
+from ragbench.config.catalogue import names as switch_names
+from tests.docs.pages import PAGES, ROOT, blocks, compose, name
+from tools import configuration_page
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
+
+
+def test_calls_on_pages_compose() -> None:
+    calls = {(name(block.page), *words) for block in blocks() for words in block.calls}
+    assert len(calls) > 100
+    refused = []
+    for page, *words in sorted(calls):
+        try:
+            compose(words)
+        except (AssertionError, RagbenchError, argparse.ArgumentError, SystemExit) as error:
+            refused.append(f"{page}: {shlex.join(words)}: {error!r}")
+    assert refused == []
+
+
+def slug(heading: str) -> str:
+    words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
+    return words.strip().replace(" ", "-")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return {slug(heading) for heading in HEADING.findall(text)}
+
+
+def test_links_of_pages_lead_somewhere() -> None:
+    data_sheets = sorted((ROOT / "qrels").glob("*/DATASHEET.md"))
+    assert [link for page in [*PAGES, *data_sheets] for link in dead_links(page)] == []
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    """The links of a page that lead nowhere, each with what is missing."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    for link in LINK.findall(text):
+        if "://" in link:
+            continue
+        target, _, anchor = link.partition("#")
+        path = (page.parent / target).resolve() if target else page
+        if not path.exists():
+            yield f"{name(page)}: {link} leads nowhere"
+        elif anchor and path.suffix == ".md" and anchor not in anchors(path):
+            yield f"{name(page)}: {link}: {path.name} has no such heading"
+
+
+def test_pages_are_reached_from_the_readme() -> None:
+    seen: set[Path] = set()
+    left = [ROOT / "README.md"]
+    while left:
+        page = left.pop()
+        if page in seen or page.suffix != ".md" or not page.exists():
+            continue
+        seen.add(page)
+        links = LINK.findall(page.read_text(encoding="utf-8"))
+        left += [(page.parent / link.partition("#")[0]).resolve() for link in links]
+    assert set(PAGES) <= seen
+
+
+def test_configuration_page_has_every_switch_with_its_parameters() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    switches = catalogue.read().switches
+    assert configuration_page.switches(catalogue.read()) in page, "run: python tools/reference.py"
+    for group in switches:
+        section = re.split(r"^##", page.partition(f"\n### {group.name}\n")[2], maxsplit=1, flags=re.M)[0]
+        for parameter in group.parameters:
+            assert f"| `{parameter.key}` | `{parameter.short}` |" in section, parameter
+    text = (ROOT / "docs" / "optional-features.md").read_text(encoding="utf-8")
+    effects = text.partition("<!-- effects -->")[2].partition("<!-- end of effects -->")[0]
+    proposals = [group.name for group in switches if group.name in switch_names.ALIASES]
+    assert len(proposals) == 13
+    for proposal in proposals:
+        assert re.search(rf"^### {proposal} \([\w -]+\)\n\n.+", text, re.M), proposal
+        assert f"\n| `{switch_names.label(proposal)}` | " in effects, f"{proposal} has no measured effect"
+
+
+@pytest.mark.parametrize("page", ["command-line.md", "configuration.md", "python-api.md"])
+def test_generated_reference_is_current(page: str) -> None:
+    write = runpy.run_path(str(ROOT / "tools" / "reference.py"))["PAGES"][page]
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == write(), "run: python tools/reference.py"
+
+
+def test_screens_have_the_marks_that_make_screens_looks_for() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.search(r"^`ragbench run -m [^`]+`", readme, re.M) and "```\nnDCG@10 on builtin" in readme
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    screens = page.partition("## Output of each command")[2].partition("\n## ")[0]
+    assert screens.count("```\n") == 2 * len(re.findall(r"^\$ ragbench", page, re.M)) > 0
+
+
+def test_pages_name_no_path_of_a_machine() -> None:
+    for page in PAGES:
+        assert not re.search(r"/work/|/root/|/home/\w|pypi\.org", page.read_text(encoding="utf-8")), page
