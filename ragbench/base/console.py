@@ -194,7 +194,8 @@ def _viewed(quiet: bool) -> Iterator[Progress]:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON to stdout: data frames as records, dataclasses as mappings, NaN and infinities as null."""
-    print(json.dumps(_strict(value), indent=1, ensure_ascii=False, default=str))
+    escapes = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")  # a terminal that cannot show all signs
+    print(json.dumps(_strict(value), indent=1, ensure_ascii=escapes, default=str))
 
 
 def _strict(value: Any) -> Any:

@@ -409,7 +409,8 @@ class Hit:
     outermost first, and `heading_level` is the level of the heading it begins under, 0 without one. `context` is the
     text with what the pipeline returns around it, null when it adds nothing. `matches` says how it was found: the names
     of sources, and `title-match`, `tag-match` or `time-filtered` for a `guaranteed` hit (the query names it, so no
-    stage may drop it). `explanation` is null unless it was requested.
+    stage may drop it). `explanation` is null unless it was requested. The first `lead` characters of the text repeat
+    what it continues, such as the header of a table; `start` and `start_line` are those of what follows them.
     """
 
     rank: int
@@ -430,6 +431,7 @@ class Hit:
     guaranteed: bool
     metadata: DocumentMetadata
     explanation: Explanation | None = None
+    lead: int = 0
 
     @property
     def passage(self) -> str:

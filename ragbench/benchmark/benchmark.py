@@ -74,7 +74,7 @@ class Benchmark:
         warnings: Sentences of the loader about unusual data.
         version: Conventions of the source, such as the meaning of grades.
         quotes: Passages that answer queries; the documents and sections that contain them are judged as well.
-        left_out: What was not read of the documents, in sentences: files, folders and parts of pages, by kind.
+        notes: What was left out of the documents, by kind, and how the names of answers were understood, in sentences.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Benchmark:
     warnings: tuple[str, ...] = ()
     version: str = ""
     quotes: tuple[Quote, ...] = ()
-    left_out: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
     _read: tuple[Mapping[str, Any], tuple[Any, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
@@ -11,6 +13,8 @@ from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
 from ragbench.benchmark.judgments import assemble
+
+_LOG = logging.getLogger(__name__)
 
 _QIDS = ("qid", "query_id", "query-id", "q_id", "topic")
 _DOCNOS = ("docno", "doc_id", "corpus-id", "document_id", "docid", "pid")
@@ -126,11 +130,7 @@ def read_run_table(table: Any, label: str) -> dict[str, list[tuple[str, float]]]
 def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
     table = table.to_dict() if _of_ranx(table) else table
     if isinstance(table, Mapping):
-        for qid, hits in table.items():
-            named = isinstance(hits, Mapping)
-            for rank, hit in enumerate(hits.items() if named else hits):
-                docno, score = hit if isinstance(hit, (tuple, list)) and len(hit) == 2 else (hit, -float(rank))
-                yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
+        yield from _scored_by_query(table, label)
         return
     rows = _rows_of(table, label)
     for line_number, row in enumerate(rows):
@@ -139,6 +139,31 @@ def _scored(table: Any, label: str) -> Iterator[tuple[Any, Any, float]]:
         if score is None:
             score = -row["rank"] if "rank" in row else -float(line_number)
         yield qid, docno, number(score, f"{label}: the score of {docno} for {qid}")
+
+
+def _scored_by_query(table: Mapping[Any, Any], label: str) -> Iterator[tuple[Any, Any, float]]:
+    """The hits of a mapping: docnos and pairs keep their order, whatever their scores; scores by docno decide it."""
+    growing, kept = [], False
+    for qid, hits in table.items():
+        by_docno = isinstance(hits, Mapping)
+        pairs = []
+        for rank, hit in enumerate(hits.items() if by_docno else hits):
+            docno, score = hit if isinstance(hit, (tuple, list)) and len(hit) == 2 else (hit, -float(rank))
+            pairs.append((docno, number(score, f"{label}: the score of {docno} for {qid}")))
+        scores = [score for _, score in pairs]
+        grows = [one < other for one, other in pairwise(scores)]
+        falls = all(one > other for one, other in pairwise(scores))
+        kept |= not by_docno and any(grows)
+        growing += [by_docno and all(grows)] if grows else []
+        for rank, (docno, score) in enumerate(pairs):
+            yield qid, docno, score if by_docno or falls else -float(rank)
+    if kept:
+        _LOG.warning(f"{label}: its pairs are not in the order of their scores (distances?); their order is kept")
+    if growing and all(growing):
+        _LOG.warning(
+            f"{label}: in every query the scores grow in the order given, as distances do, and the last hit counts as "
+            "the best: give lists of pairs, best first, or negate the scores"
+        )
 
 
 def _rows_of(table: Any, label: str) -> Iterable[Mapping[str, Any]]:

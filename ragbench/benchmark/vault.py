@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
 from ragbench.benchmark.benchmark import Benchmark, Topic
-from ragbench.benchmark.documents import Names, identifier
+from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
 from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.names import Names
 from ragbench.benchmark.native import DOCUMENTS, SECTIONS, best_sections, judgment_files, read_judgment_folder
 from ragbench.benchmark.quotes import entries, locate, report, sections_of, split_target
 from ragbench.corpus.file_warning import OnError, counted_by_kind
@@ -34,6 +36,7 @@ COLUMNS = {
     "provenance": ("provenance",),
     "masked": ("masked",),
 }
+_LISTED = 5
 _Pairs = dict[str, dict[str, int]]
 
 
@@ -69,15 +72,15 @@ def load_vault(
 
     vault = read_vault(corpus, include=include, exclude=exclude, drafts=drafts, on_error=on_error, dialect=dialect)
     name, grades = name or resolved(corpus).name, check_grades(grades)
-    warnings, left_out = [str(warning) for warning in vault.warnings], tuple(counted_by_kind(vault.left_out))
+    warnings, notes = [str(warning) for warning in vault.warnings], counted_by_kind(vault.left_out)
     if not topics:
-        return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings), left_out=left_out)
+        return Benchmark(name, vault.documents, (), {}, warnings=tuple(warnings), notes=tuple(notes))
     if queries is None:
         raise BenchmarkError(
             "data.queries is not set: specify a CSV or JSONL file with the column text, or add topics=derived"
         )
-    names = Names(vault.documents)
-    listed, documents, sections, cited = _read_query_rows(queries, names, warnings)
+    names = Names(vault.documents, site)
+    listed, documents, sections, cited = _read_query_rows(queries, names, warnings, notes)
     by_docno = {document.docno: document for document in vault.documents}
     quotes = tuple(locate(*item, by_docno) for item in cited)
     for quote in quotes:
@@ -115,22 +118,23 @@ def load_vault(
         tuple(warnings),
         convention(grades),
         quotes=quotes,
-        left_out=left_out,
+        notes=tuple(notes),
     )
 
 
 def _read_query_rows(
-    path: Path, names: Names, warnings: list[str]
+    path: Path, names: Names, warnings: list[str], notes: list[str]
 ) -> tuple[tuple[Topic, ...], _Pairs, _Pairs, list[tuple[str, str, str]]]:
     """The topics of a table; the documents, sections and quotes (qid, document, words) that its rows call relevant.
 
-    Unknown documents and sections go to `warnings`.
+    Unknown documents and sections go to `warnings`, the kinds of names to `notes`.
     """
     quotes: list[tuple[str, str, str]] = []
     topics: dict[str, Topic] = {}
     documents: _Pairs = {}
     sections: _Pairs = {}
     missing: list[tuple[int, str]] = []
+    kinds: Counter[str] = Counter()
     for number, row in read_rows(path):
         location = f"{path}:{number}"
         cells = {name: next((row[a] for a in aliases if row.get(a)), None) for name, aliases in COLUMNS.items()}
@@ -146,24 +150,28 @@ def _read_query_rows(
             target, quoted = split_target(target)
             if quoted:
                 quotes.append((topic.qid, names.document(target) or target, quoted))
+                kinds["quote"] += 1
                 continue
             section = names.section(target)
             docno = names.document(target)
             # `c#` may be the name of a file, so documents are looked up before sections.
             if docno is not None:
                 documents.setdefault(topic.qid, {})[docno] = 1
+                kinds[names.kind(target)] += 1
             elif section is not None:
                 sections.setdefault(topic.qid, {})[section] = 1
+                kinds[names.section_kind(target)] += 1
             else:
                 missing.append((number, target))
     if not topics:
         raise BenchmarkError(f"{path} holds no queries")
     if missing:
-        listed = ", ".join(f"{target} (line {number})" for number, target in missing[:3])
-        more = " ..." if len(missing) > 3 else ""
-        warnings.append(
-            f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}{names.hint(missing[0][1])}"
-        )
+        listed = ", ".join(f"{target} (line {number}{names.hint(target)})" for number, target in missing[:_LISTED])
+        more = " ..." if len(missing) > _LISTED else ""
+        warnings.append(f"{path}: {len(missing)} relevant documents are not in the vault: {listed}{more}")
+    if kinds:
+        resolved_by = ", ".join(f"{count} by {kind}" for kind, count in kinds.most_common())
+        notes.append(f"{path}: {kinds.total()} of {kinds.total() + len(missing)} answers were found: {resolved_by}")
     return tuple(topics.values()), documents, sections, quotes
 
 

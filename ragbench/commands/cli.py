@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import logging
 import os
 import re
@@ -158,6 +159,9 @@ def entry() -> None:
         _complete(os.environ.get("COMP_LINE", "").split()[1:])
     os.environ.setdefault(*processes.SAFE_PATH)
     processes.install_signal_handlers()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # signs that the terminal cannot show must not end the command
     raise SystemExit(main())
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ragbench.base import console
 from ragbench.base.bounds import as_options
 from ragbench.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragbench.benchmark.benchmark import Benchmark
 
 DESCRIPTION = "Search the collection with a pipeline. --explain shows what every stage did with each hit."
 EXAMPLES = """examples:
@@ -19,6 +24,7 @@ EXAMPLES = """examples:
   ragbench search "notes about [[clocks]]" exp=lexical_v3 --xml     as XML for a language model
   ragbench search "rotate a key" --max-tokens 2000                  cited passages within a token budget
   ragbench search "retention" data=vault data.corpus=~/notes --top 5 --json
+  ragbench search --source notes/keys.md data=vault data.corpus=~/notes     a page as it is indexed
   ragbench search "retention" --arm plain="" --arm recommended="exp=recommended"     one arm after the other
 """
 _MODES = ("keyword", "semantic", "hybrid", "rerank")
@@ -43,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="return all results, up to 100")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
+    parser.add_argument(
+        "--source", action="store_true", help="show a page as it is indexed beside its file; the query names the page"
+    )
     parser.add_argument("--xml", action="store_true", help="print the results as XML for a language model")
     parser.add_argument(
         "--max-tokens", type=int, metavar="N", help="print the passages that fit into N tokens, as cited markdown"
@@ -91,6 +100,8 @@ def main(arguments: argparse.Namespace) -> int:
     from ragbench.search.engine.answer import answer, as_mapping, show
 
     benchmark = load(settings[0].config["data"], topics=False)
+    if arguments.source:
+        return _show_source(benchmark, settings[0].config["data"], arguments)
     with console.progress(arguments.quiet or arguments.json or arguments.xml or arguments.max_tokens):
         answers = {}
         for arm in ArmBuilder.of(settings[0], benchmark).arms(settings):
@@ -113,4 +124,25 @@ def main(arguments: argparse.Namespace) -> int:
         if named:
             print(f"{name}:")
         show(arm_answer, in_full=arguments.explain)
+    return 0
+
+
+def _show_source(benchmark: Benchmark, data: Mapping[str, Any], arguments: argparse.Namespace) -> int:
+    """Print a page line by line: ` ` as in the file, `-` in the file only, `+` as it is indexed instead."""
+    from difflib import unified_diff
+
+    from ragbench.benchmark.names import page_and_file
+
+    page, written = page_and_file(benchmark.documents, arguments.query, data.get("corpus"))
+    if arguments.json:
+        sections = [" > ".join(section.path) for section in page.sections]
+        facts = {"docno": page.docno, "path": page.path, "title": page.title, "tags": page.tags, "sections": sections}
+        console.print_json({**facts, "frontmatter": page.frontmatter, "text": page.text, "file": written})
+        return 0
+    print(f"{page.path}: title '{page.title}'" + (f", tags {', '.join(page.tags)}" if page.tags else ""))
+    print("  as in the file, - in the file only, + as it is indexed")
+    indexed = "\n" * (page.first_line - 1) + page.text
+    lines, shown = written.split("\n"), indexed.split("\n")
+    difference = list(unified_diff(lines, shown, lineterm="", n=len(lines)))[3:]
+    print("\n".join(line for line in difference or [f" {line}" for line in lines] if line != "+"))
     return 0

@@ -154,7 +154,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
 
     `path` is the path below the root, `modified` the file's mtime in seconds, used when the frontmatter has no date.
     """
-    text, warnings = _decode(path, raw)
+    text, warnings = decoded(path, raw)
     frontmatter = _split_frontmatter(text)
     written = text[frontmatter.body :]
     page = visible(written, is_mdx(path))
@@ -255,7 +255,7 @@ def _list_problems(root: Path, warnings: Sequence[FileWarning]) -> str:
     return f"{count} in files below {root}: {listed}{more}"
 
 
-def _decode(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
+def decoded(path: str, raw: bytes) -> tuple[str, list[FileWarning]]:
     """The text of a file: UTF-8, else what its byte order mark says, else Windows-1252. Never raises.
 
     A byte order mark is dropped, CRLF and CR become LF, NUL becomes U+FFFD (as CommonMark 2.3 asks), so a character

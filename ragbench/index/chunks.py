@@ -24,6 +24,7 @@ from ragbench.base.types import Chunk
 from ragbench.boundary.json import read_json
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import is_untitled
+from ragbench.index.openings import opening
 from ragbench.index.parts import StoredPart
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ragbench.base.types import Document
     from ragbench.index.index import Index
 
-VERSION = 6
+VERSION = 7
 _CHUNKS, _DOCUMENTS, _BLOCKS = "chunks.arrow", "documents.arrow", "blocks.arrow"
 
 
@@ -284,6 +285,11 @@ class ChunkTable:
     def text(self, chunk: int) -> str:
         """A chunk's text."""
         return str(self._chunks["text"][int(chunk)].as_py())
+
+    def opening(self, chunk: int) -> str:
+        """The lines that a chunk continues, such as the header of its table (`ragbench.index.openings`)."""
+        start, document = self.span(chunk)[0], int(self.document[int(chunk)])
+        return opening(str(self.document_value("text", document)), start) if start else ""
 
     def texts(self, start: int = 0, stop: int | None = None) -> list[str]:
         """The texts of a range of chunks."""

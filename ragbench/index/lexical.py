@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Event
 from types import MappingProxyType
@@ -41,8 +41,9 @@ from ragbench.index.texts import FIELDS, Unit, lexical_rows
 if TYPE_CHECKING:
     from ragbench.index.index import Index
 
-VERSION = 3
+VERSION = 4
 _NUMBER = "#"  # doc values that hold the chunk number
+_ALL_WORDS = "*"  # field of titles and headings with their stop words, for queries of nothing else
 _LAYOUT = "ragbench"  # key of the commit's user data that holds the layout of the artefact
 _RAM_BUFFER_MB = 64.0
 _CLAUSES_KEPT = 4096  # terms; the clause of one costs 0.06 ms to make with eight fields
@@ -159,7 +160,10 @@ def _directory(folder: Path) -> Any:
 
 
 def _writer(directory: Any, analyzer_name: str) -> Any:
-    config = java("org.apache.lucene.index.IndexWriterConfig")(analyzer(analyzer_name))
+    by_field = java("java.util.HashMap")()
+    by_field.put(_ALL_WORDS, _analyzer_of_all_words())
+    wrapper = java("org.apache.lucene.analysis.miscellaneous.PerFieldAnalyzerWrapper")
+    config = java("org.apache.lucene.index.IndexWriterConfig")(wrapper(analyzer(analyzer_name), by_field))
     merges = java("org.apache.lucene.index.LogDocMergePolicy")()  # merges neighbours only
     merges.setNoCFSRatio(0.0)
     config.setMergePolicy(merges)
@@ -168,6 +172,11 @@ def _writer(directory: Any, analyzer_name: str) -> Any:
     config.setUseCompoundFile(False)
     config.setOpenMode(java("org.apache.lucene.index.IndexWriterConfig$OpenMode").CREATE)
     return java("org.apache.lucene.index.IndexWriter")(directory, config)
+
+
+@cache
+def _analyzer_of_all_words() -> Any:
+    return java("org.apache.lucene.analysis.standard.StandardAnalyzer")()
 
 
 def _add_rows(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | None], first: int) -> int:
@@ -180,7 +189,8 @@ def _add_rows(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | 
     counted.setTokenized(True)
     counted.setIndexOptions(java("org.apache.lucene.index.IndexOptions").DOCS_AND_FREQS)
     counted.freeze()
-    fields = {name: lucene().Field(name, "", counted) for name in names}
+    fields = {name: lucene().Field(name, "", counted) for name in (*names, _ALL_WORDS)}
+    named = [name for name in ("title", "headers") if name in names]
     for field in fields.values():
         searched.add(field)
     n_chunks = 0
@@ -189,8 +199,9 @@ def _add_rows(writer: Any, names: list[str], rows: Iterable[Mapping[str, str] | 
         if row is None:
             writer.addDocument(hidden)
         else:
+            texts = {**row, _ALL_WORDS: " \n".join(row.get(name) or "" for name in named)}
             for name, field in fields.items():
-                field.setStringValue(java_text(row.get(name) or ""))
+                field.setStringValue(java_text(texts.get(name) or ""))
             writer.addDocument(searched)
         n_chunks += 1
     return n_chunks
@@ -282,9 +293,15 @@ class LexicalIndex:
         """The `depth` (at least 1) best chunks that hold any term of the text; a term counts as often as it occurs.
 
         `allowed`, shape (n_chunks,) or longer, restricts the search itself: `depth` chunks are found if that many
-        match.
+        match. A text of stop words only is searched in titles and headings.
         """
-        return self.search_terms(Counter(self.terms(text)), depth, allowed)
+        terms = Counter(self.terms(text))
+        return self._search(terms, depth, allowed) if terms else self._search_names(text, depth, allowed)
+
+    def _search_names(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
+        """As `search`, in the field that has stop words."""
+        terms = Counter(analyze(_analyzer_of_all_words(), text))
+        return self._search(terms, depth, allowed, clause=partial(_term_query, _ALL_WORDS))
 
     def search_terms(
         self, weights: Mapping[str, float], depth: int, allowed: NDArray[np.bool_] | None = None, at_least: int = 1
@@ -293,6 +310,16 @@ class LexicalIndex:
 
         A chunk must hold at least `at_least` (1 or more) different terms.
         """
+        return self._search(weights, depth, allowed, at_least)
+
+    def _search(
+        self,
+        weights: Mapping[str, float],
+        depth: int,
+        allowed: NDArray[np.bool_] | None = None,
+        at_least: int = 1,
+        clause: Callable[[str], Any] | None = None,
+    ) -> Ranking:
         if depth < 1:
             raise ConfigError(f"depth must be at least 1, got {depth}")
         mask = self._checked_mask(allowed)
@@ -300,7 +327,7 @@ class LexicalIndex:
             self._must_be_open()
             if not weights or (mask is not None and not mask.any()) or not self._n_chunks:
                 return Ranking.empty()
-            query = self._query(weights, at_least)
+            query = self._query(weights, at_least, clause or self._clause)
             if mask is not None and not mask.all():
                 query = _restricted_query(query, self._restriction(np.packbits(mask).tobytes()))
             numbers, scores = self._search_hits(query, depth)
@@ -315,7 +342,7 @@ class LexicalIndex:
         with self._errors():
             self._must_be_open()
             numbers, scores = self._search_hits(
-                _restricted_query(self._query(weights), _query_for_chunks(chunks)), len(chunks)
+                _restricted_query(self._query(weights, 1, self._clause), _query_for_chunks(chunks)), len(chunks)
             )
         order = np.argsort(chunks)
         result[order[np.searchsorted(chunks, numbers, sorter=order)]] = scores
@@ -372,11 +399,11 @@ class LexicalIndex:
             raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
         return None if allowed is None else np.asarray(allowed[: self._n_chunks], dtype=bool)
 
-    def _query(self, weights: Mapping[str, float], at_least: int = 1) -> Any:
+    def _query(self, weights: Mapping[str, float], at_least: int, clause_of: Callable[[str], Any]) -> Any:
         should = java("org.apache.lucene.search.BooleanClause$Occur").SHOULD
         builder = lucene().BooleanBuilder()
         for term, weight in weights.items():
-            clause = self._clause(term)
+            clause = clause_of(term)
             builder.add(clause if weight == 1 else lucene().BoostQuery(clause, float(weight)), should)
         if at_least > 1:
             builder.setMinimumNumberShouldMatch(at_least)
@@ -384,7 +411,7 @@ class LexicalIndex:
 
     def _new_clause(self, term: str) -> Any:
         if len(self._weights) == 1:
-            return java("org.apache.lucene.search.TermQuery")(lucene().Term(self._weights[0][0], term))
+            return _term_query(self._weights[0][0], term)
         builder = lucene().CombinedFieldBuilder()
         for name, weight in self._weights:
             builder.addField(name, weight)
@@ -393,6 +420,10 @@ class LexicalIndex:
 
     def _new_restriction(self, mask: bytes) -> Any:
         return _query_for_chunks(np.flatnonzero(np.unpackbits(np.frombuffer(mask, np.uint8), count=self._n_chunks)))
+
+
+def _term_query(field: str, term: str) -> Any:
+    return java("org.apache.lucene.search.TermQuery")(lucene().Term(field, term))
 
 
 def _query_for_chunks(chunks: NDArray[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -33,10 +34,14 @@ Unit = Literal["chunk", "document"]
 """The unit of lexical search: a chunk, or a document with all of its text."""
 
 
+_CONTINUES = re.compile(r"[ \t>]*(?:[^\n]*\||[-*+][ \t]|\d+[.)][ \t])")  # rows and items, which may have an opening
+
+
 @dataclass(frozen=True)
 class PassageTemplate:
     """The text of a chunk for a model: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.
 
+    A text that continues a table or list begins with its opening (`ragbench.index.openings`).
     Headings alone are seed 000's P2. Names without meaning (`ragbench.corpus.words`) and a first heading that repeats
     the title are excluded.
     """
@@ -47,14 +52,17 @@ class PassageTemplate:
 
     def passages(self, table: ChunkTable) -> list[str]:
         """The texts to embed, one for every retrievable chunk."""
-        texts = table.texts(0, table.n_retrievable)
+        texts = [
+            table.opening(number) + text if _CONTINUES.match(text) else text
+            for number, text in enumerate(table.texts(0, table.n_retrievable))
+        ]
         if not (self.title or self.path or self.headings):
             return texts
         return [self._with_context(self._names(table, number), text) for number, text in enumerate(texts)]
 
     def passage(self, table: ChunkTable, chunk: int) -> str:
         """The text of one chunk, a parent or not."""
-        return self._with_context(self._names(table, chunk), table.text(chunk))
+        return self._with_context(self._names(table, chunk), table.opening(chunk) + table.text(chunk))
 
     def _names(self, table: ChunkTable, chunk: int) -> Iterator[str]:
         row = table.document[chunk]
@@ -79,17 +87,36 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
     """
     shared = [_document_fields(table, number) for number in range(table.n_documents)]
     headings = table.document_column("headings")
+    shown = [_title_above(table, number, headings[number]) for number in range(table.n_documents)]
     if unit == "document":
         for number, fields in enumerate(shared):
-            texts = {"content": str(table.document_value("text", number)), "headers": " \n".join(headings[number])}
+            text = shown[number] + str(table.document_value("text", number))
+            texts = {"content": text, "headers": " \n".join(headings[number])}
             yield {name: (fields | texts)[name] for name in names}
         return
+    first_chunks = table.ranges[0]
     for number, text in enumerate(table.texts(0, table.n_retrievable)):
         document = table.document[number]
         # The path of the first section, then the headings of the other sections that the chunk overlaps.
         further = [headings[document][section] for section in table.sections[number][1:]]
-        of_chunk = {"content": text, "headers": " \n".join([*table.header_path(number), *further])}
+        above = shown[document] if number == first_chunks[document] else ""
+        of_chunk = {"content": above + text, "headers": " \n".join([*table.header_path(number), *further])}
         yield {name: (shared[document] | of_chunk)[name] for name in names}
+
+
+def _title_above(table: ChunkTable, document: int, headings: Sequence[str]) -> str:
+    """The title of the frontmatter, which sites show above a text that has no such heading; else empty."""
+    title = table.titles[document]
+    is_shown = any(heading.casefold() == title.casefold() for heading in headings)
+    return (
+        ""
+        if is_shown or is_untitled(title, table.paths[document]) or not _has_title(table, document)
+        else f"{title}\n\n"
+    )
+
+
+def _has_title(table: ChunkTable, document: int) -> bool:
+    return bool(read_metadata(table.frontmatter[document]).title)
 
 
 def _document_fields(table: ChunkTable, document: int) -> dict[str, str]:

@@ -2,42 +2,42 @@
 
 import pytest
 
-from ragbench.corpus.reader import _decode
+from ragbench.corpus.reader import decoded
 
 
 def names(raw: bytes) -> list[str]:
-    return [warning.name for warning in _decode("a.md", raw)[1]]
+    return [warning.name for warning in decoded("a.md", raw)[1]]
 
 
 def test_utf8_is_read_without_a_warning() -> None:
-    assert _decode("a.md", "Größe, 10 µs".encode()) == ("Größe, 10 µs", [])
+    assert decoded("a.md", "Größe, 10 µs".encode()) == ("Größe, 10 µs", [])
 
 
 def test_byte_order_mark_is_dropped() -> None:
-    assert _decode("a.md", b"\xef\xbb\xbf# A") == ("# A", [])
+    assert decoded("a.md", b"\xef\xbb\xbf# A") == ("# A", [])
 
 
 @pytest.mark.parametrize("raw", [b"a\r\nb\r\n", b"a\rb\r", b"a\nb\n"])
 def test_line_ends_become_lf(raw: bytes) -> None:
-    assert _decode("a.md", raw) == ("a\nb\n", [])
+    assert decoded("a.md", raw) == ("a\nb\n", [])
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_other_unicode_encodings_are_read_by_their_mark(encoding: str) -> None:
-    text, warnings = _decode("a.md", "# Größe\r\n".encode(encoding))
+    text, warnings = decoded("a.md", "# Größe\r\n".encode(encoding))
     assert text == "# Größe\n"
     assert [warning.name for warning in warnings] == ["encoding"]
     assert encoding in warnings[0].message
 
 
 def test_windows_1252_is_guessed() -> None:
-    text, warnings = _decode("a.md", "Größe €".encode("cp1252"))
+    text, warnings = decoded("a.md", "Größe €".encode("cp1252"))
     assert text == "Größe €"
     assert str(warnings[0]) == ("a.md: encoding: read as cp1252 because byte 2 is not UTF-8; save the file as UTF-8.")
 
 
 def test_nul_bytes_keep_their_place() -> None:
-    text, warnings = _decode("a.md", b"a\0b\0")
+    text, warnings = decoded("a.md", b"a\0b\0")
     assert text == "a\ufffdb\ufffd"
     assert [warning.name for warning in warnings] == ["nul-bytes"]
     assert warnings[0].message == "2 NUL bytes in the text; remove them."

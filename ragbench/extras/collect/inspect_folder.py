@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from ragbench.base import minimums
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import counted
 from ragbench.base.suggestions import nearest
-from ragbench.benchmark.documents import Names
 from ragbench.benchmark.lines import read_rows
+from ragbench.benchmark.names import Names
 from ragbench.benchmark.vault import COLUMNS, load_vault, unread_answers
 from ragbench.corpus.chunking import HeaderChunker
 from ragbench.corpus.file_warning import grouped_by_kind
@@ -34,6 +34,13 @@ _COMMON = {
     "Portuguese": "o os uma que não com para por do da em ao",
     "Dutch": "het een van en niet dat met voor zijn op te de",
 }
+_COPIES = {
+    "versions": re.compile(
+        r"(?:version-|v|release-)?\d+(?:\.(?:\d+|x))*|latest|next|current|stable|dev", re.IGNORECASE
+    ),
+    "languages": re.compile(r"[a-z]{2}(?:[-_][a-z]{2,4})?", re.IGNORECASE),
+}
+_COPY_DEPTH, _COPIES_SHOWN = 4, 3
 _SCRIPTS = {
     "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),
     "Korean": re.compile(r"[\uac00-\ud7af]"),
@@ -102,12 +109,46 @@ def survey(
         others = ", ".join(f"{len(find_files(corpus, [glob]).files)} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
+    lines += [f"left out: {note}" for note in vault.notes if queries is None or str(queries) not in note]
+    lines += copies([document.path for document in vault.documents])
     if queries is not None:
+        lines += [note for note in vault.notes if note.startswith(f"{queries}: ")]
         answered = sum(topic.qid in vault.document_qrels for topic in vault.topics)
         without = f", {len(vault.topics) - answered} without" if answered < len(vault.topics) else ""
         lines.append(f"{queries}: {counted(len(vault.topics), 'query')}, {answered} with an answer{without}")
         lines += _columns(queries, Names(vault.documents))
     return lines, grouped_by_kind(vault.warnings)[:_WARNINGS], often
+
+
+def copies(paths: Iterable[str]) -> list[str]:
+    """Folders that hold the same pages in another version or language, and the key that leaves them out."""
+    pages: dict[str, set[str]] = {}
+    for path in paths:
+        parts = path.split("/")
+        for depth in range(min(len(parts) - 1, _COPY_DEPTH)):
+            pages.setdefault("/".join(parts[: depth + 1]), set()).add("/".join(parts[depth + 1 :]))
+    lines = []
+    for kind, pattern in _COPIES.items():
+        folders: dict[str, list[str]] = {}
+        for folder in pages:
+            if pattern.fullmatch(folder.rpartition("/")[2]):
+                folders.setdefault(folder.rpartition("/")[0], []).append(folder)
+        for siblings in folders.values():
+            first = max(siblings, key=lambda folder: (len(pages[folder]), folder))
+            others = [folder for folder in siblings if folder != first and _alike(pages[folder], pages[first])]
+            if others:
+                count = sum(len(pages[folder]) for folder in others)
+                globs = ", ".join(f'"{folder}/"' for folder in others)
+                shown = ", ".join(sorted(others)[:_COPIES_SHOWN]) + (" ..." if len(others) > _COPIES_SHOWN else "")
+                lines.append(
+                    f"copies in other {kind} than {first}: {shown} ({counted(count, 'page')}); to leave them out, "
+                    f"add data.exclude: [{globs}] to ragbench.yaml"
+                )
+    return lines
+
+
+def _alike(pages: set[str], others: set[str]) -> bool:
+    return 2 * len(pages & others) >= min(len(pages), len(others)) > 0
 
 
 def language(text: str) -> str:

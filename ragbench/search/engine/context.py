@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.types import Hit
+from ragbench.index.openings import opening
 from ragbench.search.engine.snippet import stems
 
 DEPTH = 30
@@ -81,6 +82,7 @@ class _Part:
     start: int
     text: str
     start_line: int
+    lead: str = ""  # the lines that the text continues, such as the header of its table
 
     @property
     def end(self) -> int:
@@ -124,7 +126,7 @@ def context(query: str, hits: Sequence[Hit], max_tokens: int) -> Context:
                 postponed.append(hit)
             elif (normalised := " ".join(hit.text.split())) not in seen:
                 seen.add(normalised)
-                spent += _overhead(hit) + count_tokens(part.text)
+                spent += _overhead(hit) + count_tokens(part.lead + part.text)
                 parts.append(part)
         pending = postponed
     passages = tuple(
@@ -137,7 +139,7 @@ def context(query: str, hits: Sequence[Hit], max_tokens: int) -> Context:
             part.end,
             part.start_line,
             part.end_line,
-            part.text.rstrip(),
+            part.lead + part.text.rstrip(),
         )
         for number, part in enumerate(sorted(_merged(parts), key=lambda part: part.rank), start=1)
     )
@@ -157,7 +159,7 @@ def _fitted(prefixes: tuple[str, ...], hit: Hit, share: float, budget: int) -> _
         return None
     budget, size = budget - _overhead(hit), count_tokens(hit.text)
     if size <= budget and (share == 1 or size <= _SHORT):
-        return _Part(hit, hit.rank, hit.start, hit.text, hit.start_line)
+        return _Part(hit, hit.rank, hit.start, hit.text[hit.lead :], hit.start_line, hit.text[: hit.lead])
     return (
         None if share == 1 or share * size > budget else _extract(prefixes, hit, round(share * size) or budget, budget)
     )
@@ -168,7 +170,7 @@ def _extract(prefixes: tuple[str, ...], hit: Hit, target: int, budget: int) -> _
 
     None if no piece fits into `budget`.
     """
-    spans, best = _spans(hit.text), None
+    spans, best = [span for span in _spans(hit.text) if span.start >= hit.lead], None
     matches = [{word[:5] for word in span.words if word.startswith(prefixes)} for span in spans]
     for first, span in enumerate(spans):
         last, size, covered = first, span.tokens, set(matches[first])
@@ -183,7 +185,17 @@ def _extract(prefixes: tuple[str, ...], hit: Hit, target: int, budget: int) -> _
     if best is None:
         return None
     start, end = spans[best[1]].start, spans[best[2]].end
-    return _Part(hit, hit.rank, hit.start + start, hit.text[start:end], hit.start_line + hit.text.count("\n", 0, start))
+    lead = opening(hit.text, start)
+    if count_tokens(lead + hit.text[start:end]) > budget:
+        lead = ""
+    return _Part(
+        hit,
+        hit.rank,
+        hit.start + start - hit.lead,
+        hit.text[start:end],
+        hit.start_line + hit.text.count("\n", hit.lead, start),
+        lead,
+    )
 
 
 class _Span(NamedTuple):

@@ -40,7 +40,7 @@ def _hit(
     members = with_children(chunk, table)
     document = int(table.document[chunk])
     (start, end), (start_line, end_line) = table.span(chunk), table.lines(chunk)
-    named = state.guaranteed.get(chunk)
+    named, opening = state.guaranteed.get(chunk), table.opening(chunk)
     return Hit(
         rank=rank,
         score=score,
@@ -54,7 +54,8 @@ def _hit(
         end=end,
         start_line=start_line,
         end_line=end_line,
-        text=table.text(chunk),
+        text=opening + table.text(chunk),
+        lead=len(opening),
         context=_join_texts(table, state.contexts[chunk]) if chunk in state.contexts else None,
         matches=(*([named] if named else []), *(name for name, chunks in sources if not chunks.isdisjoint(members))),
         guaranteed=named is not None,
@@ -75,7 +76,7 @@ def _join_texts(table: ChunkTable, chunks: Sequence[int]) -> str:
     for chunk in chunks:
         start, stop = table.span(chunk)
         if not text:
-            text, end = table.text(chunk), stop
+            text, end = table.opening(chunk) + table.text(chunk), stop
         elif stop > end:
             text += table.text(chunk)[end - start :] if start <= end else f"\n\n{table.text(chunk)}"
             end = stop

@@ -126,8 +126,8 @@ def _place(source: Mapping[str, Any] | None) -> list[str]:
 
 def _begin(folder: Path, data: Mapping[str, Any], qids: set[str], documents: Sequence[Document]) -> None:
     """Write the judgments that the pooled run had in a file into the folder, so that none is lost."""
-    from ragbench.benchmark.documents import Names
     from ragbench.benchmark.judgments import check_grades
+    from ragbench.benchmark.names import Names
     from ragbench.benchmark.native import write_qrels
     from ragbench.benchmark.vault import judgments_by_id
 

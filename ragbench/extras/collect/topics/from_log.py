@@ -25,7 +25,7 @@ from ragbench.base.fingerprint import text_digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Topic
-from ragbench.benchmark.documents import Names
+from ragbench.benchmark.names import Names
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.split import with_splits
 from ragbench.extras.collect.search_log import Log, Search, normal_form

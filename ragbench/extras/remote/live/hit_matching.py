@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import posixpath
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from ragbench.base.errors import BenchmarkError, LiveError
 from ragbench.base.files import sha256, why_unreadable
 from ragbench.benchmark.documents import identifier
+from ragbench.benchmark.names import address, addresses
 from ragbench.benchmark.phrases import words
 from ragbench.benchmark.runs import read_run, trec_eval_order
 from ragbench.corpus.sections import slug
 from ragbench.index.chunks import ChunkTable
-
-_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$")
-
-_FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
-
-_ADDRESSES = ("url", "slug", "permalink", "aliases")
 
 SHINGLE, ENOUGH = 4, 0.5
 """A text is placed in a chunk that contains at least half (`ENOUGH`) of its runs of four (`SHINGLE`) words."""
@@ -80,7 +72,7 @@ class HitMatcher:
         """The row of a document by docno, path, address, title, or an end of its path that no other document has."""
         if (row := self._table.document_number.get(identifier(name))) is not None:
             return row
-        keys = [_key(name), self._without_prefix(_key(urlsplit(name).path))]
+        keys = [address(name), self._without_prefix(address(urlsplit(name).path))]
         for table, wanted_keys in ((self._by_key, keys), (self._by_title, [name.strip().casefold()])):
             if rows := [table[key] for key in wanted_keys if key in table]:
                 return rows[0]
@@ -120,9 +112,9 @@ class HitMatcher:
         """Rows by docno, path and addresses of the frontmatter, without those that several documents have."""
         pairs = []
         for row, (docno, path) in enumerate(zip(self._table.docnos, self._table.document_column("path"), strict=True)):
-            pairs += [(_key(docno), row), (_key(path), row)]
+            pairs += [(address(docno), row), (address(path), row)]
         for row, fields in enumerate(self._table.frontmatter):
-            pairs += [(self._without_prefix(_key(urlsplit(address).path)), row) for address in _addresses(fields)]
+            pairs += [(self._without_prefix(address(urlsplit(url).path)), row) for url in addresses(fields)]
         return _unique(pairs)
 
     @cached_property
@@ -130,7 +122,7 @@ class HitMatcher:
         """Rows by every end of their docnos."""
         pairs = []
         for row, docno in enumerate(self._table.docnos):
-            parts = _key(docno).split("/")
+            parts = address(docno).split("/")
             pairs += [("/".join(parts[i:]), row) for i in range(1, len(parts))]
         return _unique(pairs)
 
@@ -145,18 +137,6 @@ class HitMatcher:
             for shingle in _shingles(text):
                 by_shingle[shingle].append(chunk)
         return by_shingle
-
-
-def _key(path: str) -> str:
-    """A path in normal form: lower-case, without extension, outer slashes and the file name of an index page."""
-    plain = unquote(path.strip().replace("\\", "/")).casefold().strip("/")
-    return _FOLDER_PAGE.sub("", _SUFFIX.sub("", posixpath.normpath(plain))) if plain else ""
-
-
-def _addresses(fields: Mapping[str, Any]) -> list[str]:
-    values = [fields.get(name) for name in _ADDRESSES]
-    flat = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return [item for item in flat if isinstance(item, str) and item.strip("/ ")]
 
 
 def _unique(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -1,0 +1,226 @@
+"""Finds documents and sections by the names that people and tools use for them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ragbench.base.errors import BenchmarkError
+from ragbench.base.types import Document, Section
+from ragbench.benchmark.documents import identifier
+from ragbench.corpus.links import fold
+from ragbench.corpus.reader import decoded
+from ragbench.corpus.sections import slug
+
+_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|txt|docx|html?)$", re.IGNORECASE)
+_FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|_index|readme)$")
+_NUMBER = re.compile(r"(?:^|(?<=/))\d{1,3}[-_. ]+(?=[^\W\d_])")  # of a place in a menu, which no address has
+_ADDRESSES = ("url", "slug", "permalink", "aliases")
+_COMPARED = 2000
+_SHOWN = 5  # anchors
+
+
+def address(path: str) -> str:
+    """A path in normal form: lower-case, without extension, outer slashes and the file name of an index page."""
+    plain = unquote(path.strip().replace("\\", "/")).casefold().strip("/")
+    return _FOLDER_PAGE.sub("", _SUFFIX.sub("", posixpath.normpath(plain))) if plain else ""
+
+
+def addresses(frontmatter: Mapping[str, Any]) -> list[str]:
+    """The addresses that the frontmatter gives to a page."""
+    values = [frontmatter.get(name) for name in _ADDRESSES]
+    flat = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    return [item for item in flat if isinstance(item, str) and item.strip("/ ")]
+
+
+class Names:
+    """Finds documents by docno, path, file name, wikilink, address on the site, or title; and their sections."""
+
+    def __init__(self, documents: Iterable[Document], site: str = "") -> None:
+        """The names of these documents; `site` is the address under which the folder is served."""
+        self._documents = {document.docno: document for document in documents}
+        self._site = site
+        self._anchors: dict[str, dict[str, str]] = {}
+
+    def document(self, name: str) -> str | None:
+        """The docno of a document that only one name fits, else None."""
+        return next((docno for _, docno in self._candidates(name) if docno is not None), None)
+
+    def kind(self, name: str) -> str:
+        """By what a name finds its document: path, file name, URL or title; empty if it finds none."""
+        return next((kind for kind, docno in self._candidates(name) if docno is not None), "")
+
+    def section(self, name: str) -> str | None:
+        """The section id of `document#anchor` or `document#Heading`; None when there is none."""
+        found = self._section(name)
+        return f"{found[0]}#{found[1]}" if found and found[1] is not None else None
+
+    def section_kind(self, name: str) -> str:
+        """By what a name finds its section; empty if it finds none."""
+        found = self._section(name)
+        if found is None or found[1] is None:
+            return ""
+        docno, _, written = found
+        exact = any(section.anchor == written for section in self._documents[docno].sections)
+        return "section" if exact else "anchor of the site"
+
+    def hint(self, name: str) -> str:
+        """The end of a sentence about an unknown name: the anchors of its document, else the most similar documents.
+
+        A comparison takes about 20 microseconds, so names are not compared with more than 2,000 documents.
+        """
+        if found := self._section(name):
+            docno, _, written = found
+            anchors = [section.anchor for section in self._documents[docno].sections if section.anchor]
+            near = get_close_matches(written, anchors, n=1, cutoff=0.6) or anchors[:_SHOWN]
+            meant = f": did you mean #{', #'.join(near)}?" if near else " nor any other"
+            return f"; {docno} has no section '{written}'{meant}"
+        path = urlsplit(name.partition("#")[0].strip()).path
+        sought = _SUFFIX.sub("", path.strip("/")).casefold()
+        near = [docno for docno in self._documents if docno.casefold().rpartition("/")[2] == sought.rpartition("/")[2]]
+        if not near and len(self._documents) <= _COMPARED:
+            near = get_close_matches(sought, self._documents, n=1, cutoff=0.7)
+        return f"; did you mean {' or '.join(near[:3])}?" if near else ""
+
+    def _candidates(self, name: str) -> Iterator[tuple[str, str | None]]:
+        text = _unbracketed(name).strip().replace("\\", "/")
+        path = text.removeprefix("./").lstrip("/")
+        for candidate in (identifier(path), self._by_path.get(path), identifier(_SUFFIX.sub("", path))):
+            yield "path", candidate if candidate in self._documents else None
+        last = fold(identifier(_SUFFIX.sub("", path)))
+        yield "path", self._by_lower_case.get(last)
+        yield "file name", self._by_file_name.get(last)
+        yield "URL", self._by_url(text)
+        yield "title", self._by_title.get(fold(text))
+
+    def _by_url(self, text: str) -> str | None:
+        """The document at an address of the site, or at a path on it: the whole path, else an end that is unique."""
+        url = urlsplit(text)
+        if url.fragment or "#" in text or not ("/" in text or _SUFFIX.search(text)):
+            return None
+        path = url.path
+        if self._site and url.netloc:
+            site = urlsplit(self._site)
+            if (url.netloc, f"{path}/".startswith(f"{site.path.rstrip('/')}/")) != (site.netloc, True):
+                return None
+            path = path[len(site.path.rstrip("/")) :]
+        key = address(path)
+        if key in self._by_address or not key:
+            return self._by_address.get(key)
+        longer = {docno for known, docno in self._by_address.items() if known.endswith(f"/{key}")}
+        if len(longer) == 1 and "/" in key:
+            return longer.pop()
+        if not url.netloc and not text.startswith("/"):
+            return None
+        parts = key.split("/")  # a file name alone is not enough: a page elsewhere may have the same
+        tails = ("/".join(parts[first:]) for first in range(1, len(parts) - 1))
+        return next((self._by_address[tail] for tail in tails if tail in self._by_address), None)
+
+    def _section(self, name: str) -> tuple[str, str | None, str] | None:
+        """Document, anchor and what was written for it; None if no part of the name is a document."""
+        text, unknown = _unbracketed(name), None
+        # Names and headings may contain `#`: try every one as the separator.
+        for position in (position for position, character in enumerate(text) if character == "#"):
+            docno, written = self.document(text[:position]), unquote(text[position + 1 :]).strip()
+            if docno is not None:
+                anchor = self._anchor(docno, written)
+                if anchor is not None:
+                    return docno, anchor, written
+                unknown = docno, None, written
+        return unknown
+
+    def _anchor(self, docno: str, written: str) -> str | None:
+        if docno not in self._anchors:
+            self._anchors[docno] = _anchors(self._documents[docno].sections)
+        anchors = self._anchors[docno]
+        as_heading = "/".join(slug(part) for part in written.split("#"))  # `Part#Chapter` is Obsidian's
+        return anchors.get(written) or anchors.get(f"#{as_heading}") if written else anchors.get("")
+
+    @cached_property
+    def _by_path(self) -> dict[str, str]:
+        return {document.path: docno for docno, document in self._documents.items()}
+
+    @cached_property
+    def _by_lower_case(self) -> dict[str, str]:
+        return _unique((fold(docno), docno) for docno in self._documents)
+
+    @cached_property
+    def _by_file_name(self) -> dict[str, str]:
+        return _unique((fold(docno.rpartition("/")[2]), docno) for docno in self._documents)
+
+    @cached_property
+    def _by_title(self) -> dict[str, str]:
+        return _unique((fold(document.title), docno) for docno, document in self._documents.items())
+
+    @cached_property
+    def _by_address(self) -> dict[str, str]:
+        """Docnos by address: of the folder, without the numbers that order pages, and of the frontmatter."""
+        pairs = []
+        for docno, document in self._documents.items():
+            key = address(f"{docno}.md")
+            pairs += [(key, docno), (_NUMBER.sub("", key), docno)]
+            pairs += [(address(urlsplit(url).path), docno) for url in addresses(document.frontmatter)]
+        return _unique(dict.fromkeys(pairs))
+
+
+def page_and_file(documents: Iterable[Document], name: str, folder: str | None) -> tuple[Document, str]:
+    """The document of a name and the text of its file in a folder, without one that of the document.
+
+    Raises BenchmarkError for a name that fits none.
+    """
+    by_docno = {document.docno: document for document in documents}
+    names = Names(by_docno.values())
+    docno = names.document(name)
+    if docno is None:
+        raise BenchmarkError(f"no page is named '{name}'{names.hint(name) or ': name one by its path or title'}")
+    page = by_docno[docno]
+    file = Path(folder).expanduser() / page.path if folder else None
+    return page, decoded(page.path, file.read_bytes())[0] if file and file.is_file() else page.text
+
+
+def _unbracketed(name: str) -> str:
+    return name.strip().removeprefix("[[").removesuffix("]]").split("|", 1)[0]
+
+
+def _anchors(sections: Iterable[Section]) -> dict[str, str]:
+    """Our anchors by those that sites make: ids of the author, GitHub's and mdBook's, MkDocs', and headings.
+
+    Docusaurus makes those of GitHub. Of repeated headings the first has no number: `limits`, `limits-1` (MkDocs:
+    `limits_1`). A heading, or the last ones of its path, begins with `#` here; it must be the only one of its name.
+    """
+    sections = [section for section in sections if section.path]
+    anchors = {section.anchor: section.anchor for section in sections} | {"": ""}
+    for section in sections:
+        anchors |= {name: section.anchor for name in section.ids if name not in anchors}
+    for slug_of, joint in ((_github, "-"), (slug, "-"), (_mkdocs, "_")):
+        seen: Counter[str] = Counter()
+        for section in sections:
+            name = slug_of(section.path[-1])
+            anchors.setdefault(f"{name}{joint}{seen[name]}" if seen[name] else name, section.anchor)
+            seen[name] += 1
+    ends = ((f"#{'/'.join(map(slug, s.path[first:]))}", s.anchor) for s in sections for first in range(len(s.path)))
+    return anchors | _unique(ends)
+
+
+def _github(heading: str) -> str:
+    kept = (c for c in heading.strip().lower() if c.isalnum() or c in "-_ " or unicodedata.category(c)[0] == "M")
+    return "".join(kept).replace(" ", "-")
+
+
+def _mkdocs(heading: str) -> str:
+    ascii_only = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", ascii_only).strip().lower())
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    listed = list(pairs)
+    counts = Counter(key for key, _ in listed)
+    return {key: value for key, value in listed if counts[key] == 1}
