@@ -141,8 +141,9 @@ class Names:
         if docno not in self._anchors:
             self._anchors[docno] = _anchors(self._documents[docno].sections)
         anchors = self._anchors[docno]
-        as_heading = "/".join(slug(part) for part in written.split("#"))  # `Part#Chapter` is Obsidian's
-        return anchors.get(written) or anchors.get(f"#{as_heading}") if written else anchors.get("")
+        as_path = "/".join(slug(part) for part in written.split("#"))  # `Part#Chapter` is Obsidian's
+        keys = (written, f"#{slug(written)}", f"#{as_path}") if written else ("",)
+        return next((anchors[key] for key in keys if key in anchors), None)
 
     @cached_property
     def _by_path(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from ragbench.corpus.markdown import module_lines, parser
 
 _SUSPICIOUS = re.compile(
     r"<[A-Za-z/!?>]|[{}]|%%|&[#\w]+;|^[ \t>]*:::|^[ \t]*(?:--8<--|<<<|\[\[?_?TOC)|^(?:import|export)\s"
-    r"|^[ \t]*>[ \t]*\[!|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
+    r"|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
     r"|^[ \t]*[`~]{3,}[ \t]*(?:dataview|tasks|compressed)",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -178,10 +178,6 @@ def _words_of_attributes(tag: str) -> list[str]:
     return words
 
 
-def _title_of_callout(match: re.Match[str]) -> str:
-    return match["quote"] + (match["title"].strip() or match["kind"].capitalize())
-
-
 def _title_of_block(match: re.Match[str]) -> str:
     """The title of `:::note[Title]` or `::: tip Title`; its kind where it has none."""
     title = re.sub(r"\{.*?\}", "", match["title"]).strip().removeprefix("[").removesuffix("]").strip()
@@ -214,7 +210,6 @@ _RULES: tuple[_Rule, ...] = (
     _rule(r"^[ \t]*(?:--8<--.*|<<<[ \t].*|\{[*!] .* [*!]\})$", "include"),
     _rule(r"^[ \t]*\[\[?_?TOC_?\]\]?[ \t]*$", "template", flags=re.IGNORECASE),
     _rule(r"(?<=[^\s|])[ \t]\^[A-Za-z0-9-]+[ \t]*$|^\^[A-Za-z0-9-]+[ \t]*$", "block-id"),
-    _rule(r"^(?P<quote>[ \t]*(?:>[ \t]*)+)\[!(?P<kind>[\w-]+)[^\]\n]*\][+-]?(?P<title>.*)$", "", _title_of_callout),
     _rule(r"^(?P<quote>[ \t>]*):::+[ \t]*(?:\{?(?P<kind>[\w-]+)\}?)?(?P<title>.*)$", "", _title_of_block),
     _rule(r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
     _rule(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),

@@ -327,7 +327,7 @@ class LexicalIndex:
             self._must_be_open()
             if not weights or (mask is not None and not mask.any()) or not self._n_chunks:
                 return Ranking.empty()
-            query = self._query(weights, at_least, clause or self._clause)
+            query = self._query(weights, at_least, clause)
             if mask is not None and not mask.all():
                 query = _restricted_query(query, self._restriction(np.packbits(mask).tobytes()))
             numbers, scores = self._search_hits(query, depth)
@@ -342,7 +342,7 @@ class LexicalIndex:
         with self._errors():
             self._must_be_open()
             numbers, scores = self._search_hits(
-                _restricted_query(self._query(weights, 1, self._clause), _query_for_chunks(chunks)), len(chunks)
+                _restricted_query(self._query(weights), _query_for_chunks(chunks)), len(chunks)
             )
         order = np.argsort(chunks)
         result[order[np.searchsorted(chunks, numbers, sorter=order)]] = scores
@@ -399,11 +399,13 @@ class LexicalIndex:
             raise IndexError_(f"a mask of {len(allowed)} chunks is too short for the {self._n_chunks} in {self.folder}")
         return None if allowed is None else np.asarray(allowed[: self._n_chunks], dtype=bool)
 
-    def _query(self, weights: Mapping[str, float], at_least: int, clause_of: Callable[[str], Any]) -> Any:
+    def _query(
+        self, weights: Mapping[str, float], at_least: int = 1, clause_of: Callable[[str], Any] | None = None
+    ) -> Any:
         should = java("org.apache.lucene.search.BooleanClause$Occur").SHOULD
         builder = lucene().BooleanBuilder()
         for term, weight in weights.items():
-            clause = clause_of(term)
+            clause = (clause_of or self._clause)(term)
             builder.add(clause if weight == 1 else lucene().BoostQuery(clause, float(weight)), should)
         if at_least > 1:
             builder.setMinimumNumberShouldMatch(at_least)

@@ -356,9 +356,9 @@ def test_a_missing_folder_stays_missing(tmp_path: Path) -> None:
 
 
 def test_another_layout_is_refused(folder: Path) -> None:
-    with pytest.raises(IndexError_, match=r"has version 3, analyzer english, fields .*, not version 3, analyzer code"):
+    with pytest.raises(IndexError_, match=r"has version 4, analyzer english, fields .*, not version 4, analyzer code"):
         LexicalIndex(folder, replace(SPEC, analyzer="code"), SCORING)
-    with pytest.raises(IndexError_, match="not version 3, analyzer english, fields content;"):
+    with pytest.raises(IndexError_, match="not version 4, analyzer english, fields content;"):
         LexicalIndex(folder, LexicalSpec(("content",)))
 
 
@@ -369,7 +369,7 @@ def test_a_foreign_lucene_index_is_refused(tmp_path: Path) -> None:
         writer.commit()
         writer.close()
         directory.close()
-    with pytest.raises(IndexError_, match="has a foreign layout, not version 3"):
+    with pytest.raises(IndexError_, match="has a foreign layout, not version 4"):
         LexicalIndex(tmp_path, LexicalSpec())
 
 
