@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import itertools
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +32,7 @@ from ragbench.evaluation import measures
 from ragbench.extras.remote import chat, endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, check_name, load_cross_encoder, load_encoder
+from ragbench.search.engine.answer import answer
 from ragbench.search.engine.pipeline import start
 from tests.loopback import Loopback
 
@@ -423,3 +426,22 @@ def test_encoders_behind_endpoints_are_measured_compared_and_advised_on(
     assert cli.main(["run", "-m", "exp=recommended", names, *shared, "--json"]) == 0
     arms = [f"recommended index.encoder.name={name}:small" for name in ("openai", "ollama")]
     assert list(dict.fromkeys(row["arm"] for row in json.loads(capsys.readouterr().out)["summary"])) == arms
+
+
+def test_stage_example_drops_hits(index) -> None:
+    """The example of `ragbench.stage` has the contract of a stage: it is put into a pipeline, which searches."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(ragbench.stage, "stage")
+    module = types.ModuleType("stage_example")
+    sys.modules[module.__name__] = module
+    try:
+        for line in example.examples[:2]:
+            exec(line.source, module.__dict__)
+        composed = ragbench.pipeline("exp=lexical_only", module.keep_guides(folder="guides"))
+        kept, everything = (
+            answer("how do lamps know when the sun sets", pipeline, index, 10).hits
+            for pipeline in (composed.pipeline, ragbench.pipeline("exp=lexical_only").pipeline)
+        )
+    finally:
+        del sys.modules[module.__name__]
+    assert [hit.docno for hit in kept] == [hit.docno for hit in everything if hit.docno.startswith("guides")]
+    assert 0 < len(kept) < len(everything)

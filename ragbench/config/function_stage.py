@@ -34,7 +34,7 @@ _CODE = "code"
 
 @dataclass(frozen=True)
 class _StageHit:
-    """A hit as a function sees it; `rank` begins at 1, `tags` and `frontmatter` are those of its document."""
+    """A hit as a function sees it; `rank` begins at 1, `frontmatter` is that of its document."""
 
     docno: str
     path: str
@@ -91,7 +91,9 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     """Make a function a stage before or after an entry of `order`, by default before `cut`.
 
     Args:
-        function: Takes `query` and `hits` and returns hits. Further parameters need defaults.
+        function: Takes the text of a query and its hits after fusion, best first: each has `docno`, `path`, `title`,
+            `header_path`, `text`, `score`, `rank` (from 1) and `frontmatter`. Returns a score for each hit, in the same
+            order; None drops the hit. Further parameters need defaults.
         before: The entry of `order` before which it runs.
         after: The entry of `order` after which it runs.
 
@@ -105,7 +107,9 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         >>> import ragbench
         >>> @ragbench.stage(after="fuse")
         ... def keep_guides(query, hits, folder="guides"):
-        ...     return [hit for hit in hits if hit.docno.startswith(folder)]
+        ...     return [hit.score if hit.docno.startswith(folder) else None for hit in hits]
+        >>> keep_guides(folder="how-to").describe()
+        'keep_guides folder=how-to'
     """
     if before is not None and after is not None:
         raise ConfigError("say where the stage goes with before= or after=, not both")
