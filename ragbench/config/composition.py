@@ -21,7 +21,7 @@ from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.benchmark import load
-from ragbench.boundary.permissions import Capability, trusting
+from ragbench.boundary.permissions import trusting
 from ragbench.config import catalogue, project
 from ragbench.config.catalogue import SPECS, Catalogue, Experiment, Tree
 from ragbench.config.catalogue.names import numbered
@@ -40,6 +40,7 @@ from ragbench.config.overrides import (
 from ragbench.config.registry import class_named, make
 from ragbench.config.sections import Basics
 from ragbench.config.settings import Settings
+from ragbench.config.trust import beyond_plain
 
 # Keys that say where and how to measure, not what; they are left out of an arm's name.
 _MEASUREMENT_KEYS = {
@@ -49,8 +50,6 @@ _MEASUREMENT_KEYS = {
 _STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
-_ASKED = (Capability.SENDS, Capability.EXECUTES)
-"""What a project file may only do with `--trust`."""
 
 _Inspect = Callable[[Settings], object]
 """Looks at composed settings, and raises ConfigError for those it refuses."""
@@ -163,11 +162,11 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Cata
             raise ConfigError(f"{file} has '{override[:60]}', which {reason}: {ask}")
 
     def inspect(settings: Settings) -> None:
-        risky = {key: need for key, need in settings.needs.items() if need[0] in _ASKED}
-        own_needs = _compose_settings(typed, set(), known).needs if risky else {}
-        for key, need in risky.items():
-            if own_needs.get(key) != need:
-                raise ConfigError(f"{file} sets {key}, which {need[0]} ({shown(need[1])}): {ask}")
+        risky = beyond_plain(settings.config)
+        own = beyond_plain(_compose_settings(typed, set(), known).config) if risky else {}
+        for key, (effect, value) in risky.items():
+            if own.get(key) != (effect, value):
+                raise ConfigError(f"{file} sets {key}, which {effect} ({shown(value)}): {ask}")
 
     return inspect
 

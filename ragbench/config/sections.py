@@ -10,7 +10,6 @@ from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
 from ragbench.base.errors import without_secret
-from ragbench.boundary.permissions import Capability, Needs
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
@@ -19,19 +18,9 @@ AROUND = ("name", "modes", "tune", "paths", "tracking", "execution")
 _DESIGNS = ("leave_one_out", "add_one", "factorial", "shapley")
 
 _Names = Annotated[tuple[Name, ...], MinLen(1)]
-_Place = Annotated[Name, Needs(Capability.WRITES)]
-
-
-def _need_of_store(address: str) -> Capability:
-    """A store in a file or folder is written; any other gets what is recorded."""
-    local = (not address.startswith("env:") and "://" not in address) or address.startswith(("sqlite://", "file://"))
-    return Capability.WRITES if local else Capability.SENDS
-
-
 _StoreAddress = Annotated[
     Name,
     Constraint(without_secret, "must hold no password: write env:NAME for a variable with one"),
-    Needs(_need_of_store),
 ]
 
 
@@ -111,9 +100,9 @@ class PathsSpec(Validated):
     """The folders for results, index artefacts and caches."""
 
     # everything that a run writes; null: `results` in the project, else in the working directory
-    results: _Place | None = None
-    index: _Place | None = None  # index artefacts; <results>/index when null
-    cache: _Place | None = None  # embeddings and re-ranking scores; <results>/cache when null
+    results: Name | None = None
+    index: Name | None = None  # index artefacts; <results>/index when null
+    cache: Name | None = None  # embeddings and re-ranking scores; <results>/cache when null
 
 
 @dataclass(frozen=True)

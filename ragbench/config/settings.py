@@ -11,9 +11,7 @@ from typing import Any
 from ragbench.base import locations
 from ragbench.base.build import active, build, value_at
 from ragbench.base.errors import ConfigError
-from ragbench.boundary.permissions import Capability, needs_below
-from ragbench.config.catalogue import SPECS
-from ragbench.config.registry import class_named, make
+from ragbench.config.registry import make
 from ragbench.config.sections import CacheSpec, ExecutionSpec
 from ragbench.evaluation import measures
 from ragbench.evaluation.latency import LatencySpec
@@ -30,11 +28,6 @@ from ragbench.search.stages.retrieve import RetrieveDense, RetrieveLexical
 from ragbench.search.stages.stage import Retriever, Stage, among
 
 _SOURCES = (RetrieveDense, RetrieveLexical)
-_DATA_NEEDS = dict.fromkeys(("corpus", "queries", "qrels", "folder", "docs", "topics"), Capability.READS)
-"""Options of the loaders, which are functions and have no fields."""
-
-Needed = Mapping[str, tuple[Capability, Any]]
-"""By key, what its value needs, and the value."""
 
 
 @dataclass(frozen=True)
@@ -111,25 +104,6 @@ class Settings:
         """The folder of the embedding and score caches."""
         configured = self.config["paths"]["cache"]
         return Path(configured) if configured else self.results / "cache"
-
-    @property
-    def search_needs(self) -> Needed:
-        """All that is not pure in the pipeline and its index. Builds dataclasses, reads no file, sends no request."""
-        needs = [need for name, stage in self.pipeline for need in needs_below(stage, name)]
-        needs += needs_below(self.index, "index")
-        return {key: (need, value) for key, need, value in needs}
-
-    @property
-    def needs(self) -> Needed:
-        """The same of the whole configuration: also of its data, its folders and its services."""
-        needs: list[tuple[str, Capability, Any]] = []
-        for section, target in SPECS.items():
-            node = value_at(self.config, section.split("."))
-            if isinstance(node, Mapping):
-                needs += needs_below(build(class_named(target, section), node, section), section)
-        data = self.config.get("data") or {}
-        needs += [(f"data.{key}", need, data[key]) for key, need in _DATA_NEEDS.items() if data.get(key)]
-        return {**self.search_needs, **{key: (need, value) for key, need, value in needs}}
 
     def models(self, threads: int | None = None) -> Models:
         """The models, with their caches and the vectors that come with ragbench."""

@@ -12,7 +12,6 @@ from ragbench.base.bounds import Constraint, Count, Name, Positive, Validated, W
 from ragbench.base.errors import BoundaryError, without_secret
 from ragbench.base.query_cache import QueryCache
 from ragbench.boundary.paths import split_address
-from ragbench.boundary.permissions import Capability, Needs
 
 
 def _is_address(text: str) -> bool:
@@ -28,10 +27,7 @@ Endpoint = Annotated[
     Constraint(lambda text: text.startswith(("http://", "https://")), "must begin with http:// or https://"),
     Constraint(without_secret, "must hold no name or password or key: use an environment variable"),
     Constraint(_is_address, "must be an address such as http://localhost:11434/v1"),
-    Needs(Capability.SENDS),
 ]
-Secret = Annotated[Name, Needs(Capability.SENDS)]
-"""The name of an environment variable whose value is sent."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class ChatSpec(Validated):
     timeout_s: Positive = 10.0
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: Secret | None = None
+    key_variable: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class ChatFields(Validated):
     timeout_s: Positive = 10.0  # after this time the query continues without a hypothesis
     max_tokens: Count = 200
     temperature: Weight = 0.0
-    key_variable: Secret | None = None  # environment variable with the endpoint's key
+    key_variable: Name | None = None  # environment variable with the endpoint's key
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,7 +13,6 @@ from annotated_types import Ge
 from ragbench.base import extensions, plugins
 from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import ModelError
-from ragbench.boundary.permissions import Capability, Needs
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, Settings, find_model, read_settings
@@ -28,20 +27,19 @@ _NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _SECONDS = 10
 
 
-def _need(name: str) -> Capability | None:
-    """A model behind an endpoint gets the texts, one of the hub is asked for; one in a folder or a cache is read."""
+def is_remote(name: str) -> bool:
+    """Whether a model of this name gets the texts behind an endpoint, or must be asked for at the hub."""
     if is_endpoint(name):
-        return Capability.SENDS
-    if Path(name).exists() or not _is_hub_name(name):
-        return Capability.READS if set("/\\~") & set(name) or Path(name).exists() else None
+        return True
+    if not _is_hub_name(name) or Path(name).exists():
+        return False
     root = _hub_cached(name)
-    return Capability.READS if root and find_model(root) else Capability.SENDS
+    return not (root and find_model(root))
 
 
 ModelName = Annotated[
     str,
     Constraint(lambda text: bool(text.strip()), "must name a folder, a bundled model or owner/model of the hub"),
-    Needs(_need),
 ]
 
 Numerics = Literal["fast", "exact"]

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 from ragbench.base.bounds import Constraint, Count, Name, Positive
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
-from ragbench.boundary.permissions import Needs
 from ragbench.extras.remote.live.client import Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live
-from ragbench.extras.ship import address
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +23,6 @@ class LiveEngine(Live):
     engine: Annotated[
         Name,
         Constraint(without_secret, "must hold no password: write env:NAME for a variable with one"),
-        Needs(address.need),
     ]
     order: bool = True
     hits: Expression = "@"

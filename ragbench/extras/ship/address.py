@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragbench.boundary.permissions import Capability
-
 _KEPT = ("env:", "file:")
 
 
@@ -24,8 +22,3 @@ def is_remote(text: str) -> bool:
 def parse_location(text: str) -> Path | str:
     """What the user typed: the path of a file or folder, or the address of a server as it was typed."""
     return text if is_remote(text) else Path(text)
-
-
-def need(text: str) -> Capability:
-    """What it takes to ask an engine."""
-    return Capability.SENDS if is_remote(text) else Capability.READS

@@ -24,9 +24,11 @@ from ragbench.base.fingerprint import short_digest
 from ragbench.base.formatting import counted
 from ragbench.base.types import Document, Hit
 from ragbench.benchmark.benchmark import Benchmark
-from ragbench.boundary.permissions import EVERYTHING, Capability, granting, trusting
+from ragbench.boundary.permissions import trusting
 from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config.sections import AROUND
 from ragbench.config.settings import Settings
+from ragbench.config.trust import beyond_plain
 from ragbench.extras.ship import bundle, documents, generation
 from ragbench.extras.ship.documents import ListedDocument, StoredDocument
 from ragbench.extras.ship.generation import Generation
@@ -39,7 +41,7 @@ from ragbench.search.engine.pipeline import Pipeline, clean
 from ragbench.search.engine.request import SearchOptions
 from ragbench.search.stages.filters import FilterDocuments
 
-_UNTRUSTED = frozenset({Capability.READS, Capability.WRITES})
+_NOT_SEARCHED = {*AROUND, "data", "topics"}
 
 
 @dataclass(frozen=True)
@@ -257,14 +259,10 @@ def settings_of(folder: Path, record: Mapping[str, Any]) -> Settings:
     try:
         config = read_yaml_file(path, aliases=True)
         settings = Settings(str(record["name"]), config)
-        with granting(EVERYTHING if trusted else _UNTRUSTED):
-            needs = {} if trusted else dict(settings.search_needs)
-            if not record["include_index"] and config["data"].get("url") and not trusted:
-                needs["data.url"] = Capability.SENDS, config["data"]["url"]
-            for key, (need, _) in needs.items():
-                if need not in _UNTRUSTED:
-                    raise ConfigError(f"{key} {need}, which only a bundle that you trust may do")
-            return settings.check_search()
+        searched = {key: node for key, node in config.items() if key not in _NOT_SEARCHED}
+        for key, (effect, value) in ({} if trusted else beyond_plain(searched)).items():
+            raise ConfigError(f"{key} is {str(value)[:80]}, which {effect}: only a bundle that you trust may do that")
+        return settings.check_search()
     except ConfigError as error:
         if trusted:
             raise

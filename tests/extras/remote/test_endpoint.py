@@ -12,8 +12,8 @@ import pytest
 
 import ragbench
 from ragbench.base.errors import ModelError
-from ragbench.boundary.permissions import Capability
 from ragbench.config import composition
+from ragbench.config.trust import SENDS, beyond_plain
 from ragbench.extras.remote import chat, endpoint, usage
 from ragbench.models.access import Models
 from ragbench.models.resolve import CrossEncoderSpec, check_name, load_cross_encoder
@@ -159,7 +159,7 @@ def test_unusable_names_are_refused_before_a_run(name: str, reason: str) -> None
 def test_rerank_stage_needs_leave_to_send() -> None:
     settings = composition.compose(["p6=on", "p6.model=rerank:small@http://localhost:8080/rerank"])
     assert settings.config["p6"]["model"] == "rerank:small@http://localhost:8080/rerank"
-    assert settings.needs["p6.model"][0] == Capability.SENDS
+    assert beyond_plain(settings.config)["p6.model"][0] == SENDS
 
 
 def test_rerank_stage_orders_by_the_answer(server: Server) -> None:

@@ -251,9 +251,7 @@ def test_changed_files_are_not_used(copied: Path, name: str) -> None:
 
 
 def test_encoder_of_the_hub_needs_leave_to_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragbench.boundary.permissions import Capability, needs_below
     from ragbench.models import resolve
-    from ragbench.models.resolve import EncoderSpec
 
     names = ("own/cached", "own/incomplete", "owner/model")
     for name, files in zip(names[:2], (("tokenizer.json", "model.onnx"), ("tokenizer.json",)), strict=True):
@@ -261,8 +259,7 @@ def test_encoder_of_the_hub_needs_leave_to_send(tmp_path: Path, monkeypatch: pyt
         for file in files:
             (tmp_path / name / file).touch()
     monkeypatch.setattr(resolve, "_hub_cached", lambda name: tmp_path / name if (tmp_path / name).is_dir() else None)
-    needs = {name: next(iter(needs_below(EncoderSpec(name), "e")))[1] for name in names}
-    assert needs == {names[0]: Capability.READS, names[1]: Capability.SENDS, names[2]: Capability.SENDS}
+    assert [resolve.is_remote(name) for name in names] == [False, True, True]
 
 
 def test_recommended_search_answers_in_every_mode(recommended: Measurements, tmp_path: Path) -> None:
@@ -344,10 +341,16 @@ def test_untrusted_bundle_can_neither_execute_nor_send(
     }
     for changed, reason in (
         ({"cut": {**config["cut"], "_target_": "evil_to_load.Mine"}}, "evil_to_load.Mine, which is not a class of"),
-        ({"hyde": hyde}, "hyde.endpoint sends texts to a server"),
-        ({"order": ["live"], "live": live}, "live.program starts a program or imports code"),
-        ({"index": {**config["index"], "encoder": {"name": "openai:m"}}}, "index.encoder.name sends texts to a server"),
-        ({"index": {**config["index"], "encoder": {"name": "owner/model"}}}, "index.encoder.name sends"),
+        ({"hyde": hyde}, "hyde.endpoint is http://127.0.0.1:9/v1, which sends texts to a server"),
+        ({"order": ["live"], "live": live}, "which starts a program"),
+        (
+            {"index": {**config["index"], "encoder": {"name": "openai:m"}}},
+            "index.encoder.name is openai:m, which sends texts",
+        ),
+        (
+            {"index": {**config["index"], "encoder": {"name": "owner/model"}}},
+            "index.encoder.name is owner/model, which sends",
+        ),
     ):
         rewrite(copied, bundle.CONFIG, yaml.safe_dump({**config, **changed}))
         with pytest.raises(BundleError, match=reason.replace(".", r"\.")) as refused:

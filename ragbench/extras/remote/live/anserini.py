@@ -22,7 +22,6 @@ from ragbench.base import progress
 from ragbench.base.errors import BoundaryError, LiveError
 from ragbench.base.suggestions import nearest
 from ragbench.boundary.json import read_json
-from ragbench.boundary.permissions import Capability
 from ragbench.extras.remote.live.hit_matching import LiveHit
 from ragbench.index import jvm
 from ragbench.index.jvm import LOCK, java, java_errors, start_jvm
@@ -33,11 +32,6 @@ _CHECKED = 256 * 2**20
 """Bytes of an index up to which all its digests are compared when it is opened; Lucene compares few by itself."""
 _SECONDS = 30.0  # a server that downloads nothing for so long is not there
 _TEXTS = ("contents", "text", "body")
-
-
-def need(index: str) -> Capability:
-    """What naming an index needs: a folder is read, a prebuilt index is downloaded where it is not there yet."""
-    return Capability.READS if Path(index).expanduser().is_dir() else Capability.SENDS
 
 
 @dataclass(frozen=True)

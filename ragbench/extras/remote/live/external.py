@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from ragbench.base.bounds import Count, Name, Natural, Validated
 from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
-from ragbench.boundary.permissions import Capability, Needs
 from ragbench.extras.remote.live import objects
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit, read_run_file, run_file_digest
 from ragbench.index.chunks import ChunkTable
@@ -91,7 +90,7 @@ class ExternalSearch(Validated, ABC):
 class LiveRun(ExternalSearch):
     """A run file in TREC form that any system wrote: its hits are judged as they are, and nothing is asked or timed."""
 
-    path: Annotated[Name, Needs(Capability.READS)]  # lines of: qid Q0 id rank score tag; may be packed (.gz)
+    path: Name  # lines of: qid Q0 id rank score tag; may be packed (.gz)
     depth: Count = 1000  # hits to read of each topic
 
     recorded: ClassVar[bool] = True

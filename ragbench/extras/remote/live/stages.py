@@ -16,12 +16,11 @@ from ragbench.base.bounds import Constraint, Count, Name, Natural, Positive, Sha
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
 from ragbench.base.types import Query
-from ragbench.boundary.permissions import Capability, Needs
 from ragbench.extras.remote.live import anserini, client
 from ragbench.extras.remote.live.client import RateLimitedClient, Reading, secret
 from ragbench.extras.remote.live.external import ExternalSearch
 from ragbench.extras.remote.live.hit_matching import HitMatcher, LiveHit
-from ragbench.models.chat import Endpoint, Secret
+from ragbench.models.chat import Endpoint
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,8 @@ class LiveHttp(Live):
     headers: Annotated[
         Mapping[str, str],
         Constraint(_without_secrets, "must hold no token or key: write env:NAME for an environment variable with it"),
-        Needs(Capability.SENDS),
     ] = field(default_factory=dict)
-    token_variable: Secret | None = None  # environment variable with a token, if the server needs one
+    token_variable: Name | None = None  # environment variable with a token, if the server needs one
     token_header: Name = "Authorization"
     token_prefix: str = "Bearer "
 
@@ -134,7 +132,7 @@ class LiveCommand(Live):
     """
 
     # command line: "./search.sh --top {depth} {query}"; the query is also on standard input
-    program: Annotated[tuple[str, ...], MinLen(1), Needs(Capability.EXECUTES), SplitWords()]
+    program: Annotated[tuple[str, ...], MinLen(1), SplitWords()]
 
     @property
     def name(self) -> str:
@@ -154,7 +152,7 @@ class LiveMcp(Live):
     arguments: Mapping[str, Any] = field(default_factory=lambda: {"query": "{query}"})
     url: Address | None = None  # of a server over HTTP
     # or of one over standard input and output: [npx, some-server, notes]
-    program: Annotated[tuple[str, ...], Needs(Capability.EXECUTES), SplitWords()] = ()
+    program: Annotated[tuple[str, ...], SplitWords()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,7 +179,7 @@ class LivePyserini(ExternalSearch):
     that the index stores.
     """
 
-    index: Annotated[Name, Needs(anserini.need)]  # a folder, or the name of a prebuilt index such as cacm
+    index: Name  # a folder, or the name of a prebuilt index such as cacm
     depth: Count = 100
     k1: Weight = 0.9
     b: Share = 0.4
