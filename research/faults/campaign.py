@@ -112,7 +112,7 @@ _ANSWERED = 50
 """Bundles that one fork opens, so that what one of them leaves behind in it does not stay for long."""
 _SECONDS = 180  # a case that takes longer hangs; other work may take most of the CPUs
 _CASE = "RAGBENCH_FAULTS_CASE"
-_MODULES = ("onnxruntime", "tokenizers", "hydra", "joblib", "scipy.stats", "sqlite_vec", "pyarrow.parquet", "optuna")
+_MODULES = ("onnxruntime", "tokenizers", "hydra", "scipy.stats", "sqlite_vec", "pyarrow.parquet", "optuna")
 """What cases import, with all of ragbench."""
 
 
