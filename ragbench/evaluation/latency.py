@@ -39,15 +39,12 @@ if TYPE_CHECKING:
 _TOTAL = "total"
 
 NOTABLE = 0.1
-
 """Both first and repeated times are reported where they differ by more than this share of the first."""
 
 REMEMBERED, REMEMBERED_MS = 0.2, 1.0
-
 """Something remembers queries outside the query memory if known ones save more than this share and these ms of p50."""
 
 _MOST_AGAIN = 40
-
 """The most queries that are asked again."""
 
 

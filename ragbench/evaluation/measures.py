@@ -7,7 +7,7 @@ counts the hits of every query, and `Silence` says whether there were none for a
 Where some hits were judged useless, nDCG@10 is also given as if every unjudged hit were as useful as judged ones at
 its rank (`if_useful`).
 
-ir_measures computes the reported measures of documents and sections; this is for other units and for unjudged hits.
+ir_measures computes the measures of documents and sections; this module adds those of quotes and of unjudged hits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ DOCUMENT, SECTION, QUOTE, PASSAGE = "document", "section", "quote", "passage"
 DEPTH = 10
 
 Gains = Sequence[float | None]
-
 """The gains of the first hits, in order; None for an unjudged hit."""
 
 PRIMARY = "nDCG@10"
@@ -54,27 +53,21 @@ FALSE_SILENCE = "FalseSilence"
 HITS = "Hits@10"
 
 ANSWERED = (SILENCE, FALSE_SILENCE, HITS)
-
 """Always there: 1 for no hit on an unanswerable query, 1 for no hit on an answerable one, hits among the first ten."""
 
 UNJUDGED = "Unjudged@10"
-
 """Hits without a judgment among the first ten of a query, divided by ten: places left empty are not unjudged."""
 
 _STRANGER = "?"
-
 """The first character of the name of a hit outside the collection; live searches may return such hits."""
 
 UNPLACED = "Unplaced@10"
-
 """Hits outside the collection among the first ten of a query, divided by ten; measured where there are any."""
 
 Run = Mapping[str, Sequence[tuple[str, float]]]
-
 """By qid, (id, score) with strictly decreasing scores."""
 
 _FIELD_NAMES = {"rr": "mrr", "r": "recall", "p": "precision", "ap": "map"}
-
 """The field's name of a measure, where ir_measures has another name for it."""
 
 
@@ -241,7 +234,6 @@ _OTHER_NAMES = {
     **{"recall": "R", "precision": "P", "p": "P", "r": "R", "hit_rate": "Success", "hits": "Success"},
     **{"success": "Success"},
 }
-
 """Measures of ir_measures by what trec_eval, PyTerrier and ranx call them."""
 
 

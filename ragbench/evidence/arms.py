@@ -108,20 +108,23 @@ class Arms:
             for name, samples in timed.items()
         }
         names = {DOCUMENT: policy.measure, PASSAGE: PRIMARY}
+        useful = {level: if_useful(measure) for level, measure in names.items()}
 
-        def of_level(arm: str, name: Any) -> dict[str, _Values]:
-            by_name = {level: measured.values(arm, name(measure), split, level) for level, measure in names.items()}
-            largest = max(map(len, by_name.values()))
+        def by_level(arm: str, names: Mapping[str, str]) -> dict[str, _Values]:
+            values = {level: measured.values(arm, name, split, level) for level, name in names.items()}
+            largest = max(map(len, values.values()))
             return {
-                level: _plain(values) for level, values in by_name.items() if has_enough_judgments(len(values), largest)
+                level: _plain(of_level)
+                for level, of_level in values.items()
+                if has_enough_judgments(len(of_level), largest)
             }
 
         recall = recall_within(int(configs[measured.arms[0]]["context_tokens"]))
         recalls = {arm: _plain(measured.values(arm, recall, split, PASSAGE)) for arm in configs}
         by_name = {
             arm: Arm(
-                of_level(arm, str),
-                of_level(arm, if_useful),
+                by_level(arm, names),
+                by_level(arm, useful),
                 times.get(arm),
                 config,
                 _live_class(config) == "LiveRun",
@@ -183,8 +186,10 @@ class Arms:
 
         None where passages are not compared.
         """
+        if not contrasts or PASSAGE not in self.levels:
+            return [None] * len(contrasts)
         arms = list(self.arms.values())
-        for measure, values in arms[0].secondary.items() if contrasts and PASSAGE in self.levels else ():
+        for measure, values in arms[0].secondary.items():
             if all(arm.secondary.get(measure, {}).keys() == values.keys() for arm in arms):
                 of = {
                     name: np.array([arm.secondary[measure][qid] for qid in values]) for name, arm in self.arms.items()

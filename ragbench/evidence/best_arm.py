@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _Floats = NDArray[np.float64]
 
 _MOST = 24
-
 """The most arms of which some are ruled out: at most 276 pairs are compared."""
 
 COLUMNS = Columns.of(

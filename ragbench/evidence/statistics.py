@@ -27,18 +27,15 @@ from ragbench.evidence.power import detectable_effects
 _Floats = NDArray[np.float64]
 
 UNSEEN = (2, 3)
-
 """Queries that lose everything, beyond those measured, that an interval allows for: below 60 queries, and from there.
 
 Three are the rule of three, 95% confidence that a kind of queries that did not occur is rarer than 3 / n. Below 60
 queries the third would cost much power. `research/bench/rare_losses.py` compares."""
 
 _BETS = np.linspace(0.05, 0.95, 19)
-
 """The fractions that `_e_values` averages over."""
 
 TIE = 1e-9
-
 """Differences up to this size are ties: they come from the order of float additions, not from a ranking."""
 
 _DIGITS = 12  # results are rounded, so that they do not depend on the order in which a matrix product adds up

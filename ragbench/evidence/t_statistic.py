@@ -22,7 +22,6 @@ _Floats = NDArray[np.float64]
 _NOTHING = 1e-30  # added to every variance, so that a row of ties is not divided by 0
 
 _TYPICAL = 16.0
-
 """The variance of a row is at least the one it has with this many queries of a typical difference of the family.
 
 Otherwise a row with few changed queries in a sample would look as if it never changed. The value was chosen by the

@@ -158,8 +158,10 @@ def judge(
 def _unproven(levels: tuple[Level, ...], smallest_effect: float) -> list[str]:
     """What keeps a gain at one level from counting: the other one may lose."""
     gain = [level for level in levels if level.quality(smallest_effect) == "better"]
+    if not gain:
+        return []
     reasons = []
-    for level in levels if gain else ():
+    for level in levels:
         if level not in gain and not level.not_worse(smallest_effect):
             bound = level.at_least()
             may = "which too few queries show" if np.isnan(bound) else f"but may lose up to {-bound:.3f}"

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ragbench.results.measurements import Measurements
 
 _Values = Mapping[str, NDArray[np.float64]]
-
 """By arm, one value per query, shape (n,), queries in the same order in every arm."""
 
 _MOST_ARMS = 1024
@@ -277,7 +276,6 @@ def _natural_key(factor: str) -> tuple[Any, ...]:
 
 
 _CONDITIONS = ("calibration", "filters", "hyde", "recency")
-
 """Switches that are varied only when `factors` names them: they are the conditions of a search."""
 
 
@@ -291,7 +289,6 @@ class Ablation:
 
 
 _Candidates = Mapping[str, Sequence[str]]
-
 """Overrides by name that are added to the base together, as one factor."""
 
 

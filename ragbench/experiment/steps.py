@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _LONG = 60.0
-
 """Seconds of embedding from which the estimate is printed before a run starts."""
 
 _RUN_FILES = {

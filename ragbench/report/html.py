@@ -46,7 +46,6 @@ FILE = "report.html"
 STYLE = TEMPLATES / "report.css"
 
 _CAN_FAIL = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, RagbenchError)
-
 """What a part of the page can raise on an unforeseen run; the rest of the page is made without it."""
 
 
@@ -156,7 +155,6 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Measurements], Any]]] = {
     "recipes": {"recipes": lambda results: _recipes(results)},
     "environment": {"environment": lambda results: environment(results)},
 }
-
 """By part, what the template prints under a name; an empty text where the part fails."""
 
 
@@ -203,7 +201,6 @@ _FIGURES: Mapping[str, tuple[Callable[[Measurements], Any], Callable[[Measuremen
     ),
     "losses": (lambda results: len(evidence.fates(results)), figures.plot_losses),
 }
-
 """By name, whether a run has data for a figure, and what draws it."""
 
 
@@ -217,7 +214,6 @@ def _policy(scripts: list[str]) -> str:
 
 
 _MOST_TEXTS = 400
-
 """The most topics whose hits are embedded: with more, the file would open slowly."""
 
 

@@ -49,7 +49,6 @@ def read_best_arm(results: Measurements) -> pd.DataFrame:
 
 
 SURE = 0.9
-
 """The least probability of being better that an export on expectation needs."""
 
 

@@ -33,15 +33,17 @@ _PARAMETER_LIMIT = 6000
 PARENT = "mlflow.parentRunId"
 """The tag of a nested run with the id of its parent."""
 
-_SAID = ("design.txt", "report.html", measurements.VERDICTS, measurements.BEST_ARM)
-
-_MORE = (store.RECORD, "summary.csv", "latency.csv", *_SAID)
+_FILES = (
+    *(store.RECORD, "summary.csv", "latency.csv", "design.txt", "report.html"),
+    *(measurements.VERDICTS, measurements.BEST_ARM),
+)
+"""The files of a run's folder that are logged as artifacts."""
 
 _NOTE = "mlflow.note.content"
 """The tag that MLflow shows as a run's description."""
 
-_SHOWN = 80
-_ROOM = 8000  # characters of a tag
+_MAX_NAME = 80  # characters of the arms in a run's name
+_MAX_TAG = 8000  # characters
 _EFFECTS = {key: key for key in ("effect", "ci_low", "ci_high", "p", "passage_effect")} | {"latency_ms": "added_p95_ms"}
 _EFFECTS |= {key: key for key in ("recall_effect", "recall_ci_low", "recall_ci_high")}
 """Columns of the verdicts, and the metric that each is."""
@@ -211,7 +213,7 @@ def _log_arm(mlflow: Any, measurements: Measurements, summary: RunSummary, arm: 
 
 def log_files(mlflow: Any, folder: Path) -> None:
     """Log the record of an experiment, its tables and its report as artifacts of the active run."""
-    for name in _MORE:
+    for name in _FILES:
         if (folder / name).is_file():
             mlflow.log_artifact(str(folder / name))
 
@@ -270,7 +272,9 @@ def summarise(measurements: Measurements) -> RunSummary:
 def _name(measurements: Measurements) -> str:
     """The arms and what they were measured on: `baseline, rerank on notes (test)`."""
     listed = ", ".join(measurements.arms)
-    listed = listed if len(listed) <= _SHOWN else f"{len(measurements.arms)} arms: {listed[:_SHOWN].rstrip(', ')} ..."
+    listed = (
+        listed if len(listed) <= _MAX_NAME else f"{len(measurements.arms)} arms: {listed[:_MAX_NAME].rstrip(', ')} ..."
+    )
     return f"{listed} on {measurements.record['benchmark']['name']} ({measurements.record['split']})"
 
 
@@ -279,15 +283,15 @@ def _note(table: pd.DataFrame, judged: pd.DataFrame, title: str) -> str:
     formats = {"effect": "+.3f", "ci_low": "+.3f", "ci_high": "+.3f", "p": ".3f", "latency_ms": "+.1f"}
     arms = console.markdown(table, dict.fromkeys(_HEADLINE, ".3f") | {"p50_ms": ".1f", "p95_ms": ".1f"})
     if judged.empty:
-        return arms[:_ROOM]
+        return arms[:_MAX_TAG]
     printed = console.columns(judged, ["factor", "other", "effect", "ci_low", "ci_high", "p", "latency_ms", "verdict"])
     reasons = [
         f"- **{row['factor']}**: {row['verdict']}. {row['reason']}" for _, row in judged.iterrows() if row["reason"]
     ]
     lines = [arms, "", title, "", console.markdown(printed, formats), ""]
-    while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _ROOM:
+    while len(reasons) > 1 and len("\n".join([*lines, *reasons])) > _MAX_TAG:
         reasons = [*reasons[:-2], "- The others are in the report."]
-    return "\n".join([*lines, *reasons])[:_ROOM]
+    return "\n".join([*lines, *reasons])[:_MAX_TAG]
 
 
 def _table(arms: Mapping[str, ArmSummary], judged: pd.DataFrame) -> pd.DataFrame:

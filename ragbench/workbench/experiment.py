@@ -51,7 +51,6 @@ Split = Literal["train", "test", "all"]
 _QUICK = ("latency.enabled=false", "tracking.enabled=false")
 
 _WARNINGS = 10
-
 """The most warnings about the data that a run prints."""
 
 
@@ -268,8 +267,9 @@ class Experiment:
         warnings = grouped_by_kind(self.benchmark.warnings)
         for sentence in first_lines(shared, has_benchmark=self.given is not None):
             _LOG.info(sentence)
-        for note in self.ablation.notes if self.ablation else ():
-            _LOG.info(note)
+        if self.ablation:
+            for note in self.ablation.notes:
+                _LOG.info(note)
         for warning in warnings[:_WARNINGS]:
             _LOG.warning(warning)
         if len(warnings) > _WARNINGS:
@@ -434,7 +434,6 @@ def _file_of(name: str, table: Any, shared: Sequence[str]) -> Path:
 
 
 _NOTES = ("notes", "docs", "content", "wiki")
-
 """Names that folders of notes often have."""
 
 
