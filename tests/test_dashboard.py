@@ -37,9 +37,9 @@ def compared(workplace: Path, tmp_path_factory: pytest.TempPathFactory, benchmar
             *(f"paths.results={folder}", f"paths.index={workplace / 'index'}", f"paths.cache={workplace / 'cache'}"),
         ]
     )
-    found = run(arms, benchmark_small, conclude=verdicts.against_first)
-    assert tracking.log(tracking.target_of(arms[0]), found.folder)
-    return found
+    frame = run(arms, benchmark_small, conclude=verdicts.against_first)
+    assert tracking.log(tracking.target_of(arms[0]), frame.folder)
+    return frame
 
 
 def store(found: Measurements) -> tracking.Target:
@@ -50,7 +50,9 @@ def logged(found: Measurements) -> Mapping[str, Any]:
     import mlflow
 
     client = mlflow.MlflowClient(store(found).uri)
-    (experiment,) = [each for each in client.search_experiments() if each.name == "ragbench"]
+    (experiment,) = [
+        search_experiment for search_experiment in client.search_experiments() if search_experiment.name == "ragbench"
+    ]
     runs = client.search_runs([experiment.experiment_id], "tags.`ragbench.kind` = 'arm'")
     return {run.data.tags["ragbench.arm"]: run.data for run in runs}
 
@@ -64,7 +66,7 @@ def leaves(node: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 @pytest.mark.slow
-def test_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -> None:
+def test_dashboard_no_parameter_in_which_two_arms_differ_is_lost(compared: Measurements) -> None:
     params = {arm: data.params for arm, data in logged(compared).items()}
     configs = {
         arm: {
@@ -112,8 +114,8 @@ def served(compared: Measurements) -> Iterator[str]:
             assert process.stdout is not None
             page = ""
             for line in process.stdout:
-                if found := re.search(r"newest comparison: (http://\S+)", line):  # the server accepts connections
-                    page = found[1]
+                if result := re.search(r"newest comparison: (http://\S+)", line):  # the server accepts connections
+                    page = result[1]
                     break
             yield page
         finally:
@@ -136,7 +138,7 @@ sys.exit(3)
 
 
 @pytest.mark.parametrize(("server", "code"), [(SERVER, 3), ("#!/bin/sh\nexit 0", 2), ("#!/bin/sh\nkill -9 $$", 137)])
-def test_addresses_are_printed_once_they_answer_and_the_servers_end_is_ours(
+def test_dashboard_addresses_are_printed_once_they_answer_and_the_servers_end_is_ours(
     compared: Measurements,
     server: str,
     code: int,
@@ -154,7 +156,7 @@ def test_addresses_are_printed_once_they_answer_and_the_servers_end_is_ours(
     assert [page in out for page in pages] == [code == 3] * 2
 
 
-def test_a_port_in_use_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dashboard_port_in_use_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert cli.main(["track", "ui", "--port", str(port), f"paths.results={tmp_path}"]) == 2
@@ -167,7 +169,7 @@ def test_a_port_in_use_is_refused_at_once(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason=MISSING)
-def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: str, tmp_path: Path) -> None:
+def test_dashboard_page_of_mlflow_compares_the_arms(compared: Measurements, served: str, tmp_path: Path) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.wait import WebDriverWait
 
@@ -178,19 +180,19 @@ def test_the_page_of_mlflow_compares_the_arms(compared: Measurements, served: st
             return str(driver.find_element(By.TAG_NAME, "body").text)
 
         WebDriverWait(chrome, 600).until(lambda driver: "ndcg_at_10" in text(driver) and "fuse.method" in text(driver))
-        said = text(chrome)
-    assert "Comparing 3 Runs from 1 Experiment" in said
+        message = text(chrome)
+    assert "Comparing 3 Runs from 1 Experiment" in message
     for arm in compared.arms:
-        assert arm in said
-    assert re.search(r"^fuse\.method .*\bconvex\b", said, flags=re.M)
-    assert re.search(r"^ranker .*\bquestions\b", said, flags=re.M)
-    names = re.findall(r"^(?:rest/)?[a-z_]+(?:_at_\d+)?(?=$| [\d.])", said[said.rindex("Metrics") :], flags=re.M)
+        assert arm in message
+    assert re.search(r"^fuse\.method .*\bconvex\b", message, flags=re.M)
+    assert re.search(r"^ranker .*\bquestions\b", message, flags=re.M)
+    names = re.findall(r"^(?:rest/)?[a-z_]+(?:_at_\d+)?(?=$| [\d.])", message[message.rindex("Metrics") :], flags=re.M)
     assert {"ndcg_at_10", "mrr"} <= set(names)  # the table holds only the rows that are seen
     assert not [name for name in names[: names.index("ndcg_at_10")] if name.startswith("rest/")]
 
 
 @pytest.mark.slow
-def test_a_sweep_says_how_to_open_the_page(
+def test_dashboard_sweep_says_how_to_open_the_page(
     tmp_path: Path, workplace: Path, vault_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notes = ["data=vault", f"data.corpus={vault_folder.parent / 'phases'}", "topics=derived", "latency.enabled=false"]

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,9 +43,9 @@ def arms(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Sett
 
 @pytest.fixture(scope="module")
 def finished(arms, benchmark_small: Benchmark) -> Measurements:
-    found = run(arms, benchmark_small)
-    html.write(found)
-    return found
+    results = run(arms, benchmark_small)
+    html.write(results)
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -71,25 +70,25 @@ def children(client, parent: str):
     return client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent}'")
 
 
-def test_an_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finished: Measurements) -> None:
+def test_mlflow_experiment_is_a_parent_with_a_run_for_every_arm(client, arms, finished: Measurements) -> None:
     store, parent, alone = client
-    runs = {each.data.tags["ragbench.arm"]: each for each in children(store, parent)}
-    assert set(runs) == {each.name for each in arms}
+    runs = {item.data.tags["ragbench.arm"]: item for item in children(store, parent)}
+    assert set(runs) == {item.name for item in arms}
     assert store.get_run(parent).data.tags["ragbench.folder"] == str(finished.folder)
     assert children(store, alone) == []
-    for each in arms:
-        assert runs[each.name].info.run_name == each.name
-    on = next(each for each in runs.values() if each.data.tags["ragbench.arm"].endswith("p12=on")).data
+    for item in arms:
+        assert runs[item.name].info.run_name == item.name
+    on = next(item for item in runs.values() if item.data.tags["ragbench.arm"].endswith("p12=on")).data
     assert on.params["p12"] == "on" and on.params["exp"] == "baseline"
     assert on.params["p12.threshold"] == "0.7"  # the default, but the other arm has none
     assert not [key for key in on.params if key == "fuse.k" or key.startswith(("tune", "paths"))]
     assert {"effect", "ci_low", "ci_high", "rest/p", "added_p95_ms"} <= set(on.metrics)
 
 
-def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurements) -> None:
+def test_mlflow_parent_tells_a_lead_the_outcome(client, arms, finished: Measurements) -> None:
     store, parent, alone = client
     run = store.get_run(parent)
-    first, second = (each.name for each in arms)
+    first, second = (arm.name for arm in arms)
     assert run.info.run_name == f"{first}, {second} on lantern (all)"
     assert store.get_run(alone).info.run_name == f"{first} on lantern (all)"
     assert (run.info.end_time - run.info.start_time) / 1000 == pytest.approx(finished.record["seconds"], abs=0.01)
@@ -104,20 +103,20 @@ def test_the_parent_tells_a_lead_the_outcome(client, arms, finished: Measurement
     assert f"| {second} | " in run.data.tags["mlflow.note.content"]
 
 
-def test_the_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Measurements, monkeypatch) -> None:
+def test_mlflow_outcome_of_many_arms_is_cut_where_a_tag_ends(finished: Measurements, monkeypatch) -> None:
     shown = write.summarise(finished).note
     reasons = [line for line in shown.splitlines() if line.startswith("- **")]
     assert reasons
-    monkeypatch.setattr(write, "_ROOM", len(shown) - 1)
+    monkeypatch.setattr(write, "_MAX_TAG", len(shown) - 1)
     cut = write.summarise(finished).note
     assert len(cut) < len(shown) and reasons[-1] not in cut
     assert len(reasons) == 1 or cut.endswith("- The others are in the report.")
 
 
-def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, finished: Measurements) -> None:
+def test_mlflow_metrics_have_stable_names_and_the_values_of_the_results(client, arms, finished: Measurements) -> None:
     store, parent, _ = client
-    for each in children(store, parent):
-        arm, logged = each.data.tags["ragbench.arm"], each.data.metrics
+    for item in children(store, parent):
+        arm, logged = item.data.tags["ragbench.arm"], item.data.metrics
         assert logged["ndcg_at_10"] == pytest.approx(finished.values(arm).mean())
         assert logged["rest/section_mrr"] == pytest.approx(finished.values(arm, "RR", level="section").mean())
         first = {"ndcg_at_5", "mrr", "recall_at_10", "recall_at_100", "precision_at_5"}
@@ -133,41 +132,37 @@ def test_metrics_have_stable_names_and_the_values_of_the_results(client, arms, f
         assert logged == pytest.approx(write.summarise(measurements.load(finished.folder)).arms[arm].metrics)
 
 
-def test_report_and_tables_are_artifacts(client, finished: Measurements) -> None:
+def test_mlflow_report_and_tables_are_artifacts(client, finished: Measurements) -> None:
     store, parent, alone = client
-    names = {each.path for each in store.list_artifacts(parent)}
+    names = {item.path for item in store.list_artifacts(parent)}
     assert {"experiment.json", "summary.csv", "latency.csv", "report.html"} <= names
     assert "comparison.json" in names
     report = Path(store.download_artifacts(parent, "report.html")).read_text(encoding="utf-8")
     assert '"type":"scatter"' in report.replace(": ", ":") and "difference in nDCG@10, with its interval" in report
-    for each in children(store, parent):
-        assert {"arm", "per_query.json"} <= {file.path for file in store.list_artifacts(each.info.run_id)}
-        files = {file.path for file in store.list_artifacts(each.info.run_id, "arm")}
+    for item in children(store, parent):
+        assert {"arm", "per_query.json"} <= {file.path for file in store.list_artifacts(item.info.run_id)}
+        files = {file.path for file in store.list_artifacts(item.info.run_id, "arm")}
         assert {"arm/run.trec", "arm/config.yaml", "arm/per_query.parquet"} <= files
-    assert "experiment.json" in {each.path for each in store.list_artifacts(alone)}
+    assert "experiment.json" in {item.path for item in store.list_artifacts(alone)}
 
 
-def test_parameters_are_recorded_and_made_again_for_folders_without_them(finished: Measurements) -> None:
-    def parameters(of: Measurements):
-        return {arm: summary.parameters for arm, summary in write.summarise(of).arms.items()}
-
-    recorded = parameters(finished)
-    assert recorded == finished.record["parameters"] and set(recorded) == set(finished.arms)
-    older = {key: value for key, value in finished.record.items() if key != "parameters"}
-    assert parameters(replace(finished, record=older)) == recorded
+def test_mlflow_parameters_are_those_of_the_record(finished: Measurements) -> None:
+    arms = write.summarise(finished).arms
+    assert {arm: summary.parameters for arm, summary in arms.items()} == finished.record["parameters"]
 
 
-def test_a_run_leads_back_to_its_folder(client, arms, finished: Measurements) -> None:
+def test_mlflow_run_leads_back_to_its_folder(client, arms, finished: Measurements) -> None:
     store, parent, _ = client
     assert tracking.folder_of(tracking.target_of(arms[0]), parent) == str(finished.folder)
     child = children(store, parent)[0]
     expected = finished.arm_path(child.data.tags["ragbench.arm"])
     assert tracking.folder_of(tracking.target_of(arms[0]), child.info.run_id) == str(expected)
-    with pytest.raises(TrackingError, match="neither a file nor a run"):
+    with pytest.raises(TrackingError) as error:
         tracking.folder_of(tracking.target_of(arms[0]), "0" * 32)
+    assert "neither a file" in str(error.value)
 
 
-def test_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) -> None:
+def test_mlflow_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) -> None:
     arm = finished.arms[0]
     measured = Measurements(
         finished.folder, {**finished.record, "peak_memory_mb": {arm: 300.5}}, finished.per_query, finished.latency
@@ -176,7 +171,7 @@ def test_peak_memory_is_a_metric_when_it_was_measured(finished: Measurements) ->
     assert "peak_memory_mb" not in write.summarise(finished).arms[arm].headline
 
 
-def test_a_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path, caplog) -> None:
+def test_mlflow_store_of_somebody_else_is_left_alone(finished, arms, tmp_path: Path, caplog) -> None:
     before = {path: path.read_bytes() for path in finished.folder.rglob("*") if path.is_file()}
     foreign = tmp_path / "foreign.db"
     with sqlite3.connect(foreign) as connection:
@@ -195,22 +190,26 @@ def named(uri: str, results: Path = Path("unused")) -> Target:
     return Target(uri, "ragbench", results, is_ours=False)
 
 
-def test_the_address_of_a_store_with_a_password_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_address_of_a_store_with_a_password_is_read_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("STORE", "postgresql://me:p4ss-w0rd@127.0.0.1:9/x")
     settings = composition.compose(["tracking.uri=env:STORE"])
     assert tracking.target_of(settings).uri == "postgresql://me:p4ss-w0rd@127.0.0.1:9/x"
     assert "p4ss-w0rd" not in str(settings.config)
     monkeypatch.delenv("STORE")
-    with pytest.raises(ConfigError, match="the environment variable STORE holds no address"):
+    with pytest.raises(ConfigError) as error:
         tracking.target_of(settings)
+    assert "STORE" in str(error.value)
 
 
-def test_a_store_of_no_known_kind_is_refused() -> None:
-    with pytest.raises(TrackingError, match=r"tracking.uri=nonsense://x begins with nonsense://"):
+def test_mlflow_store_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(TrackingError) as error:
         tracking.check(tracking.target_of(composition.compose(["tracking.uri=nonsense://x"])))
+    assert "nonsense://" in str(error.value)
 
 
-def test_the_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import metadata
 
     def entry_points(*, group: str) -> list[metadata.EntryPoint]:
@@ -220,12 +219,14 @@ def test_the_stores_of_plug_ins_are_known(monkeypatch: pytest.MonkeyPatch) -> No
     tracking.check(tracking.target_of(composition.compose(["tracking.uri=nonsense://x"])))
 
 
-def test_a_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:
+def test_mlflow_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no database, whatever its name says")
-    with pytest.raises(TrackingError, match=r"tracking.enabled=false"):
+    with pytest.raises(TrackingError) as error:
         tracking.check(named(f"sqlite:///{tmp_path / 'file'}"))
-    with pytest.raises(TrackingError, match="cannot be used"):
+    assert "tracking.enabled=false" in str(error.value)
+    with pytest.raises(TrackingError) as error:
         tracking.check(named(f"sqlite:///{tmp_path / 'file' / 'below.db'}"))
+    assert "cannot be used" in str(error.value)
     tracking.check(named(f"sqlite:///{tmp_path / 'new' / 'mlflow.db'}"))
     assert list((tmp_path / "new").iterdir()) == []
     tracking.check(named("http://example.invalid"))
@@ -282,7 +283,7 @@ def truncated(path: Path) -> None:
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("harm", [half_made, truncated])
-def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path, caplog) -> None:
+def test_mlflow_broken_store_is_set_aside_and_made_again_from_the_results(harm, single, tmp_path: Path, caplog) -> None:
     target = own_store(tmp_path)
     folders = [copied(single, tmp_path, name) for name in ("one", "two")]
     if harm is truncated:
@@ -293,13 +294,13 @@ def test_a_broken_store_is_set_aside_and_made_again_from_the_results(harm, singl
     assert f"the MLflow store {target.database} cannot be used (" in sentence
     (aside,) = tmp_path.glob("mlflow.db.broken-*")
     assert aside.name in sentence
-    found = logged(target)
+    result = logged(target)
     (arm,) = single.arms
-    assert set(found) == {f"{name} {arm} on lantern (all)" for name in ("one", "two")}
-    assert found[f"one {arm} on lantern (all)"] == found[f"two {arm} on lantern (all)"]
+    assert set(result) == {f"{name} {arm} on lantern (all)" for name in ("one", "two")}
+    assert result[f"one {arm} on lantern (all)"] == result[f"two {arm} on lantern (all)"]
 
 
-def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
+def test_mlflow_store_of_other_tables_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
     tracking.prepare(own_store(tmp_path))
     assert tracking_store._fault(path) is None
@@ -314,7 +315,7 @@ def test_a_store_of_other_tables_is_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("made")
-def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys, caplog) -> None:
+def test_mlflow_missing_runs_are_logged_once(single, tmp_path: Path, capsys, caplog) -> None:
     target = own_store(tmp_path)
     first, second = (copied(single, tmp_path, name) for name in ("one", "two"))
     assert tracking.log_missing(target) == [first, second]
@@ -341,7 +342,7 @@ def test_what_the_store_lacks_is_logged_once(single, tmp_path: Path, capsys, cap
 
 
 @pytest.mark.usefixtures("made")
-def test_what_was_half_logged_is_logged_again(single, tmp_path: Path) -> None:
+def test_mlflow_half_logged_run_is_logged_again(single, tmp_path: Path) -> None:
     import mlflow
 
     target = own_store(tmp_path)
@@ -366,7 +367,7 @@ sys.exit(tracking.log(target, root / "runs" / sys.argv[2]) is None)
 
 
 @pytest.mark.slow
-def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(single, tmp_path: Path) -> None:
+def test_mlflow_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(single, tmp_path: Path) -> None:
     names = ["one", "two"]
     for name in names:
         copied(single, tmp_path, name)
@@ -375,5 +376,5 @@ def test_processes_that_meet_at_a_store_that_is_not_there_all_keep_their_record(
     assert {key.split()[0] for key in logged(own_store(tmp_path))} == set(names)
 
 
-def test_nested_keys_are_dotted() -> None:
+def test_mlflow_nested_keys_are_dotted() -> None:
     assert differences.flat({"a": {"b": 1, "c": {}}, "d": [1]}) == {"a.b": 1, "a.c": {}, "d": [1]}

@@ -26,9 +26,9 @@ AS_TYPED = ("librarian_hybrid", "librarian_rerank", "librarian_semantic")
 
 
 @pytest.mark.parametrize(
-    "preset", [pytest.param(each, marks=[pytest.mark.slow] * (each in READING)) for each in PRESETS]
+    "preset", [pytest.param(item, marks=[pytest.mark.slow] * (item in READING)) for item in PRESETS]
 )
-def test_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
+def test_mode_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
     settings = composition.compose([f"+exp={preset}"])
     index, answered = handbook.index(f"+exp={preset}"), 0
     queries = [Query(f"q{number}", text, hypothesis=text) for number, text in enumerate(ANSWERED)]
@@ -54,7 +54,7 @@ def test_no_preset_is_silent_in_any_mode(handbook, preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", ["baseline", "phase1", "phase3", "recommended", "semantic_v3", "librarian_hybrid"])
-def test_rerank_is_seventy_percent_cosine_and_thirty_percent_words(handbook, preset: str) -> None:
+def test_mode_rerank_is_seventy_percent_cosine_and_thirty_percent_words(handbook, preset: str) -> None:
     settings, index = composition.compose([f"+exp={preset}"]), handbook.index(f"+exp={preset}")
     pipeline = adapted_pipeline(settings.pipeline, SearchOptions(mode="rerank"), 10)
     (state,) = pipeline([Query("q", "which jobs wait in the queue")], index)
@@ -66,7 +66,7 @@ def test_rerank_is_seventy_percent_cosine_and_thirty_percent_words(handbook, pre
         assert score == pytest.approx(0.7 * cosines[chunk] + 0.3 * keywords.score(state.query.text, text), abs=1e-5)
 
 
-def test_a_preset_may_compose_its_modes_itself(handbook) -> None:
+def test_mode_preset_may_compose_its_modes_itself(handbook) -> None:
     settings = composition.compose(["+exp=phase3", "modes.keyword.without=[p1,p6]"])
     names = [name for name, _ in adapted_pipeline(settings.pipeline, SearchOptions(mode="keyword"), 10)]
     assert names[:3] == ["p3", "lexical", "p7"] and not {"p6", "dense", "p1"} & set(names)
@@ -74,20 +74,21 @@ def test_a_preset_may_compose_its_modes_itself(handbook) -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "message"),
     [
         ("modes.keyword.sources=letters", r"modes\.keyword\.sources must be one of words, meaning, all"),
         ("modes.rerank.without=[p77]", r"modes\.rerank\.without names 'p77', which is not a stage; did you mean p7"),
     ],
 )
-def test_a_mode_that_means_nothing_is_refused(override: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_mode_that_means_nothing_is_refused(override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         composition.compose([override])
 
 
-def test_a_pipeline_without_modes_says_so(handbook) -> None:
+def test_mode_pipeline_without_modes_says_so(handbook) -> None:
     from dataclasses import replace
 
     pipeline = replace(composition.compose([]).pipeline, modes={"keyword": ModeSpec()})
-    with pytest.raises(ConfigError, match="mode semantic cannot be used: this pipeline was made without"):
+    with pytest.raises(ConfigError) as error:
         adapted_pipeline(pipeline, SearchOptions(mode="semantic"), 10)
+    assert "semantic" in str(error.value)

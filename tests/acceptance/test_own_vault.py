@@ -21,23 +21,23 @@ FILLERS = ["early", "again", "with gloves", "before noon", "in dry weather", "tw
 def write_vault(folder: Path) -> None:
     """Notes about caring for plants in places, one for each combination, and questions of which each has one answer."""
     chance = random.Random(7)
-    notes = [(plant, place, care) for plant in PLANTS for place in PLACES for care in CARES]
-    for plant, place, care in notes:
-        others = chance.sample([each for each in PLANTS if each != plant], 2)
-        note = folder / "notes" / place / f"{care} {plant}.md"
+    notes = [(plant, actual, care) for plant in PLANTS for actual in PLACES for care in CARES]
+    for plant, actual, care in notes:
+        others = chance.sample([item for item in PLANTS if item != plant], 2)
+        note = folder / "notes" / actual / f"{care} {plant}.md"
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(
-            f"---\ntags: [{place}]\n---\n# {care.capitalize()} {plant}\n\nBest done {chance.choice(FILLERS)}, "
-            f"in the {place}.\n\n## See also\n\n{others[0].capitalize()} and {others[1]} want the same.\n",
+            f"---\ntags: [{actual}]\n---\n# {care.capitalize()} {plant}\n\nBest done {chance.choice(FILLERS)}, "
+            f"in the {actual}.\n\n## See also\n\n{others[0].capitalize()} and {others[1]} want the same.\n",
             encoding="utf-8",
         )
     asked = chance.sample(notes, 20)
-    rows = [f"{care} the {plant} in the {place},{place}/{care} {plant}.md" for plant, place, care in asked]
+    rows = [f"{care} the {plant} in the {actual},{actual}/{care} {plant}.md" for plant, actual, care in asked]
     (folder / "queries.csv").write_text("\n".join(["text,relevant", *rows]) + "\n", encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_two_commands_give_a_verdict(
+def test_vault_two_commands_give_a_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_vault(tmp_path)
@@ -48,14 +48,14 @@ def test_two_commands_give_a_verdict(
     quick = ["latency.rounds=1", "latency.cold_start=false", "tracking.enabled=false"]
 
     assert cli.main(["run", "--wide", "-m", "+exp=lexical_only,baseline", *own, *quick]) == 0
-    said = capsys.readouterr()
+    message = capsys.readouterr()
     # How busy the machine is belongs to the weather.
-    assert not [line for line in said.err.splitlines() if "warning" in line and "latency CIs are wider" not in line]
-    assert "Effect on nDCG@10" in said.out
+    assert not [line for line in message.err.splitlines() if "warning" in line and "latency CIs are wider" not in line]
+    assert "Effect on nDCG@10" in message.out
     verdicts = ("baseline: adopt. ", "baseline: reject. ", "baseline: inconclusive. ", "baseline: equivalent. ")
-    assert len([line for line in said.out.splitlines() if line.startswith(verdicts)]) == 1
+    assert len([line for line in message.out.splitlines() if line.startswith(verdicts)]) == 1
 
     assert cli.main(["report", "paths.results=results"]) == 0
     page = Path(capsys.readouterr().out.removeprefix("report in ").strip())
     assert page.stat().st_size > 10_000
-    assert f"report in {page}\n" in said.out
+    assert f"report in {page}\n" in message.out

@@ -13,7 +13,7 @@ WITHOUT_TIMES = ("latency.enabled=false", "tracking.enabled=false")
 
 
 @pytest.mark.slow
-def test_the_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
+def test_recommended_search_is_better_on_documents_and_passages(workplace: Path) -> None:
     settings = composition.standard_arms([*WITHOUT_TIMES, f"paths.results={workplace}"])
     assert settings is not None
     experiment = Experiment(tuple(settings))

@@ -27,14 +27,14 @@ def shipped() -> Rank:
     return stage
 
 
-def test_recommended_has_it_and_its_sheet_names_it(shipped) -> None:
+def test_ranker_recommended_has_it_and_its_sheet_names_it(shipped) -> None:
     assert shipped.name == "questions"
     assert pinned_text.file_of("ranker", "questions").stat().st_size < 200_000
     assert f"`{shipped.model}`" in SHEET.read_text()
     assert set(shipped.features) == set(ltr_multi.comparable(["dense", "documents", "lexical"]))
 
 
-def test_the_pages_show_the_rows_of_the_sheet() -> None:
+def test_ranker_pages_show_the_rows_of_the_sheet() -> None:
     rows = re.findall(r"^\| questions \| ([^|]+) \|[^|]*\| (\d+) \|[^|]*\| ([\d.]+) \| ([\d.]+) \| ([+-][\d.]+) \|",
                       SHEET.read_text(), re.M)  # fmt: skip
     assert len(rows) == 16  # fourteen sites, all of them, and all of them with links hidden
@@ -50,14 +50,14 @@ def test_the_pages_show_the_rows_of_the_sheet() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sources", ["documents=on", "documents=off"])
-def test_it_does_no_harm_without_links_and_without_sources(shipped, tmp_path: Path, sources: str) -> None:
+def test_ranker_does_no_harm_without_links_and_sources(shipped, tmp_path: Path, sources: str) -> None:
     words = ["exp=recommended", "data=builtin_v1", f"paths.results={tmp_path}", "dense=null", sources]
     settings = composition.compose(words)
     whole = load(settings.config)
-    benchmark = replace(whole, documents=tuple(replace(each, links=()) for each in whole.documents))
+    benchmark = replace(whole, documents=tuple(replace(document, links=()) for document in whole.documents))
     arm = ranker.arm(settings, benchmark)
     assert arm.index.part("terms").standing[3].sum() == 0  # links to any document
     states = training.answers(arm, benchmark.topics)
     judged = ranker.sample(states, arm.index, benchmark, shipped.depth, lambda sources: shipped.features)
-    found = compare(ranker.values_with(judged, shipped), judged.fused, seed=13)
-    assert found.n > 150 and found.ci_high > 0
+    result = compare(ranker.values_with(judged, shipped), judged.fused, seed=13)
+    assert result.n > 150 and result.ci_high > 0

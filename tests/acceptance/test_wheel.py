@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("dist"), "UTC")
 
 
-def test_a_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "clean")
     python = tmp_path / "clean" / "bin" / "python"
     # The libraries are those of this environment, ragbench is the wheel's.
@@ -57,5 +57,5 @@ def test_a_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> No
     assert '"documents": 521' in called("data", "describe", "--json")
 
 
-def test_the_wheel_is_the_same_bytes_when_it_is_built_again(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_is_the_same_bytes_when_it_is_built_again(wheel: Path, tmp_path: Path) -> None:
     assert build(tmp_path, "Asia/Tokyo").read_bytes() == wheel.read_bytes()

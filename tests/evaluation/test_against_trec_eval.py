@@ -22,8 +22,8 @@ def trec_eval(run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]]
     """The values of pytrec_eval by our names."""
     import pytrec_eval
 
-    found = pytrec_eval.RelevanceEvaluator(qrels, set(NAMES.values())).evaluate(run)
-    return {ours: {qid: values[theirs] for qid, values in found.items()} for ours, theirs in NAMES.items()}
+    result = pytrec_eval.RelevanceEvaluator(qrels, set(NAMES.values())).evaluate(run)
+    return {ours: {qid: values[theirs] for qid, values in result.items()} for ours, theirs in NAMES.items()}
 
 
 def values(run, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str, float]]:
@@ -33,40 +33,40 @@ def values(run, qrels: dict[str, dict[str, int]]) -> dict[str, dict[str, float]]
 
 def judgments(names: list[str], chance: random.Random) -> dict[str, dict[str, int]]:
     """Grades 0 to 3 of some of the names, the others unjudged; at least one is relevant."""
-    found = {}
+    result = {}
     for number in range(12):
         judged = chance.sample(names, chance.randint(1, min(20, len(names))))
-        found[f"q{number}"] = {name: chance.choice((0, 0, 1, 2, 3)) for name in judged} | {judged[0]: 1}
-    return found
+        result[f"q{number}"] = {name: chance.choice((0, 0, 1, 2, 3)) for name in judged} | {judged[0]: 1}
+    return result
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_hits_with_equal_scores_are_ordered_as_by_trec_eval(seed: int) -> None:
+def test_trec_eval_hits_with_equal_scores_are_ordered_as_by_trec_eval(seed: int) -> None:
     """As they are, without an order of ours before."""
     chance = random.Random(seed)
     names = [f"d{number}" for number in range(150)]
     qrels = judgments(names, chance)
     run = {qid: {name: round(chance.random(), 1) for name in chance.sample(names, 120)} for qid in qrels}
-    found = values({qid: list(hits.items()) for qid, hits in run.items()}, qrels)
+    result = values({qid: list(hits.items()) for qid, hits in run.items()}, qrels)
     for name, reference in trec_eval(run, qrels).items():
-        assert found[name] == pytest.approx(reference, abs=1e-9), name
+        assert result[name] == pytest.approx(reference, abs=1e-9), name
 
 
 @pytest.mark.parametrize("level", ["document", "section"])
 @pytest.mark.parametrize("seed", range(2))
-def test_from_chunks_with_equal_scores_to_the_file_that_trec_eval_reads(level: str, seed: int, index) -> None:
+def test_trec_eval_from_chunks_with_equal_scores_to_the_file_that_trec_eval_reads(level: str, seed: int, index) -> None:
     chance, table = random.Random(seed), index.chunks
     names = sorted(known(table, level))
     qrels = judgments(names, chance)
     states = [state(qid, table, chance) for qid in qrels]
     run = document_run(states, table) if level == "document" else section_run(states, table)
-    found = values(run, qrels)
+    result = values(run, qrels)
     read: dict[str, dict[str, float]] = {qid: {} for qid in qrels}
     for line in trec(run, "arm").splitlines():
         qid, _, name, _, score, _ = line.split(" ")
         read[qid][name] = float(score)
     for name, reference in trec_eval(read, qrels).items():
-        assert found[name] == pytest.approx(reference, abs=1e-9), name
+        assert result[name] == pytest.approx(reference, abs=1e-9), name
 
 
 def known(table: ChunkTable, level: str) -> set[str]:

@@ -45,7 +45,7 @@ def measured(tmp_path: Path):
     def measure(grades: dict[str, int], hits: list[str], budget: int = 1000, quotes=(), around=None):
         benchmark = Benchmark("made", documents, (Topic("q", "x", "", "test"),), {}, {"q": grades} if grades else {})
         ranking = Ranking.ordered([number[hit] for hit in hits], [-float(n) for n in range(len(hits))])
-        around = {number[hit]: tuple(number[each] for each in others) for hit, others in (around or {}).items()}
+        around = {number[hit]: tuple(number[other] for other in others) for hit, others in (around or {}).items()}
         state = QueryState(Query("q", "x"), fused=ranking, contexts=around)
         passages = Passages(table, len, {"q": quotes} if quotes else {})
         return contexts.delivered([state], passages, benchmark, budget)
@@ -57,12 +57,12 @@ def values(frame, budget: int = 1000) -> dict[str, float]:
     return dict(zip(*(contexts.evaluate(frame, budget)[name] for name in ("measure", "value")), strict=True))
 
 
-def test_shares_by_hand(measured):
+def test_contexts_shares_by_hand(measured):
     """Hits: Rotate (38 characters, relevant), Two (24), of a folder and type without a relevant section."""
-    found = values(
+    result = values(
         measured({"guides/keys#rotate": 2, "guides/keys#keys": 0}, ["guides/keys#rotate", "releases/v2#two"])
     )
-    assert found == {
+    assert result == {
         "Useful@1000tokens": pytest.approx(38 / 62),
         "Duplicate@1000tokens": 0.0,
         "FolderPollution@1000tokens": pytest.approx(24 / 62),
@@ -70,61 +70,61 @@ def test_shares_by_hand(measured):
     }
 
 
-def test_a_type_may_pollute_where_the_folder_does_not(measured):
+def test_contexts_type_may_pollute_where_the_folder_does_not(measured):
     """`guides/logs` is in the folder of the relevant section, but its type is its folder, not `how-to`."""
     frame = measured({"guides/keys#rotate": 2}, ["guides/keys#keys", "guides/logs#logs"])
     assert frame[["folder", "type"]].values.tolist() == [["guides", "how-to"], ["guides", "guides"]]
-    found = values(frame)
-    assert found["FolderPollution@1000tokens"] == found["Useful@1000tokens"] == 0.0
+    actual = values(frame)
+    assert actual["FolderPollution@1000tokens"] == actual["Useful@1000tokens"] == 0.0
     keys, logs = 44, 74
-    assert found["TypePollution@1000tokens"] == pytest.approx(logs / (keys + logs))
+    assert actual["TypePollution@1000tokens"] == pytest.approx(logs / (keys + logs))
 
 
-def test_only_hits_that_fit_into_the_budget_count(measured):
+def test_contexts_only_hits_that_fit_into_the_budget_count(measured):
     hits = ["releases/v2#two", "guides/keys#rotate"]
     assert values(measured({"guides/keys#rotate": 1}, hits, 61), 61)["FolderPollution@61tokens"] == 1.0
     assert values(measured({"guides/keys#rotate": 1}, hits, 62), 62)["Useful@62tokens"] == pytest.approx(38 / 62)
     assert set(values(measured({"guides/keys#rotate": 1}, hits, 23), 23).values()) == {0.0}
 
 
-def test_a_sentence_that_was_delivered_before_is_a_duplicate_and_not_useful(measured):
+def test_contexts_sentence_that_was_delivered_before_is_a_duplicate_and_not_useful(measured):
     """The last sentence of Logs has the words of the sentence in Keys, with other marks: 41 of 72 characters."""
-    found = values(measured({"guides/logs#logs": 1}, ["guides/keys#keys", "guides/logs#logs"]))
+    result = values(measured({"guides/logs#logs": 1}, ["guides/keys#keys", "guides/logs#logs"]))
     pieces = {"# Logs": 6, "Logs tell who used a key.": 25, "**every KEY expires**, after ninety days!": 41}
     share = 41 / sum(pieces.values())
-    assert found["Duplicate@1000tokens"] == pytest.approx(74 * share / (44 + 74))
-    assert found["Useful@1000tokens"] == pytest.approx(74 * (1 - share) / (44 + 74))
+    assert result["Duplicate@1000tokens"] == pytest.approx(74 * share / (44 + 74))
+    assert result["Useful@1000tokens"] == pytest.approx(74 * (1 - share) / (44 + 74))
 
 
-def test_text_that_is_returned_twice_is_a_duplicate(measured):
+def test_contexts_text_that_is_returned_twice_is_a_duplicate(measured):
     """Rotate comes again as the context of Keys."""
     around = {"guides/keys#keys": ["guides/keys#keys", "guides/keys#rotate"]}
-    found = values(measured({"guides/keys#rotate": 1}, ["guides/keys#rotate", "guides/keys#keys"], around=around))
-    assert found["Duplicate@1000tokens"] == pytest.approx(38 / (38 + 44 + 38))
-    assert found["Useful@1000tokens"] == pytest.approx(38 / (38 + 44 + 38))
+    result = values(measured({"guides/keys#rotate": 1}, ["guides/keys#rotate", "guides/keys#keys"], around=around))
+    assert result["Duplicate@1000tokens"] == pytest.approx(38 / (38 + 44 + 38))
+    assert result["Useful@1000tokens"] == pytest.approx(38 / (38 + 44 + 38))
 
 
-def test_short_lines_repeat_without_being_duplicates(measured):
-    found = values(measured({"readme#start": 1}, ["readme#start", "releases/v2#two"]))
-    assert found["Duplicate@1000tokens"] == 0.0
-    assert found["FolderPollution@1000tokens"] == pytest.approx(24 / (24 + 24))
+def test_contexts_short_lines_repeat_without_being_duplicates(measured):
+    result = values(measured({"readme#start": 1}, ["readme#start", "releases/v2#two"]))
+    assert result["Duplicate@1000tokens"] == 0.0
+    assert result["FolderPollution@1000tokens"] == pytest.approx(24 / (24 + 24))
 
 
-def test_quotes_are_useful_where_no_section_is_judged(measured):
+def test_contexts_quotes_are_useful_where_no_section_is_judged(measured):
     """Two quotes that overlap: characters 7 to 27 of Keys, 20 of its 44."""
     quotes = (Quote("q", "", "guides/keys", 7, 20), Quote("q", "", "guides/keys", 15, 27))
-    found = values(measured({}, ["guides/keys#keys"], quotes=quotes))
-    assert found["Useful@1000tokens"] == pytest.approx(44 * 20 / (6 + len(SENTENCE)) / 44)
-    assert found["TypePollution@1000tokens"] == 0.0
+    result = values(measured({}, ["guides/keys#keys"], quotes=quotes))
+    assert result["Useful@1000tokens"] == pytest.approx(44 * 20 / (6 + len(SENTENCE)) / 44)
+    assert result["TypePollution@1000tokens"] == 0.0
 
 
-def test_queries_without_a_relevant_part_take_no_part(measured):
+def test_contexts_queries_without_a_relevant_part_take_no_part(measured):
     frame = measured({"guides/keys#keys": 0}, ["guides/keys#keys"])
     assert frame.empty
     assert contexts.evaluate(frame, 1000).empty
 
 
-def test_a_table_names_what_pollutes_most(measured):
+def test_contexts_table_names_what_pollutes_most(measured):
     """Two arms; in the second all tokens are of release notes."""
     first = measured({"guides/keys#rotate": 2}, ["guides/keys#rotate", "releases/v2#two"]).assign(arm="b")
     second = measured({"guides/keys#rotate": 2}, ["releases/v2#two"]).assign(arm="a")
@@ -159,6 +159,6 @@ def test_a_table_names_what_pollutes_most(measured):
     ]
 
 
-def test_nothing_was_measured():
+def test_contexts_of_no_query():
     assert contexts.shares(contexts.COLUMNS.frame().assign(arm="")).empty
     assert contexts.polluters(contexts.COLUMNS.frame().assign(arm="")).empty

@@ -16,7 +16,7 @@ TABLE = SimpleNamespace(section_ids=[*((f"s{n}",) for n in range(9)), ("s9", "s1
 
 
 def ranking(*chunks: int) -> Ranking:
-    return Ranking.ordered(chunks, [1.0 - 0.01 * place for place in range(len(chunks))])
+    return Ranking.ordered(chunks, [1.0 - 0.01 * folder for folder in range(len(chunks))])
 
 
 def outcome(**stages: tuple[int, ...]) -> Outcome:
@@ -57,22 +57,22 @@ def fate(section: str, cutoff: int = 2, **stages: tuple[int, ...]) -> tuple:
         ("s10", {"lexical": (9, 1), "fuse": (9, 1)}, ("found", "fuse", 1, "lexical", 1)),
     ],
 )
-def test_what_became_of_a_section(section: str, stages: dict, expected: tuple) -> None:
+def test_diagnose_outcomes_by_hand(section: str, stages: dict, expected: tuple) -> None:
     assert fate(section, **stages) == expected
 
 
-def test_the_better_of_two_sources_is_named() -> None:
+def test_diagnose_better_of_two_sources_is_named() -> None:
     assert fate("s1", dense=(2, 1), lexical=(1, 2), fuse=(1, 2))[-2:] == ("lexical", 1)
 
 
-def test_only_relevant_sections_have_a_fate() -> None:
+def test_diagnose_only_relevant_sections_have_a_fate() -> None:
     frame = diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {"q": {"s1": 1, "s2": 0}, "other": {"s1": 3}})
     assert tuple(frame.columns) == tuple(COLUMNS)
     assert frame["section"].tolist() == ["s1"]
     assert diagnose(outcome(dense=(1,), fuse=(1,)), TABLE, {}).empty
 
 
-def test_losses_are_counted() -> None:
+def test_diagnose_losses_are_counted() -> None:
     stages = {"dense": (1, 2, 3), "fuse": (1, 2, 3), "p10": (1,)}
     qrels = {"q": {"s1": 1, "s2": 1, "s3": 2, "s5": 1}}
     frame = diagnose(outcome(**stages), TABLE, qrels, cutoff=10)
@@ -82,7 +82,7 @@ def test_losses_are_counted() -> None:
     assert counted.iloc[0][["outcome", "stage", "sections"]].tolist() == ["dropped", "p10", 2]
 
 
-def test_documents_arediagnosed_by_their_best_chunk() -> None:
+def test_diagnose_documents_by_their_best_chunk() -> None:
     # Chunks 0-2 lie in document 0, 3-5 in 1, 6-8 in 2: by documents, chunk 8 has rank 3.
     table = SimpleNamespace(document=np.repeat([0, 1, 2], 3), document_number={"a": 0, "b": 1, "c": 2, "d": 3})
     stages = {"dense": (0, 1, 3), "fuse": (0, 1, 2, 3, 4, 8), "p10": (0, 1, 2, 3)}
@@ -95,15 +95,15 @@ def test_documents_arediagnosed_by_their_best_chunk() -> None:
     assert unit(frame) == "documents"
 
 
-def test_a_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:
+def test_diagnose_real_pipeline_accounts_for_every_relevant_section(index, benchmark_small) -> None:
     from ragbench.config import composition
     from ragbench.search.engine.executor import Arm, execute
 
     settings = composition.compose(["+exp=baseline", "p10=on", "p12=on"])
     queries = [topic.query() for topic in benchmark_small.topics]
-    (found,) = execute([Arm("arm", settings.pipeline, index)], queries)
-    frame = diagnose(found, index.chunks, benchmark_small.section_qrels)
-    relevant = {(q, s) for q, each in benchmark_small.section_qrels.items() for s, grade in each.items() if grade > 0}
+    (result,) = execute([Arm("arm", settings.pipeline, index)], queries)
+    frame = diagnose(result, index.chunks, benchmark_small.section_qrels)
+    relevant = {(q, s) for q, item in benchmark_small.section_qrels.items() for s, grade in item.items() if grade > 0}
     assert set(zip(frame["qid"], frame["section"], strict=True)) == relevant
     for row in frame.itertuples():
         assert (row.outcome == "found") == (0 < row.rank <= 10)

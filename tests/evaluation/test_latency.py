@@ -34,14 +34,14 @@ def timings(index, queries, takes):
     return measure(arms, queries, SPEC)
 
 
-def test_time_stands_in_the_row_of_the_stage_that_took_it(timings) -> None:
+def test_latency_time_stands_in_the_row_of_the_stage_that_took_it(timings) -> None:
     assert timings["slow"].columns == ("dense", "fuse", "slow", "slower", "cut", "total")
     assert np.allclose(timings["slow"].samples_ms, [0, 0, 20, 30, 0, 50])
     assert np.allclose(timings["slow"].again_ms, [0, 0, 20, 30, 0, 50])
     assert not timings["plain"].samples_ms.any()
 
 
-def test_every_arm_answers_every_sampled_query_in_every_round_and_once_more(timings) -> None:
+def test_latency_every_arm_answers_every_sampled_query_in_every_round_and_once_more(timings) -> None:
     for timing in timings.values():
         assert len(timing.samples_ms) == 12
         assert len(timing.again_ms) == 4
@@ -50,7 +50,7 @@ def test_every_arm_answers_every_sampled_query_in_every_round_and_once_more(timi
     assert timings["slow"].frame()[["arm", "qid", "total"]].iloc[0].tolist() == ["slow", timings["slow"].qids[0], 50.0]
 
 
-def test_the_table_has_a_row_for_every_stage_and_the_whole(timings) -> None:
+def test_latency_table_has_a_row_for_every_stage_and_the_whole(timings) -> None:
     rows = {row["stage"]: row for row in timings["slow"].table()}
     assert list(rows) == ["dense", "fuse", "slow", "slower", "cut", "total"]
     names = ("p50", "p50_low", "p95", "p99", "again_p95", "known_p50", "new_p50")
@@ -58,19 +58,20 @@ def test_the_table_has_a_row_for_every_stage_and_the_whole(timings) -> None:
     assert np.isnan(rows["total"]["p95_high"])  # of four queries
 
 
-def test_no_cache_on_disk_is_read_and_nothing_that_was_shipped(index, queries, monkeypatch, tmp_path) -> None:
+def test_latency_no_cache_on_disk_is_read_and_nothing_that_was_shipped(index, queries, monkeypatch, tmp_path) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("time was measured through a cache")
 
     monkeypatch.setattr(Store, "read", refuse)
     monkeypatch.setattr(ShippedVectors, "get_many", refuse)
     eager = index.with_models(Models(cache=tmp_path, shipped=True))
-    with pytest.raises(AssertionError, match="through a cache"):
+    with pytest.raises(AssertionError) as error:
         eager.encoder.encode_queries(["lamps"])
+    assert "cache" in str(error.value)
     measure([Arm("plain", Pipeline(DENSE), eager)], queries, SPEC)
 
 
-def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, clock, monkeypatch) -> None:
+def test_latency_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, clock, monkeypatch) -> None:
     """An endpoint that takes 300 ms: 300 for a new query, in every round; 0 when it is asked again at once."""
     import pandas as pd
 
@@ -95,7 +96,7 @@ def test_an_answer_that_is_kept_counts_in_the_second_ask_alone(index, queries, c
     ]
 
 
-def test_a_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, clock, idle: type) -> None:
+def test_latency_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, clock, idle: type) -> None:
     """120 ms for a new query and a dictionary, which the pass that measures quality has filled with all topics."""
     import pandas as pd
 
@@ -110,10 +111,10 @@ def test_a_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, clock,
             return list(states)
 
     pipelines = {"base": Pipeline(DENSE), "hides": Pipeline((*DENSE, ("own", Remembers())))}
-    timings = measure([Arm(name, each, index) for name, each in pipelines.items()], queries, SPEC)
+    timings = measure([Arm(name, item, index) for name, item in pipelines.items()], queries, SPEC)
     assert timings["hides"].samples().ms.min() >= 115
     assert timings["base"].samples().ms.max() == 0
-    rows = [row for each in timings.values() for row in each.table()]
+    rows = [row for item in timings.values() for row in item.table()]
     again, said = repeat_sentences(pd.DataFrame(rows))
     assert again.startswith("hides: p50 120.0 ms and p95 120.0 ms for a new query, 0.0 and 0.0 ms when it is asked ag")
     assert said == (
@@ -122,7 +123,7 @@ def test_a_plug_in_that_hides_a_cache_is_timed_without_it(index, queries, clock,
     )
 
 
-def test_a_plug_in_that_remembers_openly_is_cleared(index, queries, clock, idle: type) -> None:
+def test_latency_plug_in_that_remembers_openly_is_cleared(index, queries, clock, idle: type) -> None:
     import pandas as pd
 
     import ragbench
@@ -140,11 +141,11 @@ def test_a_plug_in_that_remembers_openly_is_cleared(index, queries, clock, idle:
     timing = measure([Arm("open", Pipeline((*DENSE, ("own", Remembers()))), index)], queries, SPEC)["open"]
     assert timing.samples().ms.tolist() == pytest.approx([120] * 12)
     assert (timing.known_ms[:, -1].tolist(), timing.again_ms[:, -1].tolist()) == ([120] * 4, [0] * 4)
-    (said,) = repeat_sentences(pd.DataFrame(timing.table()))
-    assert "when it is asked again" in said
+    (message,) = repeat_sentences(pd.DataFrame(timing.table()))
+    assert "when it is asked again" in message
 
 
-def test_second_asks_are_told_where_they_differ_by_a_tenth() -> None:
+def test_latency_second_asks_are_told_where_they_differ_by_a_tenth() -> None:
     import pandas as pd
 
     columns = ["arm", "stage", "p50", "p95", "again_p50", "again_p95"]
@@ -153,17 +154,17 @@ def test_second_asks_are_told_where_they_differ_by_a_tenth() -> None:
         ("other", "total", 10.0, 20.0, 9.5, 17.9),
         ("other", "x", 9, 9, 0, 0),
     ]
-    assert [said[:6] for said in repeat_sentences(pd.DataFrame(rows, columns=columns))] == ["other:"]
+    assert [message[:6] for message in repeat_sentences(pd.DataFrame(rows, columns=columns))] == ["other:"]
     assert repeat_sentences(pd.DataFrame(rows, columns=columns).drop(columns="again_p50")) == []
 
 
-def test_the_second_ask_can_be_left_out(index, queries) -> None:
+def test_latency_second_ask_can_be_left_out(index, queries) -> None:
     timing = measure([Arm("plain", Pipeline(DENSE), index)], queries, SPEC, again=False)["plain"]
     assert timing.again_ms.shape == (0, 3)
     assert "again_p50" not in timing.table()[0]
 
 
 @pytest.mark.parametrize("parameters", [{"queries": 0}, {"rounds": 0}, {"threads": 0}, {"warmup": -1}])
-def test_bad_parameters_are_named(parameters: dict) -> None:
+def test_latency_bad_parameters_are_named(parameters: dict) -> None:
     with pytest.raises(ConfigError, match=f"LatencySpec.{next(iter(parameters))}"):
         LatencySpec(**parameters)

@@ -14,7 +14,7 @@ def by_measure(level, benchmark, names=("RR", "Silence")):
     return frame[frame["measure"].isin(names)].set_index(["qid", "measure"])["value"].to_dict()
 
 
-def test_a_hit_is_named_by_the_first_quotes_it_covers(index, benchmark_small) -> None:
+def test_levels_hit_is_named_by_the_first_quotes_it_covers(index, benchmark_small) -> None:
     table = index.chunks
     docno, (start, end) = table.docno(3), table.span(3)
     third = (end - start) // 3
@@ -26,24 +26,24 @@ def test_a_hit_is_named_by_the_first_quotes_it_covers(index, benchmark_small) ->
     ranking = Ranking.ordered([0, 3, 3 + 1, 3], [4.0, 3.0, 2.0, 1.0])
     states = [QueryState(Query("t1", "x"), fused=ranking), QueryState(Query("t2", "x"), fused=ranking)]
     benchmark = replace(benchmark_small, quotes=quotes)
-    found = {level.name: level for level in levels(states, table, benchmark)}["quote"]
-    assert [name for name, _ in found.run["t1"]] == [
+    frame = {level.name: level for level in levels(states, table, benchmark)}["quote"]
+    assert [name for name, _ in frame.run["t1"]] == [
         table.chunk_ids[0],
         quotes[0].id,
         quotes[1].id,
         *([quotes[2].id] if table.docno(4) == docno else [table.chunk_ids[4]]),
         table.chunk_ids[3],
     ]
-    assert list(found.run) == ["t1"]
-    assert by_measure(found, benchmark) == {("t1", "RR"): 1 / 2}
+    assert list(frame.run) == ["t1"]
+    assert by_measure(frame, benchmark) == {("t1", "RR"): 1 / 2}
 
 
-def test_a_lost_quote_is_no_judgment(index, benchmark_small) -> None:
+def test_levels_lost_quote_is_no_judgment(index, benchmark_small) -> None:
     lost = replace(benchmark_small, quotes=(Quote("t1", "gone", "x", 0, 0, "lost"),))
     assert [level.name for level in levels([], index.chunks, lost)] == ["document", "section"]
 
 
-def test_a_topic_judged_by_document_is_not_silent_about_sections(index, benchmark_small) -> None:
+def test_levels_topic_judged_by_document_is_not_silent_about_sections(index, benchmark_small) -> None:
     only_documents = {qid: grades for qid, grades in benchmark_small.section_qrels.items() if qid != "t2"}
     benchmark = replace(benchmark_small, section_qrels=only_documents)
     ranking = Ranking.ordered([0], [1.0])
@@ -54,7 +54,7 @@ def test_a_topic_judged_by_document_is_not_silent_about_sections(index, benchmar
     assert by_measure(section, benchmark)["t5", "Silence"] == 0.0
 
 
-def test_a_level_of_a_handful_of_topics_is_left_out() -> None:
+def test_levels_level_of_a_handful_of_topics_is_left_out() -> None:
     assert [has_enough_judgments(topics, 257) for topics in (0, 3, 19, 20, 257)] == [False, False, False, True, True]
     assert [has_enough_judgments(topics, 12) for topics in (0, 5, 6, 12)] == [
         False,

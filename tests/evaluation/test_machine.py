@@ -15,19 +15,19 @@ from ragbench.evaluation.machine import _MachineState as MachineState
 QUIET = MachineState(seconds=10.0, load=1.1, others=0.2, steal=0.0, switches=3.0, processors=4)
 
 
-def test_the_machine_is_observed_before_and_while_timing() -> None:
+def test_machine_is_observed_before_and_while_timing() -> None:
     with Watch() as watch:
         sum(range(10**6))
-    found = watch.record()
-    assert set(found) == {"before", "timing", "busy"}
+    result = watch.record()
+    assert set(result) == {"before", "timing", "busy"}
     for when in ("before", "timing"):
-        assert found[when]["processors"] >= 1
-        assert found[when]["seconds"] > 0
-        assert all(value >= 0 for value in found[when].values())
+        assert result[when]["processors"] >= 1
+        assert result[when]["seconds"] > 0
+        assert all(value >= 0 for value in result[when].values())
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({}, None),
         ({"others": 1.0, "steal": 0.02, "switches": 50.0}, None),
@@ -36,17 +36,17 @@ def test_the_machine_is_observed_before_and_while_timing() -> None:
         ({"switches": 140.2}, "other programs interrupted the measurement 140 times a second"),
     ],
 )
-def test_above_a_limit_the_reason_is_told(changes: dict, said: str | None) -> None:
+def test_machine_above_a_limit_the_reason_is_told(changes: dict, message: str | None) -> None:
     observed = replace(QUIET, **changes)
-    assert observed.busy == said
+    assert observed.busy == message
     for pair in ((observed, QUIET), (QUIET, observed)):
         watch = Watch()
         watch.before, watch.timing = pair
-        assert watch.record()["busy"] == said
+        assert watch.record()["busy"] == message
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="only Linux counts the wait of a thread")
-def test_a_sleep_is_no_wait_for_a_processor() -> None:
+def test_machine_sleep_is_no_wait_for_a_processor() -> None:
     before = waited_ms()
     time.sleep(0.2)
     assert 0 <= waited_ms() - before < 150
@@ -54,7 +54,7 @@ def test_a_sleep_is_no_wait_for_a_processor() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="only Linux counts the wait of a thread")
-def test_a_thread_that_others_keep_from_running_waits() -> None:
+def test_machine_thread_that_others_keep_from_running_waits() -> None:
     """Several programs on one processor, with this thread: most of its wall time is waiting, and the rest computing."""
     processor = min(os.sched_getaffinity(0))
     loop = f"import os; os.sched_setaffinity(0, [{processor}])\nwhile True: pass"

@@ -59,26 +59,26 @@ class _Judged:
         self.section_qrels = section_qrels
 
 
-def test_a_hit_gains_the_best_grade_that_no_earlier_hit_covered():
+def test_passages_hit_gains_the_best_grade_that_no_earlier_hit_covered():
     """Chunks: AB, B, C. Grades A 3, B 2, C 1. Hits AB, B, C gain 3, 0 (B is covered), 1."""
-    found = measured(Table(["AB", "B", "C"]), {"A": 3, "B": 2, "C": 1}, [0, 1, 2])
+    result = measured(Table(["AB", "B", "C"]), {"A": 3, "B": 2, "C": 1}, [0, 1, 2])
     # Three units can gain A, B and C.
     ideal = 3 + 2 / LOG2(3) + 1 / LOG2(4)
-    assert found["nDCG@10"] == pytest.approx((3 + 1 / LOG2(4)) / ideal)
+    assert result["nDCG@10"] == pytest.approx((3 + 1 / LOG2(4)) / ideal)
 
 
-def test_a_parent_takes_one_place_and_gains_once():
+def test_passages_parent_takes_one_place_and_gains_once():
     """Children A, B, C of one parent that covers all three; the unit of this arm is the parent, its ideal one gain."""
     table = Table(["A", "B", "C", "ABC"], parents=[3, 3, 3, -1], retrievable=3)
-    found = measured(table, {"A": 3, "B": 3, "C": 3}, [3])
-    assert found["nDCG@10"] == 1.0
-    assert found[TOKENS] == 400
+    frame = measured(table, {"A": 3, "B": 3, "C": 3}, [3])
+    assert frame["nDCG@10"] == 1.0
+    assert frame[TOKENS] == 400
     # Sections in a row, as if the reader got three hits, would have said the same of an arm that returns children.
     children = Table(["A", "B", "C"])
     assert measured(children, {"A": 3, "B": 3, "C": 3}, [0])["nDCG@10"] == pytest.approx(3 / (3 + 3 / LOG2(3) + 1.5))
 
 
-def test_where_every_unit_is_a_section_it_is_the_ndcg_of_pytrec_eval():
+def test_passages_equal_pytrec_eval_on_sections():
     generator = np.random.default_rng(1)
     for _ in range(50):
         names = "ABCDEFGHIJKLMNO"
@@ -86,11 +86,11 @@ def test_where_every_unit_is_a_section_it_is_the_ndcg_of_pytrec_eval():
         if not any(grades.values()):
             continue
         hits = generator.permutation(15)[: int(generator.integers(1, 15))].tolist()
-        found = measured(Table(list(names)), grades, hits)
+        result = measured(Table(list(names)), grades, hits)
         run = {"q": measures.decreasing([(names[hit], -float(n)) for n, hit in enumerate(hits)])}
         reference = measures.evaluate(run, {"q": grades}, ["nDCG@10"])
         value = reference.loc[reference["measure"] == "nDCG@10", "value"].item()
-        assert found["nDCG@10"] == pytest.approx(value, abs=1e-9)
+        assert result["nDCG@10"] == pytest.approx(value, abs=1e-9)
 
 
 def brute_force(units: list[frozenset[str]], relevant: dict[str, int]) -> float:
@@ -111,7 +111,7 @@ def brute_force(units: list[frozenset[str]], relevant: dict[str, int]) -> float:
     st.dictionaries(st.sampled_from("ABCD"), st.integers(1, 3), min_size=1),
 )
 @settings(max_examples=150, deadline=None)
-def test_no_order_of_the_units_gains_more_than_the_ideal(units, relevant):
+def test_passages_no_order_of_the_units_gains_more_than_the_ideal(units, relevant):
     ideal = sum(gain / LOG2(rank + 1) for rank, gain in enumerate(_ideal_gains(units, relevant), start=1))
     best = brute_force(units, relevant)
     assert best <= ideal + 1e-9
@@ -119,52 +119,52 @@ def test_no_order_of_the_units_gains_more_than_the_ideal(units, relevant):
         assert best == pytest.approx(ideal)
 
 
-def test_the_ideal_order_by_hand():
+def test_passages_ideal_order_by_hand():
     """AB can gain A or B; with B alone beside it both are gained, without it the better one."""
     assert _ideal_gains([frozenset("AB"), frozenset("B")], {"A": 2, "B": 3}) == [3.0, 2.0]
     assert _ideal_gains([frozenset("AB")], {"A": 2, "B": 3}) == [3.0]
     assert _ideal_gains([frozenset("X")], {"A": 2}) == []
 
 
-def test_nothing_that_is_relevant_can_be_returned():
+def test_passages_nothing_that_is_relevant_can_be_returned():
     assert measured(Table(["X"]), {"A": 2}, [0])["nDCG@10"] == 0.0
 
 
-def test_context_cost_by_hand():
+def test_passages_context_cost_by_hand():
     """Hits of 100, 300 and 200 tokens; a budget of 400 holds the first two, which cover A (3) of A and B (1)."""
     table = Table(["A", "B", "X"])
-    found = measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=400)
-    assert found[TOKENS] == 600
-    assert found[recall_within(400)] == pytest.approx(3 / 4)
-    assert [found[recall_within(tokens)] for tokens in _BUDGETS] == [3 / 4, 1.0, 1.0, 1.0]
+    frame = measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=400)
+    assert frame[TOKENS] == 600
+    assert frame[recall_within(400)] == pytest.approx(3 / 4)
+    assert [frame[recall_within(tokens)] for tokens in _BUDGETS] == [3 / 4, 1.0, 1.0, 1.0]
     assert measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=600)[recall_within(600)] == 1.0
     assert measured(table, {"A": 3, "B": 1}, [0, 2, 1], budget=99)[recall_within(99)] == 0.0
 
 
-def test_only_ten_hits_are_read_and_a_budget_may_hold_more():
+def test_passages_only_ten_hits_are_read_and_a_budget_may_hold_more():
     table = Table([*["X"] * 10, "A"])
-    found = measured(table, {"A": 3, "X": 0}, list(range(11)), budget=100_000)
-    assert found["nDCG@10"] == 0.0
-    assert found[TOKENS] == 100 * sum(range(1, 11))
-    assert found[recall_within(100_000)] == 1.0
+    frame = measured(table, {"A": 3, "X": 0}, list(range(11)), budget=100_000)
+    assert frame["nDCG@10"] == 0.0
+    assert frame[TOKENS] == 100 * sum(range(1, 11))
+    assert frame[recall_within(100_000)] == 1.0
 
 
-def test_a_hit_is_read_with_its_context():
+def test_passages_hit_is_read_with_its_context():
     table = Table(["X", "A", "Y"])
-    found = measured(table, {"A": 3}, [0], contexts={0: (0, 1)})
-    assert found["nDCG@10"] == 1.0
-    assert found[TOKENS] == 300
+    frame = measured(table, {"A": 3}, [0], contexts={0: (0, 1)})
+    assert frame["nDCG@10"] == 1.0
+    assert frame[TOKENS] == 300
 
 
-def test_unjudged_hits_could_be_as_useful_as_judged_ones_at_their_rank():
+def test_passages_unjudged_hits_could_be_as_useful_as_judged_ones_at_their_rank():
     """Hits X (unjudged), A (2). Judged hits at rank 1: none, so the mean of all, 2."""
-    found = measured(Table(["X", "A"]), {"A": 2, "Z": 0}, [0, 1])
-    assert found["nDCG@10"] == pytest.approx(2 / LOG2(3) / 2)
-    assert found["Unjudged@10"] == 0.1
-    assert found["nDCG@10 if useful"] == 1.0  # 2, 2 against the ideal 2, 2
+    result = measured(Table(["X", "A"]), {"A": 2, "Z": 0}, [0, 1])
+    assert result["nDCG@10"] == pytest.approx(2 / LOG2(3) / 2)
+    assert result["Unjudged@10"] == 0.1
+    assert result["nDCG@10 if useful"] == 1.0  # 2, 2 against the ideal 2, 2
 
 
-def test_typical_gains_by_hand():
+def test_passages_typical_gains_by_hand():
     gains = [[3.0, None], [1.0, 0.0], [None, 2.0]]
     assert typical_gains(gains)[:3] == [2.0, 1.0, 1.5]  # third: nothing there, so the mean of 3, 1, 0 and 2
     assert typical_gains([])[0] == 0.0
@@ -172,21 +172,21 @@ def test_typical_gains_by_hand():
     assert ndcg_if_useful([None, 1.0], [1.0], [0.5] * 10) == pytest.approx((0.5 + 1 / LOG2(3)) / (1 + 0.5 / LOG2(3)))
 
 
-def test_quotes_stand_for_sections_where_none_are_judged():
+def test_passages_quotes_stand_for_sections_where_none_are_judged():
     quotes = (Quote("q", "", "d", 0, 8), Quote("q", "", "d", 22, 28))
-    found = measured(Table(["X", "Y", "Z"]), {}, [0, 1, 2], quotes=quotes)
-    assert found["nDCG@10"] == pytest.approx((1 + 1 / LOG2(4)) / (1 + 1 / LOG2(3)))
+    result = measured(Table(["X", "Y", "Z"]), {}, [0, 1, 2], quotes=quotes)
+    assert result["nDCG@10"] == pytest.approx((1 + 1 / LOG2(4)) / (1 + 1 / LOG2(3)))
 
 
-def test_topics_without_a_relevant_part_take_no_part():
+def test_passages_topics_without_a_relevant_part_take_no_part():
     assert measured(Table(["A"]), {"A": 0}, [0]) == {}
     assert measured(Table(["A"]), {}, [0]) == {}
 
 
-def test_of_a_real_run_every_value_is_between_0_and_1(index, benchmark_small: Benchmark):
+def test_passages_a_real_run_every_value_is_between_0_and_1(index, benchmark_small: Benchmark):
     n = len(index.chunks)
     states = [
-        QueryState(topic.query(), fused=Ranking.ordered(list(range(n)), [float(-each) for each in range(n)]))
+        QueryState(topic.query(), fused=Ranking.ordered(list(range(n)), [float(-item) for item in range(n)]))
         for topic in benchmark_small.topics
     ]
     passages = Passages(index.chunks, index.encoder.count_tokens, {})

@@ -20,37 +20,37 @@ def policy() -> Policy:
 
 def arms(policy: Policy, **values: np.ndarray) -> Arms:
     qids = [f"q{n}" for n in range(len(next(iter(values.values()))))]
-    return Arms({name: Arm({"document": dict(zip(qids, each, strict=True))}) for name, each in values.items()}, policy)
+    return Arms({name: Arm({"document": dict(zip(qids, item, strict=True))}) for name, item in values.items()}, policy)
 
 
-def test_equal_arms_share_the_first_place(policy: Policy) -> None:
+def test_best_arm_of_equal_arms_is_shared(policy: Policy) -> None:
     base = np.tile([0.2, 0.8], 20)
-    found = table(arms(policy, one=base, other=base, worse=base - 0.1)).set_index("arm")
-    assert found["best"].to_dict() == {"one": 0.5, "other": 0.5, "worse": 0.0}
-    assert found["ruled_out_by"].to_dict() == {"one": "", "other": "", "worse": "one"}
-    assert found["more_topics"].isna().all()  # equal ones differ by less than matters
+    frame = table(arms(policy, one=base, other=base, worse=base - 0.1)).set_index("arm")
+    assert frame["best"].to_dict() == {"one": 0.5, "other": 0.5, "worse": 0.0}
+    assert frame["ruled_out_by"].to_dict() == {"one": "", "other": "", "worse": "one"}
+    assert frame["more_topics"].isna().all()  # equal ones differ by less than matters
 
 
-def test_a_better_mean_that_may_be_chance_needs_more_topics(policy: Policy) -> None:
+def test_best_arm_counts_missing_topics(policy: Policy) -> None:
     generator = np.random.default_rng(1)
     base = generator.uniform(0.3, 0.7, 40)
     other = base + np.resize([0.28, -0.2], 40)  # +0.04 on average, sd 0.24
-    found = table(arms(policy, base=base, other=other, bad=base - 0.3)).set_index("arm")
-    assert 0.7 < found.loc["other", "best"] < 0.99
-    assert found["best"].sum() == pytest.approx(1)
-    assert 100 < found.loc["base", "more_topics"] < 1000
-    said = " ".join(sentences(found.reset_index()))
-    assert "Ruled out: bad (by other)" in said or "Ruled out: bad (by base)" in said
-    assert "more queries" in said
+    frame = table(arms(policy, base=base, other=other, bad=base - 0.3)).set_index("arm")
+    assert 0.7 < frame.loc["other", "best"] < 0.99
+    assert frame["best"].sum() == pytest.approx(1)
+    assert 100 < frame.loc["base", "more_topics"] < 1000
+    message = " ".join(sentences(frame.reset_index()))
+    assert "Ruled out: bad (by other)" in message or "Ruled out: bad (by base)" in message
+    assert "more queries" in message
 
 
-def test_two_arms_are_no_field(policy: Policy) -> None:
+def test_best_arm_needs_three_arms(policy: Policy) -> None:
     base = np.linspace(0, 1, 10)
     assert table(arms(policy, one=base, other=base)).empty
     assert sentences(table(arms(policy, one=base, other=base))) == []
 
 
-def test_the_order_of_arms_has_no_say(policy: Policy) -> None:
+def test_best_arm_ignores_the_order_of_arms(policy: Policy) -> None:
     generator = np.random.default_rng(2)
     values = {name: generator.uniform(0, 1, 30) for name in ("a", "b", "c")}
     first = table(arms(policy, **values))

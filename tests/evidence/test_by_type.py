@@ -13,7 +13,7 @@ from ragbench.evidence.table import by_type
 POLICY = Policy.of(composition.compose(["statistics.draws=500", "seed=2"]).config)
 
 
-def test_every_type_is_compared_apart_and_few_are_warned_of():
+def test_by_type_every_type_is_compared_apart_and_few_are_warned_of():
     generator = np.random.default_rng(14)
     baseline = generator.random(43)
     values = {"base": baseline, "other": baseline + generator.normal(0, 0.1, 43)}
@@ -29,18 +29,19 @@ def test_every_type_is_compared_apart_and_few_are_warned_of():
     assert frame["n"].tolist() == [1, 1, 12, 12, 30, 30]
 
 
-def test_values_without_types_are_refused():
-    with pytest.raises(BenchmarkError, match="2 values and 1 query types"):
+def test_by_type_values_without_types_are_refused():
+    with pytest.raises(BenchmarkError) as error:
         by_type({"a": [1.0, 2.0]}, "a", ["lookup"], POLICY)
+    assert "query types" in str(error.value)
 
 
-def test_types_are_in_alphabetical_order_wherever_their_queries_stand() -> None:
+def test_by_type_types_are_in_alphabetical_order_wherever_their_queries_stand() -> None:
     frame = by_type({"a": [0.1, 0.2, 0.3, 0.5]}, "a", ["b", "a", None, "b"], POLICY)
     assert frame["kind"].tolist() == ["(none)", "a", "b"]
     assert frame["mean"].tolist() == pytest.approx([0.3, 0.2, 0.3])
 
 
-def test_the_warning_ends_where_conclusions_are_stable() -> None:
+def test_by_type_warning_ends_where_conclusions_are_stable() -> None:
     values = np.random.default_rng(1).random(2 * FEW - 1)
     frame = by_type({"a": values}, "a", ["x"] * FEW + ["y"] * (FEW - 1), POLICY)
     assert frame["few"].tolist() == [False, True]

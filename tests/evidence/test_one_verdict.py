@@ -66,23 +66,23 @@ def told(run: Measurements) -> dict[str, tuple[str, str]]:
     return {row.factor: (row.verdict, row.reason) for row in frame.itertuples()}
 
 
-def test_the_run_itself(run: Measurements) -> None:
+def test_verdict_of_the_run(run: Measurements) -> None:
     assert {arm: verdict for arm, (verdict, _) in told(run).items()} == ARMS
     assert all(reason.startswith("Quality ") and ". Latency " in reason for _, reason in told(run).values())
 
 
-def test_report_notebook_comparison_and_search(run: Measurements) -> None:
+def test_verdict_in_report_notebook_and_comparison(run: Measurements) -> None:
     expected = told(run)
     for frame in (evidence.effects(run), Results.load(run.folder).verdicts):
         assert {row.factor: (row.verdict, row.reason) for row in frame.itertuples()} == expected
     page = page_tables.verdicts(run)
     assert {row[0].text: row[1].text.split()[-1] for row in page.rows} == ARMS
     for arms in (gather([run.folder]).arms, Arms.of(run)):  # the second is what a search confirms by
-        found = {each.contrast.factors[0]: each.verdict for each in arms.against("base")}
-        assert {arm: (verdict.outcome, verdict.reason) for arm, verdict in found.items()} == expected
+        result = {item.contrast.factors[0]: item.verdict for item in arms.against("base")}
+        assert {arm: (verdict.outcome, verdict.reason) for arm, verdict in result.items()} == expected
 
 
-def test_recall_in_a_context_is_compared_and_changes_no_verdict(write_results, tmp_path: Path) -> None:
+def test_verdict_recall_in_a_context_is_compared_and_changes_no_verdict(write_results, tmp_path: Path) -> None:
     """`good` gains .1 for every second query, `same` nothing; a family of their own has the interval of `compare`."""
     base = [0.4, 0.5, 0.6] * 60
     arms = {"base": base, "good": [value + 0.1 for value in base], "same": base}
@@ -90,32 +90,32 @@ def test_recall_in_a_context_is_compared_and_changes_no_verdict(write_results, t
     times = dict.fromkeys(arms, 20.0)
     without = verdicts.read(files.load(write_results(tmp_path / "a", arms, times, arms)))
     results = files.load(write_results(tmp_path / "b", arms, times, arms, recalls))
-    found = verdicts.read(results)
-    of_recall = [name for name in found if name.startswith("recall_")]
+    frame = verdicts.read(results)
+    of_recall = [name for name in frame if name.startswith("recall_")]
     assert without[of_recall].isna().all(axis=None)
-    assert found.drop(columns=of_recall).equals(without.drop(columns=of_recall))
+    assert frame.drop(columns=of_recall).equals(without.drop(columns=of_recall))
     values = [np.array([recalls[arm], recalls["base"]]) for arm in ("good", "same")]
     policy = Arms.of(results).policy
-    expected = policy.compare([each[0] for each in values], [each[1] for each in values])
-    for row, each in zip(found.itertuples(), expected, strict=True):
-        assert (row.recall_ci_low, row.recall_ci_high, row.recall_p) == (each.ci_low, each.ci_high, each.p_value)
-    assert found["recall_effect"].tolist() == pytest.approx([0.05, 0.0])
-    assert found["recall_n"].tolist() == [180, 180]
-    assert found.loc[0, "recall_mean"] - found.loc[0, "recall_baseline"] == pytest.approx(0.05)
+    expected = policy.compare([actual[0] for actual in values], [actual[1] for actual in values])
+    for row, actual in zip(frame.itertuples(), expected, strict=True):
+        assert (row.recall_ci_low, row.recall_ci_high, row.recall_p) == (actual.ci_low, actual.ci_high, actual.p_value)
+    assert frame["recall_effect"].tolist() == pytest.approx([0.05, 0.0])
+    assert frame["recall_n"].tolist() == [180, 180]
+    assert frame.loc[0, "recall_mean"] - frame.loc[0, "recall_baseline"] == pytest.approx(0.05)
     page = page_tables.verdicts(results)
     assert "Recall@2000tokens, passages" in [heading for heading, _ in page.columns]
     assert "Recall@2000tokens, passages" not in [h for h, _ in page_tables.verdicts(files.load(tmp_path / "a")).columns]
-    assert tables.compact(found)["context recall (secondary)"][0].startswith("+0.050 [+0.0")
+    assert tables.compact(frame)["context recall (secondary)"][0].startswith("+0.050 [+0.0")
 
 
-def test_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:
+def test_verdict_recall_of_arms_with_other_topics_is_not_compared(write_results, tmp_path: Path) -> None:
     arms = {"base": LOW, "one": LOW}
     recalls = {"base": LOW, "one": LOW[:-1]}
-    found = verdicts.read(files.load(write_results(tmp_path / "run", arms, None, arms, recalls)))
-    assert found["recall_effect"].isna().all() and found["passage_effect"].notna().all()
+    frame = verdicts.read(files.load(write_results(tmp_path / "run", arms, None, arms, recalls)))
+    assert frame["recall_effect"].isna().all() and frame["passage_effect"].notna().all()
 
 
-def test_the_commands(run: Measurements, tmp_path: Path, capsys) -> None:
+def test_verdict_in_commands(run: Measurements, tmp_path: Path, capsys) -> None:
     assert cli.main(["compare", "run/good", "run/slow", f"paths.results={run.folder.parent.parent}"]) == 0
     assert capsys.readouterr().out.startswith("Change in nDCG@10 from good [95% CI]")
     assert cli.main(["compare", str(run.folder), "--json", f"paths.results={tmp_path}"]) == 0
@@ -124,7 +124,7 @@ def test_the_commands(run: Measurements, tmp_path: Path, capsys) -> None:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_what_gate_and_export_end_with(arm: str, run: Measurements, priced, tmp_path: Path, capsys) -> None:
+def test_verdict_decides_gate_and_export(arm: str, run: Measurements, priced, tmp_path: Path, capsys) -> None:
     words = [f"paths.results={run.folder.parents[1]}"]
     assert cli.main(["gate", "run/base", f"run/{arm}", *words]) == GATE[arm]
     out = tmp_path / "config.yaml"
@@ -138,14 +138,14 @@ def test_what_gate_and_export_end_with(arm: str, run: Measurements, priced, tmp_
 @pytest.fixture(scope="module")
 def own_words(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Overrides that measure 24 notes, each known by its first sentence."""
-    place = tmp_path_factory.mktemp("own")
-    notes = sorted(write_vault(place / "notes", 24).rglob("*.md"))
+    folder = tmp_path_factory.mktemp("own")
+    notes = sorted(write_vault(folder / "notes", 24).rglob("*.md"))
     texts = [path.read_text(encoding="utf-8").split("\n\n")[1].split(". ")[0] for path in notes]
-    rows = [f'"{text}",{path.relative_to(place / "notes")}' for text, path in zip(texts, notes, strict=True)]
-    (place / "queries.csv").write_text("\n".join(["text,relevant", *rows]), encoding="utf-8")
+    rows = [f'"{text}",{path.relative_to(folder / "notes")}' for text, path in zip(texts, notes, strict=True)]
+    (folder / "queries.csv").write_text("\n".join(["text,relevant", *rows]), encoding="utf-8")
     return [
-        *("data=vault", f"data.corpus={place / 'notes'}", f"data.queries={place / 'queries.csv'}", "split=all"),
-        *(f"paths.results={place / 'results'}", f"paths.index={workplace / 'index'}", "statistics.draws=500"),
+        *("data=vault", f"data.corpus={folder / 'notes'}", f"data.queries={folder / 'queries.csv'}", "split=all"),
+        *(f"paths.results={folder / 'results'}", f"paths.index={workplace / 'index'}", "statistics.draws=500"),
         *("latency.enabled=false", "tracking.enabled=false"),
     ]
 
@@ -159,34 +159,36 @@ def own_words(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> list
     ],
     ids=lambda command: command[0],
 )
-def test_a_run_and_an_ablation_say_what_their_readers_say(command: list[str], own_words: list[str], capsys) -> None:
+def test_verdict_run_and_an_ablation_say_what_their_readers_say(
+    command: list[str], own_words: list[str], capsys
+) -> None:
     assert cli.main([*command, *own_words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    expected = {row["factor"]: (row["verdict"], row["reason"]) for row in said["verdicts"]}
-    found = files.load(Path(said["folder"]))
-    assert expected == told(found) and len(expected) == len(found.arms) - 1
+    output = json.loads(capsys.readouterr().out)
+    expected = {row["factor"]: (row["verdict"], row["reason"]) for row in output["verdicts"]}
+    actual = files.load(Path(output["folder"]))
+    assert expected == told(actual) and len(expected) == len(actual.arms) - 1
     results = next(word for word in own_words if word.startswith("paths.results="))
-    assert cli.main(["compare", said["folder"], "--json", results]) == 0
+    assert cli.main(["compare", output["folder"], "--json", results]) == 0
     compared = [(row["verdict"], row["reason"]) for row in json.loads(capsys.readouterr().out)]
     assert compared == list(expected.values())
-    for (verdict, reason), arm in zip(compared, found.arms[1:], strict=True):
-        exported = measured_arm.evidence(measured_arm.find(found.folder, arm))
+    for (verdict, reason), arm in zip(compared, actual.arms[1:], strict=True):
+        exported = measured_arm.evidence(measured_arm.find(actual.folder, arm))
         assert exported.gain == verdict and exported.sentence.endswith(reason)
-        assert summarise(found).arms[arm].tags["ragbench.verdict"] == verdict
+        assert summarise(actual).arms[arm].tags["ragbench.verdict"] == verdict
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_export_and_mlflow(arm: str, run: Measurements) -> None:
+def test_verdict_in_export_and_mlflow(arm: str, run: Measurements) -> None:
     verdict, reason = told(run)[arm]
-    found = measured_arm.evidence(measured_arm.find(run.folder, arm))
-    assert (found.gain, found.needs_force) == (verdict, verdict != "adopt")
-    assert found.sentence == f"Compared with base on the test queries. {reason}"
+    path = measured_arm.evidence(measured_arm.find(run.folder, arm))
+    assert (path.gain, path.needs_force) == (verdict, verdict != "adopt")
+    assert path.sentence == f"Compared with base on the test queries. {reason}"
     assert summarise(run).arms[arm].tags == {"ragbench.verdict": verdict, "ragbench.reason": reason}
     assert summarise(run).arms["base"].tags == {}
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_the_gate_stops_what_is_rejected(arm: str, run: Measurements) -> None:
+def test_verdict_gate_stops_what_is_rejected(arm: str, run: Measurements) -> None:
     checks = gate.gate(measured_arm.find(run.folder, "base"), measured_arm.find(run.folder, arm))
     assert any(check.outcome == "fails" for check in checks) == (ARMS[arm] == "reject")
 
@@ -205,7 +207,9 @@ def five(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurement
     return files.load(folder)
 
 
-def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measurements, tmp_path: Path, capsys) -> None:
+def test_verdict_every_surface_judges_an_arm_with_the_family_of_its_run(
+    five: Measurements, tmp_path: Path, capsys
+) -> None:
     """Contradictions between surfaces: none, whichever arms they are asked for."""
     own = verdicts.read(five).set_index("factor")
     outcome, reason = own.loc["low", "verdict"], own.loc["low", "reason"]
@@ -215,20 +219,20 @@ def test_every_surface_judges_an_arm_with_the_family_of_its_run(five: Measuremen
     assert (outcome, own.loc["low", "quality"]) == ("inconclusive", "open")
     assert "(in the run of 5 arms, one of 4 comparisons corrected together)" in reason
     results = f"paths.results={five.folder.parents[1]}"
-    said = []
+    actual = []
     for words in (["five"], ["five/base", "five/low"], ["five/base", "five/low", "five/c"]):
         assert cli.main(["compare", *words, "--json", results]) == 0
         rows = {row["factor"]: row for row in json.loads(capsys.readouterr().out)}
         assert set(rows) == ({"low", "b", "c", "d"} if words == ["five"] else {w[5:] for w in words[1:]})
-        said.append((rows["low"]["verdict"], rows["low"]["reason"]))
+        actual.append((rows["low"]["verdict"], rows["low"]["reason"]))
     for frame in (evidence.effects(five), Results.load(five.folder).verdicts):
         (row,) = frame[frame["factor"] == "low"].to_dict("records")
-        said.append((row["verdict"], row["reason"]))
+        actual.append((row["verdict"], row["reason"]))
     tags = summarise(five).arms["low"].tags
-    said.append((tags["ragbench.verdict"], tags["ragbench.reason"]))
+    actual.append((tags["ragbench.verdict"], tags["ragbench.reason"]))
     exported = measured_arm.evidence(measured_arm.find(five.folder, "low"))
-    said.append((exported.gain, exported.sentence.removeprefix("Compared with base on the test queries. ")))
-    assert set(said) == {(outcome, reason)}
+    actual.append((exported.gain, exported.sentence.removeprefix("Compared with base on the test queries. ")))
+    assert set(actual) == {(outcome, reason)}
     assert page_tables.verdicts(five).rows[0][1].text.split()[-1] == outcome
     checks = gate.gate(measured_arm.find(five.folder, "base"), measured_arm.find(five.folder, "low"))
     assert checks[1].outcome == "not checked" and checks[1].message.startswith("inconclusive: documents")
@@ -243,7 +247,7 @@ OF_EXTRAS = {"extras/atlas/meta.py", "extras/fit/ltr_multi.py"}
 OF_TIMES = {f"evaluation/{name}.py" for name in ("intervals", "latency", "unasked", "machine")}
 
 
-def test_nobody_else_computes_an_interval() -> None:
+def test_verdict_intervals_are_computed_in_evidence_only() -> None:
     for path in PACKAGE.rglob("*.py"):
         if path.parent.name == "evidence" or path.relative_to(PACKAGE).as_posix() in OF_TIMES | OF_EXTRAS:
             continue

@@ -13,7 +13,7 @@ from ragbench.evidence.statistics import compare, compare_all
 
 
 @pytest.mark.parametrize(("n", "family"), [(5, 1), (50, 1), (200, 13), (5_000, 1)])
-def test_minimum_detectable_effect_is_that_of_statsmodels(n, family):
+def test_power_minimum_detectable_effect_is_that_of_statsmodels(n, family):
     """statsmodels gives it a power of 80% within 1e-6; it also counts significance in the wrong direction."""
     from statsmodels.stats.power import TTestPower
 
@@ -21,7 +21,7 @@ def test_minimum_detectable_effect_is_that_of_statsmodels(n, family):
     assert TTestPower().power(effect / 2.0, n, 0.05 / family) == pytest.approx(0.8, abs=1e-6)
 
 
-def test_minimum_detectable_effect_by_the_textbook():
+def test_power_minimum_detectable_effect_by_the_textbook():
     assert minimum_detectable_effect(0.2, 100_000) == pytest.approx(
         (1.959964 + 0.841621) * 0.2 / math.sqrt(100_000), rel=1e-4
     )
@@ -37,26 +37,27 @@ def test_queries_needed_is_the_first_number_that_finds_the_effect(effect, sd):
 
 
 def test_queries_needed_refuses_no_effect():
-    with pytest.raises(ConfigError, match="greater than 0, got 0"):
+    with pytest.raises(ConfigError) as error:
         queries_needed(0.0, 0.1)
+    assert "greater than 0" in str(error.value)
 
 
-def test_of_normal_differences_it_is_nearly_that_of_the_t_test():
+def test_power_of_normal_differences_is_near_the_t_test():
     differences = np.random.default_rng(1).normal(0.0, 0.15, 100)
-    found = compare(differences, np.zeros(100), seed=1)
-    assert found.mde == pytest.approx(minimum_detectable_effect(found.sd, 100), rel=0.1)
+    result = compare(differences, np.zeros(100), seed=1)
+    assert result.mde == pytest.approx(minimum_detectable_effect(result.sd, 100), rel=0.1)
 
 
-def test_nothing_is_said_where_few_queries_changed():
+def test_power_nothing_is_said_where_few_queries_changed():
     differences = np.random.default_rng(1).normal(0.0, 0.15, (3, 60))
     differences[1, FEW - 1 :] = 0.0
     differences[2, FEW:] = 0.0
-    found = compare_all(differences, np.zeros_like(differences), seed=1)
-    assert [math.isnan(each.mde) for each in found] == [False, True, False]
+    result = compare_all(differences, np.zeros_like(differences), seed=1)
+    assert [math.isnan(item.mde) for item in result] == [False, True, False]
     assert math.isnan(compare(differences[0, : FEW - 1], np.zeros(FEW - 1), seed=1).mde)
 
 
-def test_a_planted_effect_of_this_size_is_found_in_four_of_five():
+def test_power_planted_effect_of_this_size_is_found_in_four_of_five():
     """200 experiments of 60 queries, half of them ties: the claim of one, tried in another; three points of error."""
     generator, found = np.random.default_rng(11), []
 

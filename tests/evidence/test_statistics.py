@@ -45,28 +45,28 @@ def test_p_value_enumerated_by_hand(differences, expected):
     assert p_value(differences) == pytest.approx(expected, abs=1e-15)
 
 
-def test_the_largest_of_a_family_by_hand():
+def test_compare_largest_of_a_family_by_hand():
     """Two queries, two rows: flips of both, of one, of none. z of a row is largest where its signs agree."""
     rows = np.array([[1.0, 1.0], [1.0, -1.0]])
     compared = compare_all(rows, np.zeros_like(rows), seed=1)
     # Row 0 is at its largest for ++ and --, row 1 for +- and -+: some row is in all four patterns.
-    assert [each.p_value for each in compared] == [1.0, 1.0]
+    assert [item.p_value for item in compared] == [1.0, 1.0]
     alone = compare_all(rows[:1], np.zeros((1, 2)), seed=1)
     assert alone[0].p_value == 2 / 4
 
 
-def test_sampled_p_value_counts_the_observed_pattern():
+def test_compare_sampled_p_value_counts_the_observed_pattern():
     assert p_value(np.ones(200), draws=99) == 1 / 100
 
 
-def test_enumeration_is_used_where_it_needs_no_more_patterns_than_sampling():
+def test_compare_enumeration_is_used_where_it_needs_no_more_patterns_than_sampling():
     differences = np.array([0.5, 0.3, 0.2])
     assert p_value(differences, draws=7) == 0.25
     assert p_value(differences, draws=6) * 7 == pytest.approx(round(p_value(differences, draws=6) * 7))
 
 
 @pytest.mark.parametrize("n", [4, 9, 12])
-def test_exact_p_value_of_symmetric_differences_is_that_of_scipy(n):
+def test_compare_exact_p_value_of_symmetric_differences_is_that_of_scipy(n):
     """Without skew the statistic orders patterns as the mean does."""
     from scipy.stats import permutation_test
 
@@ -82,7 +82,7 @@ def test_exact_p_value_of_symmetric_differences_is_that_of_scipy(n):
 
 
 @pytest.mark.slow
-def test_sampled_p_value_agrees_with_scipy_and_ranx():
+def test_compare_sampled_p_value_agrees_with_scipy_and_ranx():
     """Where differences are symmetric: within six standard errors of two estimates of 50,000 draws, and 0.01."""
     from ranx.statistical_tests import fisher_randomization_test
     from scipy.stats import permutation_test
@@ -103,18 +103,18 @@ def test_sampled_p_value_agrees_with_scipy_and_ranx():
     assert ours == pytest.approx(ranxs, abs=tolerance)
 
 
-def test_the_statistic_is_the_t_of_scipy():
+def test_statistic_is_the_t_of_scipy():
     from scipy.stats import ttest_1samp
 
     values = np.array([[-0.3, -0.1, 0.1, 0.3, 0.5, 0.9, -0.5, 0.02]])
     values = np.concatenate([values, -values], axis=1) + 0.07  # symmetric round its mean
     n = np.array([16])
-    found = t_statistic.statistic(n, *t_statistic.sums(values), np.array([0.0]))
+    result = t_statistic.statistic(n, *t_statistic.sums(values), np.array([0.0]))
     # scipy divides by n - 1 in the variance, the statistic by n and takes root n - 1: the same.
-    assert found[0] == pytest.approx(ttest_1samp(values[0], 0.0).statistic, rel=1e-12)
+    assert result[0] == pytest.approx(ttest_1samp(values[0], 0.0).statistic, rel=1e-12)
 
 
-def test_the_statistic_by_hand():
+def test_statistic_by_hand():
     """1, 1, 4: mean 2, variance over n 2, so z = sqrt(2) * 2 / sqrt(2) = 2; under a floor of 8 it is half of that."""
     values, n = np.array([[1.0, 1.0, 4.0]]), np.array([3])
     mean, root = t_statistic._moments(n, *t_statistic.sums(values), np.array([0.0]))
@@ -136,19 +136,19 @@ def test_bounds_solve_the_statistic():
     assert (high - values.mean(axis=1)) / 2.0 == pytest.approx((values.mean(axis=1) - low) / 2.5)
 
 
-def test_rows_that_lose_rarely_reach_further_down_than_up():
+def test_compare_rows_that_lose_rarely_reach_further_down_than_up():
     """Samples without the rare losses have a high mean and a small spread: the bootstrap's z is large there."""
     rows = np.full((1, 200), 0.05)
     rows[0, :8] = -0.5
-    found = compare_all(rows + 0.5, np.full((1, 200), 0.5), seed=1)[0]
+    result = compare_all(rows + 0.5, np.full((1, 200), 0.5), seed=1)[0]
     _, _, largest = by_chance(rows, 1, 10_000)
     above, below = max_t.critical(largest, 0.05, 200, 1)
     assert above > below
-    assert found.difference - found.ci_low > found.ci_high - found.difference
-    assert found.difference - found.at_least > (found.difference - found.ci_low) * 0.6
+    assert result.difference - result.ci_low > result.ci_high - result.difference
+    assert result.difference - result.at_least > (result.difference - result.ci_low) * 0.6
 
 
-def test_a_row_of_which_little_changed_has_the_variance_of_sixteen_typical_changes():
+def test_compare_row_of_which_little_changed_has_the_variance_of_sixteen_typical_changes():
     differences = np.zeros((2, 40))
     differences[0, 0], differences[1, :20] = 0.1, 0.2
     typical = (0.01 + 20 * 0.04) / 21
@@ -158,15 +158,15 @@ def test_a_row_of_which_little_changed_has_the_variance_of_sixteen_typical_chang
 
 @given(st.integers(0, 1000), st.integers(8, 60), st.floats(-0.2, 0.2))
 @settings(max_examples=40, deadline=None)
-def test_an_interval_leaves_0_out_exactly_when_p_is_at_most_5_percent(seed, n, effect):
+def test_compare_interval_leaves_0_out_exactly_when_p_is_at_most_5_percent(seed, n, effect):
     generator = np.random.default_rng(seed)
     differences = like_ndcg(generator, (3, n)) + effect * (generator.random((3, n)) < 0.5)
-    for each in compare_all(differences, np.zeros((3, n)), seed=1, draws=400):
-        assert (each.ci_low > 0 or each.ci_high < 0) == (each.p_value <= 0.05)
-        assert each.ci_low <= each.narrow_low <= each.difference <= each.narrow_high <= each.ci_high
+    for item in compare_all(differences, np.zeros((3, n)), seed=1, draws=400):
+        assert (item.ci_low > 0 or item.ci_high < 0) == (item.p_value <= 0.05)
+        assert item.ci_low <= item.narrow_low <= item.difference <= item.narrow_high <= item.ci_high
 
 
-def test_interval_covers_the_truth_as_often_as_it_says():
+def test_compare_interval_covers_the_truth_as_often_as_it_says():
     """Of 2,000 intervals of single comparisons with 80 queries; a standard error of half a point."""
     generator, truth, covered = np.random.default_rng(9), 0.05, []
     for seed in range(2_000):
@@ -178,7 +178,7 @@ def test_interval_covers_the_truth_as_often_as_it_says():
 
 
 @pytest.mark.parametrize("shape", ["symmetric", "skewed"])
-def test_a_family_without_effects_finds_one_in_five_percent_of_cases(shape):
+def test_compare_family_without_effects_finds_one_in_five_percent_of_cases(shape):
     """1,000 families of 12 rows and 50 queries; a standard error of 0.7 points."""
     generator, found = np.random.default_rng(10), []
     for seed in range(1_000):
@@ -189,7 +189,7 @@ def test_a_family_without_effects_finds_one_in_five_percent_of_cases(shape):
     assert 0.025 <= np.mean(found) <= 0.07
 
 
-def test_comparison_describes_the_pairs():
+def test_compare_comparison_describes_the_pairs():
     result = compare([0.9, 0.5, 0.1 + 0.2, 0.0], [0.5, 0.5, 0.3, 0.2], seed=1)
     assert (result.n, result.wins, result.ties, result.losses) == (4, 1, 2, 1)
     assert (result.mean_candidate, result.mean_baseline) == (pytest.approx(0.425), pytest.approx(0.375))
@@ -199,7 +199,7 @@ def test_comparison_describes_the_pairs():
     assert result.p_value == 1.0  # +-.4 +-.2: every pattern reaches .2
 
 
-def test_equal_arms_and_constant_differences():
+def test_compare_equal_arms_and_constant_differences():
     equal = compare([0.3] * 30, [0.3] * 30, seed=1)
     assert (equal.difference, equal.p_value, equal.ties) == (0.0, 1.0, 30)
     assert (equal.ci_low, equal.ci_high) == (pytest.approx(-2 / 32), pytest.approx(2 / 32))  # two unseen queries
@@ -213,14 +213,14 @@ def test_equal_arms_and_constant_differences():
     assert constant.p_value == 1 / 10_001
 
 
-def test_a_gain_that_two_lost_queries_would_reverse_is_not_significant():
+def test_compare_gain_that_two_lost_queries_would_reverse_is_not_significant():
     gains = [0.06] * 30  # a sum of 1.8
     small = compare(np.full(30, 0.3) + gains, np.full(30, 0.3), seed=1)
     assert small.p_value < 0.001 and small.ci_low < 0 and not small.robust and not small.significant
     assert compare(np.full(40, 0.36), np.full(40, 0.3), seed=1).significant  # a sum of 2.4
 
 
-def test_below_thirty_queries_a_gain_needs_a_bound_for_every_distribution():
+def test_compare_below_thirty_queries_a_gain_needs_a_bound_for_every_distribution():
     for queries, significant in ((29, False), (30, True)):  # e = 5.3 for 29 of 0.1, below 40
         few = compare(np.full(queries, 0.5), np.full(queries, 0.4), seed=1)
         assert few.p_value < 0.001 and few.significant == significant
@@ -228,7 +228,7 @@ def test_below_thirty_queries_a_gain_needs_a_bound_for_every_distribution():
     assert compare(np.full(20, 0.3), np.full(20, 0.5), seed=1).significant  # a loss needs none
 
 
-def test_e_values_by_hand():
+def test_compare_e_values_by_hand():
     differences = np.array([[0.5, -0.2], [0.0, 0.0]])
     assert _e_values(differences).tolist() == [
         pytest.approx(np.mean([(1 + b * 0.5) * (1 - b * 0.2) for b in _BETS])),
@@ -236,7 +236,7 @@ def test_e_values_by_hand():
     ]
 
 
-def test_one_query_is_compared_without_a_claim():
+def test_compare_one_query_is_compared_without_a_claim():
     result = compare([0.7], [0.2], seed=1)
     assert (result.difference, result.p_value) == (0.5, 1.0)
     assert all(map(math.isnan, (result.sd, result.mde, result.ci_low, result.ci_high)))
@@ -244,7 +244,7 @@ def test_one_query_is_compared_without_a_claim():
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=40))
 @settings(max_examples=30, deadline=None)
-def test_swapping_the_arms_mirrors_the_comparison(pairs):
+def test_compare_swapping_the_arms_mirrors_the_comparison(pairs):
     ours, theirs = np.array(pairs).T
     there, back = compare(ours, theirs, seed=1, draws=200), compare(theirs, ours, seed=1, draws=200)
     assert back.difference == -there.difference
@@ -253,7 +253,7 @@ def test_swapping_the_arms_mirrors_the_comparison(pairs):
     assert (back.ci_low, back.ci_high) == pytest.approx((-there.ci_high, -there.ci_low), abs=1e-9)
 
 
-def test_the_order_of_the_rows_and_a_second_time_change_nothing():
+def test_compare_order_of_the_rows_and_a_second_time_change_nothing():
     generator = np.random.default_rng(12)
     baselines = generator.random((7, 90))
     candidates = baselines + like_ndcg(generator, (7, 90))
@@ -265,18 +265,18 @@ def test_the_order_of_the_rows_and_a_second_time_change_nothing():
     assert compare_all(candidates, baselines, seed=5)[0].ci_low != together[0].ci_low
 
 
-def test_a_query_without_a_value_in_a_row_takes_no_part_in_it():
+def test_compare_query_without_a_value_in_a_row_takes_no_part_in_it():
     generator = np.random.default_rng(2)
     candidate = generator.random((2, 30))
     candidate[1, :10] = np.nan
     baseline = np.where(np.isnan(candidate), np.nan, 0.4)
-    found = compare_all(candidate, baseline, seed=1, draws=500)
-    assert [each.n for each in found] == [30, 20]
-    assert found[1].difference == pytest.approx(candidate[1, 10:].mean() - 0.4)
-    assert found[1].sd == pytest.approx(candidate[1, 10:].std(ddof=1))
+    result = compare_all(candidate, baseline, seed=1, draws=500)
+    assert [item.n for item in result] == [30, 20]
+    assert result[1].difference == pytest.approx(candidate[1, 10:].mean() - 0.4)
+    assert result[1].sd == pytest.approx(candidate[1, 10:].std(ddof=1))
 
 
-def test_more_queries_than_one_block_of_patterns_holds():
+def test_compare_more_queries_than_one_block_of_patterns_holds():
     generator = np.random.default_rng(13)
     differences = generator.normal(0.01, 0.2, 9_000)
     result = compare(differences, np.zeros(9_000), seed=1, draws=1_000)
@@ -296,12 +296,12 @@ def test_more_queries_than_one_block_of_patterns_holds():
         ([1.0], [1.0], {"confidence": 95}, ConfigError, "above 0.5 and below 1, got 95"),
     ],
 )
-def test_what_cannot_be_compared_is_named(candidate, baseline, options, error, message):
+def test_compare_names_incomparable_sources(candidate, baseline, options, error, message):
     with pytest.raises(error, match=message):
         compare(candidate, baseline, seed=1, **options)
 
 
-def test_intervals_of_measures_end_at_one() -> None:
+def test_compare_intervals_of_measures_end_at_one() -> None:
     few = compare([1.0, 0.0, 0.9], [0.1, 0.9, 0.0], seed=1)
     assert (few.ci_low, few.ci_high) == (-1.0, 1.0)
     times = compare([10.0, 1.0, 9.0], [1.0, 9.0, 0.0], seed=1)

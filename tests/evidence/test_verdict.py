@@ -53,12 +53,12 @@ SAME = comparison(0.0, 0.0, 1.0, wins=0, ties=120, losses=0)
         (SAME, SAME, "equivalent"),
     ],
 )
-def test_quality_of_two_levels(documents, passages, quality):
+def test_verdict_quality_of_two_levels(documents, passages, quality):
     assert _combine((level(documents), level(passages, "passage")), EFFECT) == quality
 
 
 @pytest.mark.parametrize(
-    ("found", "cost", "outcome", "reason"),
+    ("result", "cost", "outcome", "reason"),
     [
         (
             GAIN,
@@ -99,34 +99,34 @@ def test_quality_of_two_levels(documents, passages, quality):
         (SAME, Cost(_Added(3, 2, 4), 50), "equivalent", "none of 120 queries changed"),
     ],
 )
-def test_the_word_names_both_axes(found, cost, outcome, reason):
-    verdict = judge({"document": level(found)}, cost, EFFECT)
+def test_verdict_word_names_both_axes(result, cost, outcome, reason):
+    verdict = judge({"document": level(result)}, cost, EFFECT)
     assert verdict.outcome == outcome
     assert reason in verdict.reason
     assert verdict.reason.endswith(".")
     assert "\n" not in verdict.reason
 
 
-def test_both_levels_are_named():
+def test_verdict_both_levels_are_named():
     verdict = judge({"document": level(GAIN), "passage": level(LOSS, "passage")}, Cost(None, None), EFFECT)
     assert verdict.outcome == "reject"
     assert "documents +0.031 [+0.012, +0.050], p = 0.002: significantly better" in verdict.reason
     assert "passages -0.031 [-0.050, -0.012], p = 0.002: significantly worse" in verdict.reason
 
 
-def test_a_word_that_holds_for_every_level_is_printed_once():
-    for found, word in ((GAIN, "significantly better"), (LOSS, "significantly worse"), (NOISE, "inconclusive")):
-        levels = {"document": level(found), "passage": level(found, "passage")}
+def test_verdict_word_that_holds_for_every_level_is_printed_once():
+    for result, word in ((GAIN, "significantly better"), (LOSS, "significantly worse"), (NOISE, "inconclusive")):
+        levels = {"document": level(result), "passage": level(result, "passage")}
         reason = judge(levels, Cost(None, None), EFFECT).reason
         assert reason.startswith(f"Quality {word}: documents ") and reason.count(word) == 1, reason
 
 
-def test_what_keeps_a_gain_from_counting_is_said():
+def test_verdict_what_keeps_a_gain_from_counting_is_said():
     reason = judge({"document": level(GAIN), "passage": level(NOISE, "passage")}, Cost(None, None), EFFECT).reason
     assert "Not adopted: passages must be non-inferior (margin 0.02) but may lose up to 0.020." in reason
 
 
-def test_unjudged_hits_may_hide_a_loss():
+def test_verdict_unjudged_hits_may_hide_a_loss():
     # At least .004 - .0096 = -.0056; were unjudged hits useful, the effect would be -.016, .020 lower: -.0256.
     assert level(NOTHING).not_worse(EFFECT)
     assert not level(NOTHING, useful=-0.016).not_worse(EFFECT)
@@ -135,7 +135,7 @@ def test_unjudged_hits_may_hide_a_loss():
 
 
 @pytest.mark.parametrize(
-    ("found", "useful", "quality"),
+    ("result", "useful", "quality"),
     [
         (LOSS, -0.02, "worse"),  # judging could only make the loss smaller: it stays one
         (LOSS, 0.004, "open"),  # were unjudged hits useful, it would be a gain
@@ -145,22 +145,22 @@ def test_unjudged_hits_may_hide_a_loss():
         (NOISE, -0.1, "open"),
     ],
 )
-def test_unjudged_hits_leave_open_what_they_could_turn_round(found, useful, quality):
-    assert level(found, useful=useful).quality(EFFECT) == quality
+def test_verdict_unjudged_hits_leave_open_what_they_could_turn_round(result, useful, quality):
+    assert level(result, useful=useful).quality(EFFECT) == quality
 
 
-def test_what_is_left_open_by_unjudged_hits_says_what_to_do():
+def test_verdict_what_is_left_open_by_unjudged_hits_says_what_to_do():
     text = level(LOSS, useful=0.004).text(EFFECT)
     assert "the effect is +0.004 if unjudged results are imputed at the relevance of judged ones; pool and" in text
 
 
-def test_without_an_interval_nothing_is_decided():
+def test_verdict_without_an_interval_nothing_is_decided():
     two = comparison(0.5, math.nan, 0.5, math.nan, n=2, wins=2, ties=0, losses=0, mde=math.nan)
     assert level(two).quality(EFFECT) == "open"
     assert level(two).text(EFFECT) == "documents +0.500: 2 queries are too few to test"
 
 
-def test_power_is_said_only_where_it_is_known():
+def test_verdict_power_is_said_only_where_it_is_known():
     unknown = comparison(0.004, 0.030, 0.9, mde=math.nan)
     assert _power_sentence((level(NOISE), level(NOISE, "passage"))) == (
         "Minimum detectable effect with 120 queries: 0.026 (documents) and 0.026 (passages)."
@@ -169,16 +169,16 @@ def test_power_is_said_only_where_it_is_known():
     assert _power_sentence((level(unknown),)) == "Too few queries changed to estimate the minimum detectable effect."
 
 
-def test_an_open_verdict_says_how_many_more_topics_would_settle_it():
+def test_verdict_open_verdict_says_how_many_more_topics_would_settle_it():
     # 120 show .026; .02 is the smallest that matters: 120 * (1.3^2 - 1) = 82.8 more.
-    said = "About 83 more queries are needed to detect a difference of 0.020 (80% power)."
-    assert _more_topics((level(NOISE),), EFFECT) == [said]
-    assert judge({"document": level(NOISE)}, Cost(None, None), EFFECT).reason.endswith(said)
+    message = "About 83 more queries are needed to detect a difference of 0.020 (80% power)."
+    assert _more_topics((level(NOISE),), EFFECT) == [message]
+    assert judge({"document": level(NOISE)}, Cost(None, None), EFFECT).reason.endswith(message)
     assert _more_topics((level(comparison(0.025, 0.03, 0.2)),), EFFECT)[0].startswith("About 10 more")
     assert _more_topics((level(comparison(0.03, 0.03, 0.2)),), EFFECT) == []  # enough of them: bad luck
     assert _more_topics((level(LOSS, useful=0.004),), EFFECT) == []  # judging is lacking, not topics
     assert _more_topics((level(comparison(0.0, 0.03, 0.2, mde=math.nan)),), EFFECT) == []
 
 
-def test_p_is_never_0():
+def test_verdict_p_is_never_0():
     assert "p < 0.0001" in level(comparison(0.03, 0.01, 0.00001)).text(EFFECT)

@@ -30,24 +30,24 @@ def finished(settings_of, benchmark_small: Benchmark, tmp_path_factory) -> Measu
 
 
 def against(gathered: GatheredArms, base: str | None = None) -> dict[str, Comparison]:
-    return {each.contrast.factors[0]: each.levels["document"].comparison for each in gathered.arms.against(base)}
+    return {item.contrast.factors[0]: item.levels["document"].comparison for item in gathered.arms.against(base)}
 
 
-def test_a_folder_gives_the_verdicts_the_run_wrote(finished: Measurements) -> None:
+def test_compare_folder_gives_the_verdicts_the_run_wrote(finished: Measurements) -> None:
     written = verdicts.read(finished)
-    told = table(gather([finished.folder]).arms.against())
-    pd.testing.assert_frame_equal(told, written, check_dtype=False, atol=1e-11)
+    messages = table(gather([finished.folder]).arms.against())
+    pd.testing.assert_frame_equal(messages, written, check_dtype=False, atol=1e-11)
 
 
-def test_differences_are_those_of_the_statistics(finished: Measurements) -> None:
-    found = against(gather([finished.folder], measure="RR"))["words"]
+def test_compare_differences_are_those_of_the_statistics(finished: Measurements) -> None:
+    path = against(gather([finished.folder], measure="RR"))["words"]
     expected = statistics.compare(finished.values("words", "RR"), finished.values("both", "RR"), seed=13)
-    assert found.n == 4
-    assert found.difference == expected.difference
-    assert against(gather([finished.folder], measure="RR"), "words")["both"].difference == -found.difference
+    assert path.n == 4
+    assert path.difference == expected.difference
+    assert against(gather([finished.folder], measure="RR"), "words")["both"].difference == -path.difference
 
 
-def test_run_files_of_other_systems_and_arms_of_equal_names(
+def test_compare_run_files_of_other_systems_and_arms_of_equal_names(
     finished: Measurements, benchmark_small: Benchmark, tmp_path: Path
 ) -> None:
     arm = finished.folder / "arms" / "words"
@@ -66,50 +66,59 @@ def test_run_files_of_other_systems_and_arms_of_equal_names(
 
 @given(st.lists(st.sampled_from([0.5, 1.0, 1.5]), min_size=1, max_size=8), st.randoms())
 @settings(max_examples=40, deadline=None)
-def test_equal_scores_are_ordered_as_trec_eval_does(scores, chance) -> None:
+def test_compare_equal_scores_are_ordered_as_trec_eval_does(scores, chance) -> None:
     import pytrec_eval
 
     hits = [(f"d{n}", score) for n, score in enumerate(scores)]
     chance.shuffle(hits)
     qrels = {"q": {f"d{n}": n % 3 for n in range(8)}}
     reference = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"}).evaluate({"q": dict(hits)})
-    found = measures.evaluate({"q": trec_eval_order(hits)}, qrels, ["nDCG@10"])
-    value = found.loc[found["measure"] == "nDCG@10", "value"].item() if len(found) else 0.0
+    result = measures.evaluate({"q": trec_eval_order(hits)}, qrels, ["nDCG@10"])
+    value = result.loc[result["measure"] == "nDCG@10", "value"].item() if len(result) else 0.0
     assert value == pytest.approx(reference["q"]["ndcg_cut_10"], abs=1e-9)
 
 
-def test_a_split_holds_only_its_topics(finished: Measurements) -> None:
+def test_compare_split_holds_only_its_topics(finished: Measurements) -> None:
     gathered = gather([finished.folder], split="train")
     assert sorted(gathered.arms.arms["both"].levels["document"]) == ["t3", "t4"]
 
 
-def test_other_data_are_refused(
+def test_compare_other_data_are_refused(
     finished: Measurements, settings_of, benchmark_small: Benchmark, tmp_path: Path
 ) -> None:
     from dataclasses import replace as changed
 
     fewer = changed(benchmark_small, topics=benchmark_small.topics[:2])
     elsewhere = run([settings_of(tmp_path, "latency.enabled=false", "split=all", "name=x")], fewer)
-    with pytest.raises(ResultsError, match="compare runs over the same documents, queries and judgments"):
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder, elsewhere.folder])
-    with pytest.raises(ResultsError, match=r"the topics of 'lantern' have changed since .* was measured: run it again"):
+    assert "same documents" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder], benchmark=fewer)
-    with pytest.raises(ResultsError, match="measured 'lantern' and not 'moon'"):
+    assert "have changed" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder], benchmark=changed(benchmark_small, name="moon", topics=benchmark_small.topics[:2]))
+    assert "'moon'" in str(error.value)
 
 
-def test_what_cannot_be_compared_is_named(finished: Measurements, benchmark_small: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="unknown arm 'x' to compare with; arms: both, words"):
+def test_compare_names_incomparable_sources(finished: Measurements, benchmark_small: Benchmark, tmp_path: Path) -> None:
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder]).arms.against("x")
-    with pytest.raises(ResultsError, match="at least two arms"):
+    assert "'x'" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder / "arms" / "both"])
-    with pytest.raises(ResultsError, match="'P@3' of arm 'both' was not measured"):
+    assert "two arms" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder], measure="P@3")
-    with pytest.raises(ResultsError, match="neither a results folder nor a TREC run file"):
+    assert "'P@3'" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         gather([tmp_path])
+    assert "neither" in str(error.value)
     (tmp_path / "bad.trec").write_text("q1 Q0 d1\n")
-    with pytest.raises(BenchmarkError, match="must have six fields"):
+    with pytest.raises(BenchmarkError) as error:
         gather([finished.folder, tmp_path / "bad.trec"], benchmark=benchmark_small)
+    assert "six fields" in str(error.value)
     (tmp_path / "foreign.trec").write_text("q1 Q0 d1 1 1.0 x\n")
-    with pytest.raises(ResultsError, match="has no hits for any topic of 'lantern'"):
+    with pytest.raises(ResultsError) as error:
         gather([finished.folder, tmp_path / "foreign.trec"], benchmark=benchmark_small)
+    assert "no hits" in str(error.value)

@@ -32,18 +32,18 @@ def test_comparisons_are_counted_by_the_queries_that_they_share(tmp_path: Path) 
     assert comparisons.used(tmp_path, "notes") == {"q1", "q2", "q3", "q4"}
 
 
-def test_an_unreadable_entry_is_kept_and_uses_no_query(tmp_path: Path) -> None:
+def test_comparisons_unreadable_entry_is_kept_and_uses_no_query(tmp_path: Path) -> None:
     comparisons.record(tmp_path, "notes", ["q1"], "a", "run", ["base", "x"])
     (path,) = tmp_path.rglob("*.json")
     path.write_text("{")
-    assert [each["command"] for each in comparisons.recorded(tmp_path, "notes")] == ["unreadable"]
+    assert [item["command"] for item in comparisons.recorded(tmp_path, "notes")] == ["unreadable"]
     assert comparisons.used(tmp_path, "notes") == frozenset()
 
 
 @pytest.mark.parametrize(
     ("number", "ordinal"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (21, "21st")]
 )
-def test_labels(number: int, ordinal: str) -> None:
+def test_comparisons_labels(number: int, ordinal: str) -> None:
     assert comparisons.describe(number) == f"exploratory: {ordinal} comparison on these queries"
     assert comparisons.describe(0) == comparisons.describe(1) == ""
 
@@ -52,10 +52,10 @@ def test_labels(number: int, ordinal: str) -> None:
 def compared(settings_of, benchmark_small: Benchmark, tmp_path: Path):
     """A function that compares two arms: the folder of results, the names of the arms, words of the second arm."""
 
-    def compare(place: str, second: str = "dense=null", names=("base", "second"), swap: bool = False) -> Measurements:
+    def compare(folder: str, second: str = "dense=null", names=("base", "second"), swap: bool = False) -> Measurements:
         words = [(), (second,)]
         arms = [
-            settings_of(tmp_path / place, "latency.enabled=false", "split=test", f"name={name}", *more)
+            settings_of(tmp_path / folder, "latency.enabled=false", "split=test", f"name={name}", *more)
             for name, more in zip(names, words[::-1] if swap else words, strict=True)
         ]
         return run(arms, benchmark_small)
@@ -63,17 +63,17 @@ def compared(settings_of, benchmark_small: Benchmark, tmp_path: Path):
     return compare
 
 
-def test_names_folders_and_order_do_not_make_a_new_comparison(compared) -> None:
+def test_comparisons_names_folders_and_order_do_not_make_a_new_comparison(compared) -> None:
     first = compared("one")
     assert first.comparison == 1 and first.exploratory == ""
     assert compared("two", names=("old", "new"), swap=True).comparison == 1
     later = compared("three", "lexical.k1=0.7")
     assert later.exploratory == "exploratory: 2nd comparison on these queries"
     assert Arms.of(first).policy.statistics == Arms.of(later).policy.statistics  # its error rate is not reduced
-    assert [Arms.of(each).policy.exploratory for each in (first, later)] == [False, True]
+    assert [Arms.of(item).policy.exploratory for item in (first, later)] == [False, True]
 
 
-def test_only_the_first_comparison_adopts(write_results, tmp_path: Path) -> None:
+def test_comparisons_only_the_first_comparison_adopts(write_results, tmp_path: Path) -> None:
     folder = write_results(
         tmp_path / "runs" / "run",
         {"base": [0.2, 0.4] * 40, "good": [0.5, 0.6] * 40},
@@ -81,13 +81,13 @@ def test_only_the_first_comparison_adopts(write_results, tmp_path: Path) -> None
     )
     first = measurements.load(folder)
     later = replace(first, record={**first.record, "comparison": 2})
-    (adopted,), (exploratory,) = (Arms.of(each).against() for each in (first, later))
+    (adopted,), (exploratory,) = (Arms.of(item).against() for item in (first, later))
     assert (adopted.verdict.outcome, exploratory.verdict.outcome) == ("adopt", "confirm")
     assert adopted.levels == exploratory.levels
     assert exploratory.verdict.reason.endswith("confirm it on queries that no earlier comparison used.")
 
 
-def test_confirm_compares_on_queries_not_used_before(workplace: Path, tmp_path: Path, capsys) -> None:
+def test_comparisons_confirm_compares_on_queries_not_used_before(workplace: Path, tmp_path: Path, capsys) -> None:
     notes = sorted(write_vault(tmp_path / "notes", 24).rglob("*.md"))
     rows = [f'"{path.read_text().split()[1]} {path.stem}",{path.relative_to(tmp_path / "notes")}' for path in notes]
     (tmp_path / "queries.csv").write_text("\n".join(["text,relevant", *rows]))
@@ -115,7 +115,7 @@ def test_confirm_compares_on_queries_not_used_before(workplace: Path, tmp_path: 
     assert f"that no comparison used, and '{benchmark.name}' has 0: add queries" in capsys.readouterr().err
 
 
-def test_reading_a_run_is_no_comparison(compared, tmp_path: Path, monkeypatch) -> None:
+def test_comparisons_reading_a_run_is_no_comparison(compared, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     first = compared("results")
     for command in ("advise", "compare"):
@@ -124,7 +124,7 @@ def test_reading_a_run_is_no_comparison(compared, tmp_path: Path, monkeypatch) -
     assert verdicts.read(first)["factor"].tolist() == ["second"]
 
 
-def test_one_arm_is_no_comparison(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_comparisons_one_arm_is_no_comparison(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
     alone = run([settings_of(tmp_path, "latency.enabled=false")], benchmark_small)
     assert alone.comparison == 0
     assert comparisons.used(locations.ledger(), benchmark_small.name) == frozenset()

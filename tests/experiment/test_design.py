@@ -44,11 +44,11 @@ def difference(contrast, means):
 
 def differences(design, values):
     """Every contrast in the means of the arms."""
-    means = {arm: float(np.mean(each)) for arm, each in values.items()}
+    means = {arm: float(np.mean(item)) for arm, item in values.items()}
     return {":".join(contrast.factors): difference(contrast, means) for contrast in design.contrasts()}
 
 
-def test_arms_of_leave_one_out_and_add_one():
+def test_design_arms_of_leave_one_out_and_add_one():
     assert _LeaveOneOut(("a", "b", "c")).arms() == {
         "all": {"a": True, "b": True, "c": True},
         "all-a": {"a": False, "b": True, "c": True},
@@ -72,7 +72,7 @@ def test_factors_are_kept_in_natural_order_however_they_are_named():
 
 
 @pytest.mark.parametrize("name", _DESIGNS)
-def test_an_arm_has_one_name_in_every_design(name):
+def test_design_arm_has_one_name_in_every_design(name):
     factors = ("p1", "p2", "p3", "p4")
     design, everything = _design_named(name, factors), _Factorial(factors).arms()
     assert len(everything) == 16
@@ -113,8 +113,8 @@ def test_factorial_effects_equal_least_squares_of_statsmodels():
 def brute_force_shapley(factors, value):
     gains = dict.fromkeys(factors, 0.0)
     for order in permutations(factors):
-        for place, factor in enumerate(order):
-            gains[factor] += value(order[: place + 1]) - value(order[:place])
+        for folder, factor in enumerate(order):
+            gains[factor] += value(order[: folder + 1]) - value(order[:folder])
     return {factor: gain / factorial(len(factors)) for factor, gain in gains.items()}
 
 
@@ -141,7 +141,7 @@ def test_shapley_is_exact_where_all_coalitions_are_few():
     assert set(design.standard_errors(run(design, value)).values()) == {0.0}
 
 
-def test_sampled_shapley_runs_only_what_its_orders_pass_through():
+def test_design_sampled_shapley_runs_only_what_its_orders_pass_through():
     design = _Shapley(P13, orders=4)
     orders = design.sampled_orders()
     assert not design.exact
@@ -153,7 +153,7 @@ def test_sampled_shapley_runs_only_what_its_orders_pass_through():
     assert _Shapley(P13, orders=4, seed=14).sampled_orders() != orders
 
 
-def test_sampled_shapley_shares_out_the_whole_gain_of_every_query():
+def test_design_sampled_shapley_shares_out_the_whole_gain_of_every_query():
     design = _Shapley(P13[:8], orders=6)
     values = run(design, game(design.factors), n=5, noise=0.3)
     shares = sum(
@@ -164,7 +164,7 @@ def test_sampled_shapley_shares_out_the_whole_gain_of_every_query():
     assert shares == pytest.approx(values["all"] - values["none"], abs=1e-12)
 
 
-def test_standard_error_of_shapley_is_the_spread_between_seeds():
+def test_design_standard_error_of_shapley_is_the_spread_between_seeds():
     """Over 300 seeds: no bias beyond four of its errors, and the stated error is the spread seen, within 10%."""
     factors = P13[:7]
     value = game(factors)
@@ -189,7 +189,7 @@ def test_shapley_of_factors_that_do_not_interact_needs_no_luck():
     assert list(design.standard_errors(values).values()) == pytest.approx([0.0] * 13, abs=1e-12)
 
 
-def test_a_contrast_of_anything_else_an_arm_has():
+def test_design_contrast_of_anything_else_an_arm_has():
     p95 = {"all": 120.0, "all-a": 30.0, "all-b": 118.0}
     contrasts = _LeaveOneOut(("a", "b", "c")).contrasts()
     assert [difference(contrast, p95) for contrast in contrasts[:2]] == [90.0, 2.0]
@@ -210,13 +210,13 @@ def test_a_contrast_of_anything_else_an_arm_has():
         ("add_one", ("a", "b"), {"orders": 4}, "has no option 'orders'; it has none"),
     ],
 )
-def test_a_design_that_cannot_be_made_says_why(name, factors, options, message):
+def test_design_that_cannot_be_made_says_why(name, factors, options, message):
     with pytest.raises(ConfigError, match=message):
         _design_named(name, factors, **options)
 
 
 @pytest.mark.slow
-def test_nothing_depends_on_the_hash_seed():
+def test_design_nothing_depends_on_the_hash_seed():
     code = """
 import numpy as np
 from ragbench.experiment.ablate import _DESIGNS, _design_named

@@ -10,15 +10,15 @@ from ragbench.base import locations
 from ragbench.results import environment
 
 
-def test_versions_are_those_installed() -> None:
-    found = environment.describe()
-    assert found["ragbench"] == importlib.metadata.version("ragbench")
-    assert found["python"] == platform.python_version()
-    assert found["packages"]["onnxruntime"] == importlib.metadata.version("onnxruntime")
-    assert found["processor"] and found["cpus"] >= 1 and found["memory_bytes"] > 2**28
+def test_environment_versions_are_those_installed() -> None:
+    result = environment.describe()
+    assert result["ragbench"] == importlib.metadata.version("ragbench")
+    assert result["python"] == platform.python_version()
+    assert result["packages"]["onnxruntime"] == importlib.metadata.version("onnxruntime")
+    assert result["processor"] and result["cpus"] >= 1 and result["memory_bytes"] > 2**28
 
 
-def test_the_commit_is_that_of_the_checkout(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_commit_is_that_of_the_checkout(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*words: str) -> str:
         identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
         call = ["git", "-C", str(tmp_path), *identity, *words]
@@ -34,7 +34,7 @@ def test_the_commit_is_that_of_the_checkout(tmp_path, monkeypatch: pytest.Monkey
     assert environment.describe()["git"]["dirty"] is True
 
 
-def test_outside_a_checkout_there_is_no_commit(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_outside_a_checkout_there_is_no_commit(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locations, "checkout", lambda: None)
     assert environment.describe()["git"] is None
     monkeypatch.setattr(locations, "checkout", lambda: tmp_path)

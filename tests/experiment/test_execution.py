@@ -121,7 +121,7 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     sys.modules.pop("one_by_one", None)
 
 
-def test_registered_execution_writes_the_same_bytes(registered, compose, benchmark_small: Benchmark) -> None:
+def test_execution_registered_execution_writes_the_same_bytes(registered, compose, benchmark_small: Benchmark) -> None:
     local, other = (run(compose(kind), benchmark_small) for kind in ("local", "one_by_one"))
     assert len(list(local.folder.glob("arms/*/run.trec"))) == 8
     assert files(other) == files(local)
@@ -129,7 +129,7 @@ def test_registered_execution_writes_the_same_bytes(registered, compose, benchma
 
 
 @pytest.mark.parametrize("kind", ["local", "one_by_one"])
-def test_failed_arm_is_reported_after_the_others(
+def test_execution_failed_arm_is_reported_after_the_others(
     kind: str, registered, compose, trouble, benchmark_small: Benchmark, tmp_path: Path, caplog
 ) -> None:
     (healthy, order), (broken, _) = trouble(times=0, kill=False), trouble(times=99, kill=False)
@@ -149,7 +149,9 @@ def test_failed_arm_is_reported_after_the_others(
 
 
 def test_execution_kind_must_be_installed() -> None:
-    with pytest.raises(ConfigError, match=r"^execution\.kind must be local, or that of an installed package"):
+    with pytest.raises(ConfigError) as error:
         composition.compose(["execution.kind=slurm"]).execution  # noqa: B018 -- read when it is first asked for
-    with pytest.raises(ConfigError, match="execution cannot be 'dask': the choices are local"):
+    assert "execution.kind" in str(error.value)
+    with pytest.raises(ConfigError) as error:
         composition.compose(["execution=dask"])
+    assert "'dask'" in str(error.value)

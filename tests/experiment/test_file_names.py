@@ -39,7 +39,7 @@ def measured(vault: list[str]) -> Results:
     return Experiment.arms(arms, None, *vault, "latency.enabled=false", "split=all").run()
 
 
-def test_pytrec_eval_scores_a_run_with_the_judgments_of_its_user(measured: Results, tmp_path: Path) -> None:
+def test_run_files_pytrec_eval_scores_a_run_with_the_judgments_of_its_user(measured: Results, tmp_path: Path) -> None:
     qrels: dict[str, dict[str, int]] = {}
     for line in (tmp_path / "own.qrels").read_text().splitlines():
         qid, _, name, grade = line.split()
@@ -48,12 +48,12 @@ def test_pytrec_eval_scores_a_run_with_the_judgments_of_its_user(measured: Resul
         run = {qid: dict(hits) for qid, hits in read_run(measured.arm_path(arm) / DOCUMENTS).items()}
         theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut_10"}).evaluate(run)
         ours = measured.values(arm).to_dict()
-        assert ours == pytest.approx({qid: each["ndcg_cut_10"] for qid, each in theirs.items()})
+        assert ours == pytest.approx({qid: item["ndcg_cut_10"] for qid, item in theirs.items()})
         assert min(ours.values()) > 0.5
     assert sorted((measured.folder / "documents.qrels").read_text().splitlines()) == sorted(QRELS.splitlines())
 
 
-def test_what_a_run_names_by_path_is_read_by_docno(
+def test_run_files_by_path_are_read_by_docno(
     measured: Results, vault: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "guides/night%20mode,guides/night%20mode.markdown" in (measured.folder / FILE_NAMES).read_text()

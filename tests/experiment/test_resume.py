@@ -94,7 +94,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_resumed_gives_the_same_tables(
+def test_resume_killed_and_resumed_gives_the_same_tables(
     moment: str, words: list[str], explain, undisturbed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = [sys.executable, "-c", PROGRAM, str(MOMENTS[moment]), *call(words, tmp_path)]
@@ -115,5 +115,5 @@ def test_killed_and_resumed_gives_the_same_tables(
     assert contents(folder) == contents(undisturbed)
 
 
-def test_a_finished_experiment_is_not_continued(explain, undisturbed) -> None:
+def test_resume_finished_experiment_is_not_continued(explain, undisturbed) -> None:
     assert "finished already" not in explain(undisturbed.parents[1])

@@ -41,17 +41,17 @@ def told() -> list[tuple[str, int, int]]:
 
 @pytest.fixture(scope="module")
 def finished(arms, told, benchmark_small: Benchmark) -> Measurements:
-    def conclude(found: Measurements) -> None:
-        verdicts.against_first(found)
-        assert not (found.folder / store.RECORD).exists()
-        told.append(("concluded", len(found.latency), len(found.latency)))
+    def conclude(result: Measurements) -> None:
+        verdicts.against_first(result)
+        assert not (result.folder / store.RECORD).exists()
+        told.append(("concluded", len(result.latency), len(result.latency)))
 
     with console.progress_to(lambda *step: told.append(step)):
         return run(arms, benchmark_small, conclude=conclude)
 
 
 @pytest.mark.slow
-def test_verdicts_come_before_the_cold_start_and_the_record(finished: Measurements, told) -> None:
+def test_run_verdicts_come_before_the_cold_start_and_the_record(finished: Measurements, told) -> None:
     tasks = [task for task, *_ in told]
     assert tasks.index("timing queries") < tasks.index("concluded") < tasks.index("timing cold starts")
     cold = finished.latency["stage"].str.startswith("cold ")
@@ -59,7 +59,7 @@ def test_verdicts_come_before_the_cold_start_and_the_record(finished: Measuremen
     assert cold.sum() == 4  # of two arms: ready, first answer
 
 
-def test_results_read_back_are_those_returned(finished: Measurements) -> None:
+def test_run_results_read_back_are_those_returned(finished: Measurements) -> None:
     loaded = measurements.load(finished.folder)
     assert loaded.record == json.loads(json.dumps(finished.record))
     pd.testing.assert_frame_equal(loaded.per_query, finished.per_query)
@@ -67,42 +67,42 @@ def test_results_read_back_are_those_returned(finished: Measurements) -> None:
     assert loaded.arms == ["plain", "with p12"]
 
 
-def test_measures_are_those_of_the_run_files(finished: Measurements, benchmark_small: Benchmark) -> None:
+def test_run_measures_are_those_of_the_run_files(finished: Measurements, benchmark_small: Benchmark) -> None:
     levels = {"document": ("run.trec", benchmark_small.document_qrels)}
     levels["section"] = ("sections.trec", benchmark_small.section_qrels)
     for arm in finished.arms:
         for level, (name, qrels) in levels.items():
-            found = read_run(finished.arm_path(arm) / name)
-            frame = measures.evaluate(found, qrels, unanswerable=benchmark_small.unanswerable)
+            results = read_run(finished.arm_path(arm) / name)
+            frame = measures.evaluate(results, qrels, unanswerable=benchmark_small.unanswerable)
             expected = frame.set_index(["qid", "measure"])["value"]
             frame = finished.per_query[(finished.per_query["arm"] == arm) & (finished.per_query["level"] == level)]
             assert frame.set_index(["qid", "measure"])["value"].to_dict() == expected.to_dict()
 
 
-def test_every_arm_has_all_its_files(finished: Measurements, arms) -> None:
-    for each in arms:
-        place = finished.arm_path(each.name)
-        files = {path.name for path in place.iterdir()}
+def test_run_every_arm_has_all_its_files(finished: Measurements, arms) -> None:
+    for arm in arms:
+        actual = finished.arm_path(arm.name)
+        files = {path.name for path in actual.iterdir()}
         assert files >= {"run.trec", "sections.trec", "per_query.parquet", "top.parquet", "diagnosis.parquet"}
         assert files >= {"latency.parquet", "config.yaml", "pipeline.txt", "metadata.yaml", "done.json"}
         assert not [name for name in files if name.startswith(".")]
-        assert yaml.safe_load((place / "config.yaml").read_text())["split"] == "all"
-        assert (place / "pipeline.txt").read_text().strip() == repr(each.pipeline)
+        assert yaml.safe_load((actual / "config.yaml").read_text())["split"] == "all"
+        assert (actual / "pipeline.txt").read_text().strip() == repr(arm.pipeline)
 
 
-def test_an_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: Measurements) -> None:
+def test_run_arm_has_the_bytes_of_the_artefacts_it_reads_and_no_others(finished: Measurements) -> None:
     """Both share one index object, in which the trigrams of p12 are open."""
     sizes = finished.record["index_bytes"]
     assert sizes["with p12"] > sizes["plain"] > 0
     read = {arm: yaml.safe_load((finished.arm_path(arm) / "metadata.yaml").read_text()) for arm in finished.arms}
-    kinds = {arm: set(each["resources"]["artefacts"]) for arm, each in read.items()}
+    kinds = {arm: set(item["resources"]["artefacts"]) for arm, item in read.items()}
     assert kinds == {
         "plain": {"chunks", "dense", "lexical", "noise"},
         "with p12": {"chunks", "dense", "lexical", "noise", "trigrams"},
     }
 
 
-def test_peak_memory_is_that_of_each_arms_own_process(finished: Measurements) -> None:
+def test_run_peak_memory_is_that_of_each_arms_own_process(finished: Measurements) -> None:
     assert set(finished.peak_memory_mb) == {"plain", "with p12"}
     assert all(50 < mb < 3000 for mb in finished.peak_memory_mb.values())
     cold = finished.latency[finished.latency["stage"].str.startswith("cold")]
@@ -110,22 +110,22 @@ def test_peak_memory_is_that_of_each_arms_own_process(finished: Measurements) ->
     assert (cold["p50"] > 100).all()
 
 
-def test_the_machine_is_observed_while_time_is_measured(finished: Measurements) -> None:
+def test_run_machine_is_observed_while_time_is_measured(finished: Measurements) -> None:
     observed = finished.record["machine"]
     assert set(observed) == {"before", "timing", "busy"}
     assert {"load", "others", "steal", "switches", "processors"} <= set(observed["timing"])
 
 
-def test_a_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch, caplog) -> None:
+def test_run_busy_machine_is_told_once(settings_of, benchmark_small, tmp_path: Path, monkeypatch, caplog) -> None:
     monkeypatch.setattr("ragbench.evaluation.machine._MOST_OTHERS", -1.0)
     settings = settings_of(tmp_path, "p6=off", "split=test")
-    found = run([settings], benchmark_small)
-    reason = found.record["machine"]["busy"]
+    results = run([settings], benchmark_small)
+    reason = results.record["machine"]["busy"]
     assert reason.startswith("other programs kept ")
     assert caplog.messages == [f"{reason}: latency CIs are wider to allow for it"]
 
 
-def test_progress_counts_to_its_total_task_by_task(finished: Measurements, told) -> None:
+def test_run_progress_counts_to_its_total_task_by_task(finished: Measurements, told) -> None:
     tasks: dict[str, list[tuple[int, int]]] = {}
     for task, done, total in told:
         tasks.setdefault(task, []).append((done, total))
@@ -135,21 +135,19 @@ def test_progress_counts_to_its_total_task_by_task(finished: Measurements, told)
         assert steps[-1][0] == steps[-1][1]
 
 
-def test_quality_alone_measures_no_time(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_run_quality_alone_measures_no_time(settings_of, benchmark_small: Benchmark, tmp_path: Path) -> None:
     quick = settings_of(tmp_path, "latency.enabled=false", "split=test")
-    found = run([quick], benchmark_small)
-    assert len(found.latency) == 0
-    assert found.peak_memory_mb == {}
-    assert set(found.per_query["split"]) == {"test"}
+    results = run([quick], benchmark_small)
+    assert len(results.latency) == 0
+    assert results.peak_memory_mb == {}
+    assert set(results.per_query["split"]) == {"test"}
 
 
-def test_what_concludes_an_experiment_comes_before_its_record(
-    settings_of, benchmark_small, tmp_path: Path, caplog
-) -> None:
+def test_run_concludes_before_its_record(settings_of, benchmark_small, tmp_path: Path, caplog) -> None:
     quick = settings_of(tmp_path, "latency.enabled=false")
 
-    def fail(found: Measurements) -> None:
-        assert not (found.folder / store.RECORD).exists()
+    def fail(result: Measurements) -> None:
+        assert not (result.folder / store.RECORD).exists()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -158,7 +156,7 @@ def test_what_concludes_an_experiment_comes_before_its_record(
     assert caplog.messages == [f"continuing the stopped experiment in {again.folder}"]
 
 
-def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_path: Path, capsys) -> None:
+def test_run_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_path: Path, capsys) -> None:
     import argparse
 
     queries = tmp_path / "queries.csv"
@@ -167,11 +165,11 @@ def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_pat
     settings = settings_of(tmp_path / "results", *words, "allow_unjudged=true")
     vault = load(settings.config["data"])
     assert not vault.section_qrels and not vault.document_qrels
-    found = run([settings], vault)
-    assert len(read_run(found.arm_path(settings.name) / "sections.trec")["q2"]) > 3
+    results = run([settings], vault)
+    assert len(read_run(results.arm_path(settings.name) / "sections.trec")["q2"]) > 3
     out = tmp_path / "pool.csv"
     arguments = argparse.Namespace(
-        words=[str(found.folder), *words[:3]], depth=3, out=str(out), replace=False, by_topic=False
+        words=[str(results.folder), *words[:3]], depth=3, out=str(out), replace=False, by_topic=False
     )
     assert pool_command.main(arguments) == 0
     rows = read_pool(out).rows
@@ -180,19 +178,19 @@ def test_a_vault_without_judgments_can_be_pooled_by_section(settings_of, tmp_pat
     assert "6 unjudged pairs" in capsys.readouterr().out
 
 
-def test_a_plan_says_what_is_built_found_and_shared_without_building(settings_of, benchmark_small, tmp_path) -> None:
+def test_run_plan_says_what_is_built_found_and_shared_without_building(settings_of, benchmark_small, tmp_path) -> None:
     arms = [
         settings_of(tmp_path, f"paths.index={tmp_path / 'index'}", f"name={name}", *more)
         for name, more in {"plain": (), "p12": ("p12=on",), "p4": ("p4=on",)}.items()
     ]
-    said = explain.explain(surveyed(arms, benchmark_small, "run"))
+    message = explain.explain(surveyed(arms, benchmark_small, "run"))
     # dense; lexical, fuse, calibration, cut twice, once for p4's weights; p12 and a cut of its own
-    assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in said
-    assert "dense: retrieve 100 by vector similarity  (once for 3 arms)" in said
-    assert "lexical: retrieve 100 by BM25 in content, headers x2.5, tags x2, title x3" in said
-    assert "5 artefacts, 4 to build" in said
-    assert "trigrams" in said and ": to build, for p12" in said
-    assert "then each arm is timed" in said
+    assert f"3 arms, {len(benchmark_small.select('test'))} queries: 11 stage runs instead of 16" in message
+    assert "dense: retrieve 100 by vector similarity  (once for 3 arms)" in message
+    assert "lexical: retrieve 100 by BM25 in content, headers x2.5, tags x2, title x3" in message
+    assert "5 artefacts, 4 to build" in message
+    assert "trigrams" in message and ": to build, for p12" in message
+    assert "then each arm is timed" in message
     assert [path.name for path in (tmp_path / "index").iterdir()] == ["chunks"]
     assert not (tmp_path / "runs").exists()
     here = [settings_of(tmp_path, "name=plain")]

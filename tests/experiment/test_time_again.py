@@ -28,27 +28,28 @@ def untimed(settings_of, tmp_path: Path) -> measurements.Measurements:
     return run(arms, load(arms[0].config))
 
 
-def test_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -> None:
+def test_remeasure_latency_quality_is_kept_and_times_are_new(untimed: measurements.Measurements) -> None:
     experiment = Experiment.of_run(untimed.folder)
     again = experiment.keep(experiment.remeasure_latency(untimed.folder, lambda sentence: None))
     assert not len(untimed.latency) and set(again.latency["arm"]) == {"both", "words"}
     assert again.folder != untimed.folder and again.folder.parent == untimed.folder.parent
     assert store.latest(again.folder.parents[1]) == again.folder
     kept = ["arm", "level", "qid", "measure"]
-    before, after = (each.per_query.sort_values(kept)["value"].tolist() for each in (untimed, again))
+    before, after = (item.per_query.sort_values(kept)["value"].tolist() for item in (untimed, again))
     assert before == after
     assert "latency was not measured" not in again.verdicts["reason"][0]
     assert measurements.load(again.folder).record["comparison"] == untimed.record["comparison"]
     assert (again.folder / "report.html").is_file()
 
 
-def test_data_that_changed_is_refused(untimed: measurements.Measurements, tmp_path: Path) -> None:
+def test_remeasure_latency_data_that_changed_is_refused(untimed: measurements.Measurements, tmp_path: Path) -> None:
     (tmp_path / "queries.csv").write_text("text,relevant\nanother question,metrics.md\n", encoding="utf-8")
-    with pytest.raises(ResultsError, match="has changed since: measure it again"):
+    with pytest.raises(ResultsError) as error:
         Experiment.of_run(untimed.folder).remeasure_latency(untimed.folder)
+    assert "has changed" in str(error.value)
     assert len(list(untimed.folder.parent.iterdir())) == 1
 
 
-def test_it_goes_with_no_arms_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_remeasure_latency_takes_no_arms(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "--remeasure-latency", "@1", "--arm", "a="]) == 2
     assert "remove --arm, -m and --explain-plan" in capsys.readouterr().err

@@ -23,5 +23,5 @@ def test_top_hits_follow_the_ranking_and_the_judgments(index, benchmark_small) -
     assert frame["section_grade"].isna().any()
 
 
-def test_no_queries_give_an_empty_table_with_all_columns(index, benchmark_small) -> None:
+def test_top_hits_no_queries_give_an_empty_table_with_all_columns(index, benchmark_small) -> None:
     assert list(top_hits([], index.chunks, benchmark_small).columns) == list(COLUMNS)

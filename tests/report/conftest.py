@@ -58,8 +58,8 @@ def ablation(hostile: Benchmark, around: list[str]) -> Measurements:
     base = composition.compose(["+exp=baseline", "design=factorial", "factors=[p4,p8,p10]", *around])
     planned = ablate.plan(base, composition.compose)
     quietly = {"command": "ablate"}
-    found = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
-    return measurements.load(found.folder)
+    results = run(planned.settings, hostile, conclude=lambda done: ablate.conclude(planned, done), **quietly)
+    return measurements.load(results.folder)
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def comparison(hostile: Benchmark, around: list[str]) -> Measurements:
     """Two arms side by side, time not measured, one with a hostile name."""
     first, second = composition.compose(["+exp=baseline", *around]), composition.compose(["+exp=lexical_only", *around])
     named = replace(second, name=TITLE)
-    quick = [each.with_values({"latency.enabled": False}) for each in (first, named)]
+    quick = [item.with_values({"latency.enabled": False}) for item in (first, named)]
     return measurements.load(run(quick, hostile).folder)
 
 

@@ -53,7 +53,7 @@ def open_page(chrome: Chrome, path: Path, scheme: str = "light", width: int = 12
     )
     chrome.get(path.as_uri())
     # On a busy machine the driver may answer before the page's scripts are done; the summary is the last they write.
-    WebDriverWait(chrome, 60).until(lambda each: each.execute_script(_DRAWN, path.as_uri()))
+    WebDriverWait(chrome, 60).until(lambda item: item.execute_script(_DRAWN, path.as_uri()))
 
 
 def find(chrome: Chrome, selector: str) -> list[WebElement]:
@@ -76,10 +76,10 @@ def choose(chrome: Chrome, name: str, text: str) -> None:
 
 
 def texts(chrome: Chrome, selector: str) -> list[str]:
-    found: list[str] = chrome.execute_script(
+    result: list[str] = chrome.execute_script(
         "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)", selector
     )
-    return found
+    return result
 
 
 def rgb(chrome: Chrome, script: str) -> tuple[float, ...]:
@@ -89,7 +89,7 @@ def rgb(chrome: Chrome, script: str) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["ablation", "comparison", "alone"])
-def test_it_opens_without_a_word_of_complaint_or_a_request(chrome: Chrome, pages: Path, name: str, scheme: str) -> None:
+def test_report_page_opens_without_error_or_request(chrome: Chrome, pages: Path, name: str, scheme: str) -> None:
     open_page(chrome, pages / f"{name}.html", scheme)
     assert chrome.execute_script("return document.querySelectorAll('.plot .main-svg').length > 0")
     assert chrome.title != "broken"
@@ -98,7 +98,7 @@ def test_it_opens_without_a_word_of_complaint_or_a_request(chrome: Chrome, pages
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
-def test_paper_and_ink_follow_the_scheme(chrome: Chrome, pages: Path, scheme: str, dark: bool) -> None:
+def test_report_page_paper_and_ink_follow_the_scheme(chrome: Chrome, pages: Path, scheme: str, dark: bool) -> None:
     open_page(chrome, pages / "ablation.html", scheme)
     paper = rgb(chrome, "return getComputedStyle(document.body).backgroundColor")
     ink = rgb(chrome, "return getComputedStyle(document.body).color")
@@ -108,14 +108,14 @@ def test_paper_and_ink_follow_the_scheme(chrome: Chrome, pages: Path, scheme: st
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280, 1900])
-def test_no_width_makes_the_page_scroll_sideways(chrome: Chrome, pages: Path, width: int) -> None:
+def test_report_page_no_width_makes_the_page_scroll_sideways(chrome: Chrome, pages: Path, width: int) -> None:
     open_page(chrome, pages / "ablation.html", width=width)
     chrome.execute_script("document.querySelector('#explorer .open').click()")
     assert chrome.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     assert chrome.execute_script("return document.querySelector('#explorer').offsetWidth <= window.innerWidth")
 
 
-def test_sorting_by_difference_and_by_name(chrome: Chrome, pages: Path) -> None:
+def test_report_page_sorting_by_difference_and_by_name(chrome: Chrome, pages: Path) -> None:
     open_page(chrome, pages / "comparison.html")
     order = texts(chrome, "#explorer .qid")
     shown = [
@@ -132,7 +132,7 @@ def test_sorting_by_difference_and_by_name(chrome: Chrome, pages: Path) -> None:
     assert swapped == [turned.get(value[0], value[0]) + value[1:] if value[:1] in turned else value for value in gains]
 
 
-def test_choosing_a_type_and_words(chrome: Chrome, pages: Path) -> None:
+def test_report_page_choosing_a_type_and_words(chrome: Chrome, pages: Path) -> None:
     open_page(chrome, pages / "ablation.html")
     choose(chrome, "type", "code")
     assert texts(chrome, "#explorer .qid") == ["t3"]
@@ -143,7 +143,7 @@ def test_choosing_a_type_and_words(chrome: Chrome, pages: Path) -> None:
     assert texts(chrome, "#summary")[0].startswith("1 query: ")
 
 
-def test_a_query_opens_by_keyboard_and_shows_both_sides(chrome: Chrome, pages: Path) -> None:
+def test_report_page_query_opens_by_keyboard_and_shows_both_sides(chrome: Chrome, pages: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
     open_page(chrome, pages / "ablation.html")
@@ -177,13 +177,13 @@ def test_a_query_opens_by_keyboard_and_shows_both_sides(chrome: Chrome, pages: P
     assert find(chrome, ".detail") == []
 
 
-def test_one_tab_leads_past_the_list(chrome: Chrome, pages: Path) -> None:
+def test_report_page_one_tab_leads_past_the_list(chrome: Chrome, pages: Path) -> None:
     open_page(chrome, pages / "ablation.html")
     inside = "return [...document.querySelectorAll('#explorer .open')].filter(each => each.tabIndex === 0).length"
     assert chrome.execute_script(inside) == 1
 
 
-def test_hostile_text_is_read_and_not_run(chrome: Chrome, pages: Path) -> None:
+def test_report_page_hostile_text_is_read_and_not_run(chrome: Chrome, pages: Path) -> None:
     open_page(chrome, pages / "ablation.html")
     for button in find(chrome, "#explorer .open"):
         chrome.execute_script("arguments[0].click()", button)

@@ -15,7 +15,7 @@ def test_signed(value: float, text: str) -> None:
     assert signed(value) == text
 
 
-def test_an_interval_keeps_the_sign_of_what_rounds_to_zero() -> None:
+def test_cells_interval_keeps_the_sign_of_what_rounds_to_zero() -> None:
     assert interval(-0.0004, 0.017) == f"[{MINUS}0.000, +0.017]"
     assert interval(math.nan, 1.0) == ""
 
@@ -27,7 +27,7 @@ def test_p_values_are_never_nothing(p: float, text: str) -> None:
     assert p_value(p) == text
 
 
-def test_plain_numbers_and_lists() -> None:
+def test_cells_plain_numbers_and_lists() -> None:
     assert plain(0.6124) == "0.612"
     assert [join_names([]), join_names(["a"]), join_names(["a", "b"]), join_names(["a", "b", "c"])] == [
         "",
@@ -40,5 +40,5 @@ def test_plain_numbers_and_lists() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "word"), [(0.1, 0.2, "better"), (-0.2, -0.1, "worse"), (-0.1, 0.1, ""), (0, 0, "")]
 )
-def test_direction_needs_an_interval_that_leaves_out_zero(low: float, high: float, word: str) -> None:
+def test_cells_direction_needs_an_interval_that_leaves_out_zero(low: float, high: float, word: str) -> None:
     assert direction(low, high) == word

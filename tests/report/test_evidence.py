@@ -9,7 +9,7 @@ from ragbench.report import evidence
 from ragbench.results.measurements import Measurements
 
 
-def test_by_type_splits_the_means(ablation: Measurements) -> None:
+def test_evidence_by_type_splits_the_means(ablation: Measurements) -> None:
     frame = evidence.by_kind(ablation)
     for arm in ablation.arms:
         rows = frame[frame["arm"] == arm]
@@ -19,13 +19,14 @@ def test_by_type_splits_the_means(ablation: Measurements) -> None:
     assert (frame.loc[frame["arm"] == ablation.arms[0], "difference"] == 0).all()
 
 
-def test_an_ablations_effects_are_those_it_wrote(ablation: Measurements) -> None:
+def test_evidence_ablations_effects_are_those_it_wrote(ablation: Measurements) -> None:
     frame = evidence.effects(ablation)
     assert frame["kind"].tolist() == ["main"] * 3 + ["interaction"] * 3
     assert frame["other"].tolist() == ["", "", "", "p8", "p10", "p10"]
 
 
-def test_a_damaged_configuration_is_one_sentence(alone: Measurements, tmp_path) -> None:
+def test_evidence_damaged_configuration_is_one_sentence(alone: Measurements, tmp_path) -> None:
     moved = dataclasses.replace(alone, folder=tmp_path)
-    with pytest.raises(ResultsError, match=r"config\.yaml cannot be read"):
+    with pytest.raises(ResultsError) as error:
         moved.config(alone.arms[0])
+    assert "config.yaml" in str(error.value)

@@ -22,7 +22,7 @@ def results(quality: dict[str, float], latency: pd.DataFrame, folder) -> Measure
     return Measurements(folder, {"arms": list(quality)}, pd.DataFrame(rows, columns=columns), latency)
 
 
-def test_the_frontier_is_what_no_arm_beats_in_both(tmp_path) -> None:
+def test_frontier_is_what_no_arm_beats_in_both(tmp_path) -> None:
     quality = {"fast": 0.3, "good": 0.6, "slow": 0.5, "twin": 0.6, "middle": 0.5}
     times = {"fast": 10.0, "good": 90.0, "slow": 95.0, "twin": 90.0, "middle": 40.0}
     frame = pareto.pareto(results(quality, pd.DataFrame([total(a, t) for a, t in times.items()]), tmp_path))
@@ -35,7 +35,7 @@ def test_the_frontier_is_what_no_arm_beats_in_both(tmp_path) -> None:
     }
 
 
-def test_an_axis_over_a_wide_range_is_logarithmic(tmp_path) -> None:
+def test_figures_axis_over_a_wide_range_is_logarithmic(tmp_path) -> None:
     wide = results({"a": 0.3, "b": 0.4}, pd.DataFrame([total("a", 10), total("b", 300)]), tmp_path / "wide")
     near = results({"a": 0.3, "b": 0.4}, pd.DataFrame([total("a", 10), total("b", 30)]), tmp_path / "near")
     assert pareto.plot_pareto(wide).layout.xaxis.type == "log"
@@ -43,7 +43,7 @@ def test_an_axis_over_a_wide_range_is_logarithmic(tmp_path) -> None:
     assert pareto.plot_pareto(near).layout.xaxis.type is None
 
 
-def test_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
+def test_figures_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
     stages = [("dense", 5.0), ("p6", 94.0), ("fuse", 0.4), ("cut", 0.6), ("total", 100.0)]
     latency = pd.DataFrame([{"arm": "a", "stage": name, "mean": mean} for name, mean in stages])
     latency.loc[len(latency)] = {"arm": "a", "stage": "cold ready", "mean": np.nan}
@@ -55,13 +55,13 @@ def test_stages_add_up_and_small_ones_are_summed(tmp_path) -> None:
     }
 
 
-def test_measured_stages_add_up_to_the_whole(ablation: Measurements) -> None:
+def test_figures_measured_stages_add_up_to_the_whole(ablation: Measurements) -> None:
     parts = figures._stage_means(ablation).groupby("arm")["mean"].sum()
     whole = ablation.latency[ablation.latency["stage"] == "total"].set_index("arm")["mean"]
     np.testing.assert_allclose(parts[ablation.arms], whole[ablation.arms], rtol=0.03)
 
 
-def test_effects_are_drawn_best_first_with_their_intervals(ablation: Measurements) -> None:
+def test_figures_effects_are_drawn_best_first_with_their_intervals(ablation: Measurements) -> None:
     frame = figures.main_effects(ablation)
     assert frame["effect"].is_monotonic_decreasing
     figure = figures.plot_effects(ablation)
@@ -75,7 +75,7 @@ def test_effects_are_drawn_best_first_with_their_intervals(ablation: Measurement
     assert list(figure.layout.yaxis.categoryarray) == frame["factor"].tolist()[::-1]
 
 
-def test_the_heat_map_is_symmetric_with_an_empty_diagonal(ablation: Measurements) -> None:
+def test_figures_heat_map_is_symmetric_with_an_empty_diagonal(ablation: Measurements) -> None:
     (heat,) = figures.plot_interactions(ablation).data
     assert list(heat.x) == list(heat.y) == ["p4", "p8", "p10"]
     cells = [[None if value is None else float(value) for value in line] for line in heat.z]
@@ -83,7 +83,7 @@ def test_the_heat_map_is_symmetric_with_an_empty_diagonal(ablation: Measurements
     assert cells == [list(column) for column in zip(*cells, strict=True)]
 
 
-def test_losses_add_up_to_all_relevant_sections(ablation: Measurements) -> None:
+def test_figures_losses_add_up_to_all_relevant_sections(ablation: Measurements) -> None:
     shares: dict[str, float] = dict.fromkeys(ablation.arms, 0.0)
     for trace in figures.plot_losses(ablation).data:
         for arm, share in zip(trace.y, trace.x, strict=True):
@@ -93,7 +93,7 @@ def test_losses_add_up_to_all_relevant_sections(ablation: Measurements) -> None:
 
 @pytest.mark.parametrize("color", [*figures.PALETTE, figures.GREY])
 @pytest.mark.parametrize("ground", ["#ffffff", "#191e25"])
-def test_colours_stand_out_from_white_and_from_dark(color: str, ground: str) -> None:
+def test_figures_colours_stand_out_from_white_and_from_dark(color: str, ground: str) -> None:
     """Contrast as WCAG 2.2 defines it, at least 3 for graphics."""
 
     def luminance(code: str) -> float:
@@ -105,5 +105,5 @@ def test_colours_stand_out_from_white_and_from_dark(color: str, ground: str) -> 
     assert (lighter + 0.05) / (darker + 0.05) >= 3
 
 
-def test_names_lose_no_letter_to_formatting() -> None:
+def test_figures_names_lose_no_letter_to_formatting() -> None:
     assert figures.labels(["p4", "<b>a&b</b>"]) == ["p4", "&lt;b&gt;a&amp;b&lt;/b&gt;"]

@@ -65,31 +65,33 @@ def headings(page: Page) -> set[str]:
     return {str(attributes["id"]) for attributes in page.all("section") if attributes.get("id")}
 
 
-def test_an_ablation_shows_every_section(parsed: Page, ablation: Measurements) -> None:
+def test_report_ablation_shows_every_section(parsed: Page, ablation: Measurements) -> None:
     expected = {"verdicts", "configurations", "trade-off", "latency", "interactions", "losses", "types", "queries"}
     assert headings(parsed) == expected | {"areas", "environment"}
     assert {str(link["href"]) for link in parsed.all("a")} == {f"#{name}" for name in headings(parsed)} | {"#main"}
     assert {"contexts-table", "polluters-table"} <= {str(table.get("id")) for table in parsed.all("table")}
-    for said in (
+    for message in (
         "Which of p4, p8 and p10 pay for themselves?",
         "Full factorial over 3 factors (8 arms).",
         "lantern",
         *ablation.arms,
     ):
-        assert said in parsed.text
+        assert message in parsed.text
     data = json.loads(parsed.raw["script"][0])
     assert set(data["figures"]) == {"effects", "pareto", "latency", "interactions", "losses"}
-    assert {str(place["data-figure"]) for place in parsed.all("div") if "data-figure" in place} == set(data["figures"])
+    assert {str(folder["data-figure"]) for folder in parsed.all("div") if "data-figure" in folder} == set(
+        data["figures"]
+    )
 
 
-def test_the_pipeline_of_an_arm_says_what_differs_from_the_first(parsed: Page, ablation: Measurements) -> None:
+def test_report_pipeline_of_an_arm_says_what_differs_from_the_first(parsed: Page, ablation: Measurements) -> None:
     sentences = {arm.text: pipeline.text for arm, _, pipeline in html._recipes(ablation).rows}
     assert sentences["none"] == evidence.pipeline(ablation, "none")
     assert sentences["p4"] == evidence.pipeline(ablation, "p4") + " Differs from none in: p4=on."
     assert sentences["p4"] in parsed.text
 
 
-def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measurements) -> None:
+def test_report_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measurements) -> None:
     import pandas as pd
 
     verdicts = pd.read_csv(ablation.folder / "verdicts.csv", keep_default_na=False)
@@ -99,14 +101,14 @@ def test_every_verdict_stands_with_its_reason(parsed: Page, ablation: Measuremen
     assert "Means over fewer than 25 queries are unstable." in parsed.text
 
 
-def test_two_arms_without_latency(comparison: Measurements) -> None:
+def test_report_two_arms_without_latency(comparison: Measurements) -> None:
     page = Page(html.render(comparison))
     shown = {"verdicts", "configurations", "losses", "types", "areas", "queries", "environment"}
     assert headings(page) == shown
     assert set(json.loads(page.raw["script"][0])["figures"]) == {"effects", "losses"}
 
 
-def test_one_arm_without_sections(alone: Measurements) -> None:
+def test_report_one_arm_without_sections(alone: Measurements) -> None:
     page = Page(html.render(alone))
     # Without judged sections, documents are diagnosed, and contexts are not.
     assert "Contexts of" not in page.text
@@ -116,7 +118,7 @@ def test_one_arm_without_sections(alone: Measurements) -> None:
 
 
 @pytest.mark.parametrize("which", ["ablation", "comparison"])
-def test_no_text_breaks_out(which: str, request: pytest.FixtureRequest) -> None:
+def test_report_no_text_breaks_out(which: str, request: pytest.FixtureRequest) -> None:
     text = html.render(request.getfixturevalue(which))
     page = Page(text)
     assert text.count("</script>") == text.count("<script") == len(page.all("script")) == 3
@@ -128,14 +130,14 @@ def test_no_text_breaks_out(which: str, request: pytest.FixtureRequest) -> None:
     assert BROKEN not in page.raw["script"][1] + page.raw["script"][2]
 
 
-def test_the_hostile_arm_is_shown_letter_by_letter(comparison: Measurements) -> None:
+def test_report_hostile_arm_is_shown_letter_by_letter(comparison: Measurements) -> None:
     page = Page(html.render(comparison))
     assert f"<script>{BROKEN}</script>" in page.text
     bars = json.loads(page.raw["script"][0])["figures"]["losses"]["data"][0]["y"]
     assert f"&lt;script&gt;{BROKEN}&lt;/script&gt;" in bars
 
 
-def test_nothing_is_fetched(parsed: Page, text: str) -> None:
+def test_report_nothing_is_fetched(parsed: Page, text: str) -> None:
     addresses = [
         (tag, name, value)
         for tag, attributes in parsed.elements
@@ -151,7 +153,7 @@ def test_nothing_is_fetched(parsed: Page, text: str) -> None:
     assert "unsafe-inline" not in policy.split("style-src")[0]
 
 
-def test_tables_can_be_heard(parsed: Page) -> None:
+def test_report_tables_can_be_heard(parsed: Page) -> None:
     tables = parsed.all("table")
     assert len(tables) == len(parsed.all("caption")) >= 7
     assert all(cell.get("scope") in {"col", "row"} for cell in parsed.all("th"))
@@ -162,7 +164,7 @@ def test_tables_can_be_heard(parsed: Page) -> None:
 
 
 @pytest.mark.slow
-def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> None:
+def test_report_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> None:
     code = (
         "import hashlib, sys; from pathlib import Path\n"
         "from ragbench.results import measurements; from ragbench.report import html\n"
@@ -179,17 +181,17 @@ def test_equal_results_give_equal_bytes(ablation: Measurements, text: str) -> No
 @given(
     st.recursive(
         st.text() | st.integers() | st.none(),
-        lambda each: st.lists(each, max_size=4) | st.dictionaries(st.text(), each, max_size=4),
+        lambda item: st.lists(item, max_size=4) | st.dictionaries(st.text(), item, max_size=4),
         max_leaves=8,
     )
 )
-def test_embedded_json_reads_back_and_holds_no_tag(value: object) -> None:
+def test_report_embedded_json_reads_back_and_holds_no_tag(value: object) -> None:
     text = html._script_json(value)
     assert json.loads(text) == value
     assert not set(text) & set("<>&\u2028\u2029")
 
 
-def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, monkeypatch, caplog) -> None:
+def test_report_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, monkeypatch, caplog) -> None:
     """Every part of the page in turn: a table, a sentence or a figure that cannot be made takes no other with it."""
 
     def broken(*_: object) -> None:
@@ -224,9 +226,7 @@ def test_parts_that_fail_are_named_and_all_others_stand(ablation: Measurements, 
         caplog.clear()
 
 
-def test_a_report_with_a_missing_part_is_written_and_said(
-    ablation: Measurements, monkeypatch, tmp_path, caplog
-) -> None:
+def test_report_with_a_missing_part_is_written_and_said(ablation: Measurements, monkeypatch, tmp_path, caplog) -> None:
     monkeypatch.setattr(html.pareto, "plot_pareto", lambda results: 1 / 0)
     written = html.write(ablation, tmp_path / "report.html")
     assert caplog.messages == [

@@ -10,19 +10,19 @@ from ragbench.commands import cli
 from ragbench.results.measurements import Measurements
 
 
-def test_the_report_goes_into_the_folder(alone: Measurements, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_goes_into_the_folder(alone: Measurements, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["report", str(alone.folder)]) == 0
     path = alone.folder / "report.html"
     assert capsys.readouterr().out == f"report in {path}\n"
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_the_newest_run_and_another_place(
+def test_report_command_newest_run_and_another_place(
     alone: Measurements, around: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (place,) = [word for word in around if word.startswith("paths.results=")]
+    (path,) = [word for word in around if word.startswith("paths.results=")]
     out = tmp_path / "deep" / "page.html"
-    assert cli.main(["report", place, "--out", str(out), "--json"]) == 0
+    assert cli.main(["report", path, "--out", str(out), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["report"] == str(out)
     assert answer["bytes"] == out.stat().st_size
@@ -30,7 +30,7 @@ def test_the_newest_run_and_another_place(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["{tmp}"], "holds no results"),
         (["a", "b"], "name one run, got 2: a, b"),
@@ -38,14 +38,14 @@ def test_the_newest_run_and_another_place(
         (["paths.results={tmp}"], "run an experiment first"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(
-    words: list[str], said: str, alone: Measurements, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_report_command_errors_are_one_sentence(
+    words: list[str], message: str, alone: Measurements, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     filled = [word.format(tmp=tmp_path, run=alone.folder) for word in words]
     extra = [] if any("paths" in word for word in filled) else [f"paths.results={tmp_path}"]
     assert cli.main(["report", *filled, *extra]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 

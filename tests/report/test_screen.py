@@ -35,41 +35,43 @@ def printed(found: Measurements, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_nothing_is_cut(found: Measurements, width: int) -> None:
-    said = printed(found, width)
-    assert "…" not in said and max(map(len, said.splitlines())) <= width
-    end = next(line.index("documents") for line in said.splitlines() if "documents" in line)
-    assert LONG.replace(" ", "") in "".join(line[:end] for line in said.splitlines()).replace(" ", "")
+def test_screen_cuts_nothing(found: Measurements, width: int) -> None:
+    message = printed(found, width)
+    assert "…" not in message and max(map(len, message.splitlines())) <= width
+    end = next(line.index("documents") for line in message.splitlines() if "documents" in line)
+    assert LONG.replace(" ", "") in "".join(line[:end] for line in message.splitlines()).replace(" ", "")
     for cell in ("0.450", "0.650 [+.12 +.25]", "1190 ms", "reject", "test split"):
-        assert cell in said, said
-    assert said.count("0.650 [+.12 +.25]") == 2  # documents and passages
+        assert cell in message, message
+    assert message.count("0.650 [+.12 +.25]") == 2  # documents and passages
 
 
-def test_without_a_terminal_it_is_eighty_columns(found: Measurements, capsys: pytest.CaptureFixture[str]) -> None:
+def test_screen_without_a_terminal_it_is_eighty_columns(
+    found: Measurements, capsys: pytest.CaptureFixture[str]
+) -> None:
     screen.show(found)
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 80
-    assert "[low high] = change vs baseline, 95% CI\n" in said
+    output = capsys.readouterr().out
+    assert max(map(len, output.splitlines())) <= 80
+    assert "[low high] = change vs baseline, 95% CI\n" in output
 
 
-def test_the_recall_within_a_token_budget_is_secondary(write_results, tmp_path: Path) -> None:
+def test_screen_recall_within_a_token_budget_is_secondary(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "wide": HIGH, "same": LOW}
     two = {arm: arms[arm] for arm in ("baseline", "wide")}
-    found = measurements.load(write_results(tmp_path / "two", two, passages=two, recalls=two))
-    assert "secondary Recall@2000tokens 0.450 -> 0.650: +0.200 [+0.1" in "\n".join(screen._pair(found))
-    found = measurements.load(write_results(tmp_path / "three", arms, passages=arms, recalls=arms))
-    lines = screen._below(found)
+    results = measurements.load(write_results(tmp_path / "two", two, passages=two, recalls=two))
+    assert "secondary Recall@2000tokens 0.450 -> 0.650: +0.200 [+0.1" in "\n".join(screen._pair(results))
+    results = measurements.load(write_results(tmp_path / "three", arms, passages=arms, recalls=arms))
+    lines = screen._below(results)
     assert "secondary, Recall@2000tokens: wide +0.200 [+.12 +.25], same +0.000 [-.06 +.06]" in " ".join(lines)
-    assert max(map(len, [*screen._pair(found), *lines])) <= 80
+    assert max(map(len, [*screen._pair(results), *lines])) <= 80
 
 
-def test_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
+def test_screen_one_arm_has_the_interval_of_its_mean(write_results, tmp_path: Path) -> None:
     alone = measurements.load(write_results(tmp_path / "run", {"one": LOW}))
-    said = printed(alone, 80)
-    assert "0.450 [.43 .47]" in said and "passages" not in said
+    message = printed(alone, 80)
+    assert "0.450 [.43 .47]" in message and "passages" not in message
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def test_screen_interval_of_a_mean_is_students() -> None:
     # Deviation 0.1, t(2) = 4.3027: half of the interval is 4.3027 * 0.1 / sqrt(3).
     assert t_statistic.mean([0.4, 0.5, 0.6])[1:3] == pytest.approx((0.5 - 0.2484, 0.5 + 0.2484), abs=1e-4)
     assert t_statistic.mean([0.0, 1.0, 1.0])[1:3][1] == 1.0, "no mean of such values is above 1"
@@ -78,27 +80,27 @@ def test_the_interval_of_a_mean_is_students() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_wide_tables_go_on_below_in_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screen_wide_tables_go_on_below_in_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.DataFrame([{"arm": "baseline", **{f"nDCG@{n} of it": n / 7 for n in range(12)}}])
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setenv("COLUMNS", str(width))
     console.print_table(frame, "Documents")
-    said = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())  # without colours
-    assert "…" not in said and max(map(len, said.splitlines())) <= width
-    assert all(f"nDCG@{n} of it" in said and f"{n / 7:.4f}" in said for n in range(12))
-    assert said.count("baseline") > 1
+    message = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())  # without colours
+    assert "…" not in message and max(map(len, message.splitlines())) <= width
+    assert all(f"nDCG@{n} of it" in message and f"{n / 7:.4f}" in message for n in range(12))
+    assert message.count("baseline") > 1
 
 
-def test_it_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> None:
+def test_screen_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "slow": HIGH, "good": HIGH, "same": [*LOW[:-1], 0.6], "worse": [0.2, 0.3] * 15}
     times = {"baseline": 20.0, "slow": 1190.0, "good": 21.0, "same": 21.0, "worse": 20.0}
-    said = screen._below(measurements.load(write_results(tmp_path / "run", arms, times)))
-    assert "slow: latency over the budget of +50 ms" in said
-    assert "same: not significant; 30 queries are too few to detect an effect this small" in said
-    assert "worse: significantly worse" in said
-    assert not any(line.startswith("good") for line in said)
+    message = screen._below(measurements.load(write_results(tmp_path / "run", arms, times)))
+    assert "slow: latency over the budget of +50 ms" in message
+    assert "same: not significant; 30 queries are too few to detect an effect this small" in message
+    assert "worse: significantly worse" in message
+    assert not any(line.startswith("good") for line in message)
     untimed = screen._below(measurements.load(write_results(tmp_path / "untimed", {"a": LOW, "b": HIGH})))
     assert "b: significantly better; latency unknown: it was not measured" in untimed
     assert printed(measurements.load(tmp_path / "untimed"), 80).rstrip().endswith("inconclusive")
@@ -119,35 +121,35 @@ def rows(found: Measurements, capsys: pytest.CaptureFixture[str]) -> dict[str, s
     return made
 
 
-def test_two_arms_are_a_row_each_for_quality_latency_and_verdict(
+def test_screen_two_arms_are_a_row_each_for_quality_latency_and_verdict(
     write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(name: str, new: list[float], p95: float | None = 28.0) -> Path:
         times = {"base": 20.0, "new": p95} if p95 else None
         return write_results(tmp_path / name, {"base": LOW, "new": new}, times)
 
-    said = rows(measurements.load(run("better", HIGH)), capsys)
-    assert said["quality"] == "documents 0.450 -> 0.650: +0.200 [+0.125, +0.252], 95% CI"
-    assert said["latency"] == "p95 20 -> 28 ms: +8 ms [+8, +8], 95% CI; wall-clock time"
-    assert said["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
-    said = rows(measurements.load(run("slow", HIGH, 1190.0)), capsys)
-    assert said["verdict"] == "reject: latency over the budget of +50 ms"
-    said = rows(measurements.load(run("untimed", HIGH, None)), capsys)
-    assert said["latency"] == "unknown: it was not measured"
-    assert said["verdict"] == "inconclusive: significantly better; latency unknown: it was not measured"
-    said = rows(measurements.load(run("worse", [0.2, 0.3] * 15)), capsys)
-    assert said["verdict"] == "reject: significantly worse"
-    said = rows(measurements.load(run("same", [*LOW[:-1], 0.6])), capsys)
-    assert said["verdict"].startswith("inconclusive: not significant; 30 queries are too few")
-    assert "predicted" not in said
+    message = rows(measurements.load(run("better", HIGH)), capsys)
+    assert message["quality"] == "documents 0.450 -> 0.650: +0.200 [+0.125, +0.252], 95% CI"
+    assert message["latency"] == "p95 20 -> 28 ms: +8 ms [+8, +8], 95% CI; wall-clock time"
+    assert message["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
+    message = rows(measurements.load(run("slow", HIGH, 1190.0)), capsys)
+    assert message["verdict"] == "reject: latency over the budget of +50 ms"
+    message = rows(measurements.load(run("untimed", HIGH, None)), capsys)
+    assert message["latency"] == "unknown: it was not measured"
+    assert message["verdict"] == "inconclusive: significantly better; latency unknown: it was not measured"
+    message = rows(measurements.load(run("worse", [0.2, 0.3] * 15)), capsys)
+    assert message["verdict"] == "reject: significantly worse"
+    message = rows(measurements.load(run("same", [*LOW[:-1], 0.6])), capsys)
+    assert message["verdict"].startswith("inconclusive: not significant; 30 queries are too few")
+    assert "predicted" not in message
 
 
-def test_two_arms_on_a_busy_machine_say_how_latency_was_measured(
+def test_screen_two_arms_on_a_busy_machine_say_how_latency_was_measured(
     write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The decision is that of the quiet machine, and no further command is needed for it."""
     folder = write_results(tmp_path / "run", {"base": LOW, "new": HIGH}, {"base": 20.0, "new": 28.0})
-    found = measurements.load(folder)
+    results = measurements.load(folder)
     for arm in ("base", "new"):  # every second query waited for a CPU, three times as long as it computed
         file = folder / "arms" / arm / "latency.parquet"
         frame = pd.read_parquet(file)
@@ -155,39 +157,39 @@ def test_two_arms_on_a_busy_machine_say_how_latency_was_measured(
         frame.assign(total=frame["total"] + waited, waited=waited).to_parquet(file)
     state = {"seconds": 9, "load": 9, "others": 2.0, "steal": 0.0, "switches": 300, "processors": 2, "busy": "busy"}
     busy = {"busy": "other programs kept 2.0 of 2 CPUs busy", "before": state, "timing": state}
-    found = Measurements(folder, {**found.record, "machine": busy}, found.per_query, found.latency)
-    verdicts.against_first(found)
-    said = rows(found, capsys)
-    assert said["latency"].startswith("p95 20 -> 28 ms: +8 ms [")
-    assert said["latency"].endswith("time waiting for a CPU subtracted, because the machine was busy")
-    assert said["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
+    results = Measurements(folder, {**results.record, "machine": busy}, results.per_query, results.latency)
+    verdicts.against_first(results)
+    message = rows(results, capsys)
+    assert message["latency"].startswith("p95 20 -> 28 ms: +8 ms [")
+    assert message["latency"].endswith("time waiting for a CPU subtracted, because the machine was busy")
+    assert message["verdict"] == "adopt: significantly better, latency within the budget of +50 ms"
 
 
-def test_what_other_collections_predict_is_one_line(
+def test_screen_shows_a_prediction_in_one_line(
     write_results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Prediction("new", "base", 30, 0.071, 0.032, 0.109, 0.996, "10 other collections")
     monkeypatch.setattr(screen.verdicts, "predictions_of_run", lambda results, arms: [known])
-    found = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
-    assert rows(found, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain) = 1.00"
+    actual = measurements.load(write_results(tmp_path / "run", {"base": LOW, "new": [*LOW[:-1], 0.6]}))
+    assert rows(actual, capsys)["predicted"] == "+0.071 [+0.032, +0.109] from other collections, P(gain) = 1.00"
 
 
-def test_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:
+def test_screen_one_arm_names_no_comparison(write_results, tmp_path: Path) -> None:
     """`ragbench compare` needs two arms, and there is no report to open."""
     assert screen._below(measurements.load(write_results(tmp_path / "run", {"alone": LOW}))) == [
         "[low high] = 95% CI of the mean"
     ]
 
 
-def test_a_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
+def test_screen_level_of_two_topics_is_left_out(write_results, tmp_path: Path) -> None:
     arms = {"baseline": LOW, "better": HIGH}
     few = {name: values[:2] for name, values in arms.items()}
-    found = measurements.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
-    assert "passages" not in printed(found, 80)
-    assert "passages" not in str(screen.evidence.effects(found)["reason"].iloc[0])
+    results = measurements.load(write_results(tmp_path / "run", arms, {"baseline": 20.0, "better": 21.0}, passages=few))
+    assert "passages" not in printed(results, 80)
+    assert "passages" not in str(screen.evidence.effects(results)["reason"].iloc[0])
 
 
-def test_no_word_of_a_wide_table_is_cut_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screen_no_word_of_a_wide_table_is_cut_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"change": "recommended", "documents": "+0.113 [+0.072, +0.159]", "passages": "+0.1", "p95": "+1400.0 ms"}
     frame = pd.DataFrame([{**row, "quality": "better", "cost": "open", "verdict": "inconclusive"}])
     out = io.StringIO()
@@ -195,6 +197,6 @@ def test_no_word_of_a_wide_table_is_cut_in_a_terminal(monkeypatch: pytest.Monkey
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setenv("COLUMNS", "80")
     console.print_table(frame, "Against baseline")
-    said = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
-    assert "…" not in said and max(map(len, said.splitlines())) <= 80
-    assert "inconclusive" in said and "recommended" in said
+    message = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert "…" not in message and max(map(len, message.splitlines())) <= 80
+    assert "inconclusive" in message and "recommended" in message

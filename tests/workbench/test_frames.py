@@ -42,7 +42,7 @@ def made() -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     qrels, runs = [], {"bm25": [], "mine": []}
     for number in range(200):
         qid = f"q{number}"
-        docnos = [f"d{each}" for each in range(30)]
+        docnos = [f"d{item}" for item in range(30)]
         relevant = chance.choice(docnos, 3, replace=False)
         qrels += [(qid, docno, int(grade)) for docno, grade in zip(relevant, (2, 1, 1), strict=True)]
         for name, gain in (("bm25", 0.0), ("mine", 1.5)):
@@ -52,7 +52,7 @@ def made() -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
     return frames, pd.DataFrame(qrels, columns=["qid", "docno", "label"])
 
 
-def test_a_benchmark_of_frames_is_that_of_the_files(tea: Benchmark, frames: Any) -> None:
+def test_workbench_benchmark_of_frames_is_that_of_the_files(tea: Benchmark, frames: Any) -> None:
     documents, queries, qrels = frames
     made = Benchmark.from_frames(documents, queries, qrels, name="tea")
     parts = ("docno", "title", "text", "sections")
@@ -63,7 +63,7 @@ def test_a_benchmark_of_frames_is_that_of_the_files(tea: Benchmark, frames: Any)
     assert made.splits == ("test",)
 
 
-def test_other_names_and_shapes_give_the_same_benchmark(frames: Any) -> None:
+def test_workbench_other_names_and_shapes_give_the_same_benchmark(frames: Any) -> None:
     documents, queries, qrels = frames
     expected = Benchmark.from_frames(documents, queries, qrels)
     record = {
@@ -97,8 +97,8 @@ def test_other_names_and_shapes_give_the_same_benchmark(frames: Any) -> None:
         (dataset,),
         (terrier,),
     ]
-    for each in given:
-        made = Benchmark.from_frames(*each)
+    for item in given:
+        made = Benchmark.from_frames(*item)
         assert (made.collection, made.questions, made.document_qrels) == (
             expected.collection,
             expected.questions,
@@ -125,7 +125,7 @@ def test_other_names_and_shapes_give_the_same_benchmark(frames: Any) -> None:
         (2, lambda frame: frame.head(0), "qrels has no rows"),
     ],
 )
-def test_a_bad_table_is_one_sentence(frames: Any, part: int, change: Any, sentence: str) -> None:
+def test_workbench_bad_table_is_one_sentence(frames: Any, part: int, change: Any, sentence: str) -> None:
     given = list(frames)
     given[part] = change(given[part])
     with pytest.raises(BenchmarkError, match=sentence) as caught:
@@ -133,58 +133,62 @@ def test_a_bad_table_is_one_sentence(frames: Any, part: int, change: Any, senten
     assert "\n" not in str(caught.value)
 
 
-def test_values_of_runs_are_those_of_ir_measures(made: Any) -> None:
+def test_workbench_values_of_runs_are_those_of_ir_measures(made: Any) -> None:
     runs, qrels = made
-    found = ragbench.evaluate(runs, qrels, MEASURES)
+    result = ragbench.evaluate(runs, qrels, MEASURES)
     parsed = list(map(ir_measures.parse_measure, MEASURES))
     judged = [ir_measures.Qrel(*row) for row in qrels.itertuples(index=False)]
     for name, run in runs.items():
         scored = [ir_measures.ScoredDoc(*row) for row in run.itertuples(index=False)]
         theirs = ir_measures.calc_aggregate(parsed, judged, scored)
-        ours = found.summary().set_index("arm").loc[name]
+        ours = result.summary().set_index("arm").loc[name]
         for measure, value in theirs.items():
             assert ours[str(measure)] == pytest.approx(value, abs=1e-9), (name, measure)
 
 
-def test_runs_get_verdicts_without_documents(made: Any, tmp_path: Path) -> None:
+def test_workbench_runs_get_verdicts_without_documents(made: Any, tmp_path: Path) -> None:
     runs, qrels = made
-    found = ragbench.evaluate(runs, qrels, ["ndcg_cut_10", ir_measures.RR, "map", "recall@100"])
-    assert list(found.summary().columns) == ["arm", "nDCG@10", "RR", "AP", "R@100"]
-    (row,) = found.verdicts.to_dict("records")
+    result = ragbench.evaluate(runs, qrels, ["ndcg_cut_10", ir_measures.RR, "map", "recall@100"])
+    assert list(result.summary().columns) == ["arm", "nDCG@10", "RR", "AP", "R@100"]
+    (row,) = result.verdicts.to_dict("records")
     assert (row["factor"], row["verdict"], row["quality"], row["n"]) == ("mine", "adopt", "better", 200)
     assert row["ci_low"] > 0
     (same,) = ragbench.evaluate({"a": runs["mine"], "b": runs["mine"]}, qrels).verdicts.to_dict("records")
     assert (same["verdict"], same["effect"], same["p"]) == ("equivalent", 0.0, 1.0)
     (turned,) = ragbench.evaluate(runs, qrels, baseline="mine").verdicts.to_dict("records")
     assert (turned["factor"], turned["verdict"]) == ("bm25", "reject")
-    claims = found.claims({"mine beats bm25": row["effect"], "mine  beats bm25": 0.9})
+    claims = result.claims({"mine beats bm25": row["effect"], "mine  beats bm25": 0.9})
     assert list(claims["result"]) == ["as claimed", "lower than claimed"]
-    assert "adopt" in found._repr_html_() and "<svg" in found._repr_html_() and "<script" not in found._repr_html_()
-    assert found.to_latex().startswith(r"\begin{tabular}") and "| mine |" in found.to_markdown()
-    assert [trace.name for trace in found.plot().data] == ["adopt"]
+    assert "adopt" in result._repr_html_() and "<svg" in result._repr_html_() and "<script" not in result._repr_html_()
+    assert result.to_latex().startswith(r"\begin{tabular}") and "| mine |" in result.to_markdown()
+    assert [trace.name for trace in result.plot().data] == ["adopt"]
     for name, run in runs.items():
         lines = (f"{row.qid} Q0 {row.docno} 0 {row.score} x\n" for row in run.itertuples())
         (tmp_path / name).write_text("".join(lines))
     (tmp_path / "qrels").write_text("".join(f"{row.qid} 0 {row.docno} {row.label}\n" for row in qrels.itertuples()))
     files = ragbench.evaluate({name: tmp_path / name for name in runs}, tmp_path / "qrels")
-    assert files.verdicts["effect"].tolist() == found.verdicts["effect"].tolist()
+    assert files.verdicts["effect"].tolist() == result.verdicts["effect"].tolist()
 
 
-def test_runs_that_cannot_be_compared_are_refused(made: Any) -> None:
+def test_workbench_runs_that_cannot_be_compared_are_refused(made: Any) -> None:
     runs, qrels = made
-    with pytest.raises(ConfigError, match="baseline is 'old', which is not a run; runs: bm25, mine"):
+    with pytest.raises(ConfigError) as error:
         ragbench.evaluate(runs, qrels, baseline="old")
-    with pytest.raises(ConfigError, match="'ndcgg' is not a measure"):
+    assert "'old'" in str(error.value)
+    with pytest.raises(ConfigError) as error:
         ragbench.evaluate(runs, qrels, ["ndcgg"])
-    with pytest.raises(ResultsError, match="'other' has no hits for any judged query: it has z, the judgments q0, q1"):
+    assert "'ndcgg'" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         ragbench.evaluate({**runs, "other": {"z": ["d1"]}}, qrels)
-    with pytest.raises(ConfigError, match="the claim 'mine wins' must be 'ARM beats bm25' with one of mine"):
+    assert "'other'" in str(error.value)
+    with pytest.raises(ConfigError) as error:
         ragbench.evaluate(runs, qrels).claims({"mine wins": 1.0})
+    assert "'mine wins'" in str(error.value)
 
 
 @pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
 @pytest.mark.slow
-def test_a_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path: Path) -> None:
+def test_workbench_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path: Path) -> None:
     benchmark = Benchmark.from_frames(*frames, name="tea")
     texts = dict(frames[0][["docno", "text"]].itertuples(index=False))
 
@@ -208,7 +212,7 @@ def test_a_quick_run_is_timed_later_and_recorded_in_mlflow(frames: Any, tmp_path
     assert "| mine |" in timed.to_markdown()
 
 
-def test_the_namespace_is_small() -> None:
+def test_workbench_namespace_is_small() -> None:
     assert len(dir(ragbench)) <= 16
     assert all(getattr(ragbench, name).__doc__ for name in dir(ragbench))
 
@@ -219,7 +223,7 @@ def halve_drafts(query: str, hits: Any, factor: float = 0.5) -> list[float]:
     return [hit.score * (factor if "draft" in hit.docno else 1) for hit in hits]
 
 
-def test_a_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_path: Path) -> None:
+def test_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_path: Path) -> None:
     base = ragbench.pipeline("exp=baseline")
     deep = base.with_(p6=True, dense={"depth": 50}).with_("dense.depth=40")
     assert deep.overrides == ("exp=baseline", "p6=on", "dense.depth=40")
@@ -228,8 +232,9 @@ def test_a_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_
     staged = ragbench.pipeline("exp=lexical_only", halve_drafts(factor=0.3))
     assert staged.overrides == ("exp=lexical_only", "halve_drafts=on", "halve_drafts.factor=0.3")
     assert ragbench.pipeline(*staged.overrides).pipeline == staged.pipeline
-    with pytest.raises(ConfigError, match="unknown"):
+    with pytest.raises(ConfigError) as error:
         base.with_(p99=True)
+    assert "unknown" in str(error.value)
     around = {"paths": {"results": str(tmp_path)}}
     experiment = Experiment.arms({"base": ragbench.pipeline("exp=lexical_only"), "staged": staged}, tea, **around)
     assert experiment.pipelines["staged"] == staged.pipeline
@@ -237,15 +242,15 @@ def test_a_pipeline_is_a_value_that_is_an_arm_and_a_command(tea: Benchmark, tmp_
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
+def test_workbench_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
     mlflow = pytest.importorskip("mlflow")
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'm.db'}")
-    place = mlflow.create_experiment("retrieval", artifact_location=(tmp_path / "artifacts").as_uri())
+    folder = mlflow.create_experiment("retrieval", artifact_location=(tmp_path / "artifacts").as_uri())
     table = pd.DataFrame(
         {"question": ["a", "b", "c"], "found": [["x", "y"], ["z", "x"], []], "truth": [["y"], ["z"], ["x"]]}
     )
-    with mlflow.start_run(experiment_id=place):
+    with mlflow.start_run(experiment_id=folder):
         made = mlflow.models.evaluate(
             data=table,
             predictions="found",
@@ -260,7 +265,7 @@ def test_measures_are_metrics_of_mlflow(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*unsafe cast from uint64 to int64")  # of numba, where ranx is first compiled
-def test_objects_of_ranx_are_runs_and_have_its_values(made: Any) -> None:
+def test_workbench_objects_of_ranx_are_runs_and_have_its_values(made: Any) -> None:
     ranx = pytest.importorskip("ranx")
     frames, judged = made
     grades = judged.astype({"label": int}).groupby("qid")
@@ -268,7 +273,7 @@ def test_objects_of_ranx_are_runs_and_have_its_values(made: Any) -> None:
     by_qid = {qid: dict(zip(part["docno"], part["score"], strict=True)) for qid, part in frames["mine"].groupby("qid")}
     # ranx breaks ties in another way, so the run has none.
     hits = by_qid.items()
-    run = ranx.Run({qid: {each: score - n / 1e3 for n, (each, score) in enumerate(of.items())} for qid, of in hits})
+    run = ranx.Run({qid: {item: score - n / 1e3 for n, (item, score) in enumerate(of.items())} for qid, of in hits})
     names = ["ndcg@10", "mrr", "recall@10"]
     theirs = ranx.evaluate(qrels, run, names)
     ours = ragbench.evaluate({"mine": run}, qrels, names).summary().iloc[0]
@@ -276,7 +281,7 @@ def test_objects_of_ranx_are_runs_and_have_its_values(made: Any) -> None:
         assert ours[measure] == pytest.approx(theirs[name], abs=1e-9)
 
 
-def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, tmp_path: Path) -> None:
+def test_workbench_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, tmp_path: Path) -> None:
     evaluation = pytest.importorskip("llama_index.core.evaluation")
     schema = pytest.importorskip("llama_index.core.schema")
     base = pytest.importorskip("llama_index.core.retrievers").BaseRetriever
@@ -287,8 +292,8 @@ def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, 
 
     class Retriever(base):  # type: ignore[misc, valid-type]
         def _retrieve(self, query: Any) -> list[Any]:
-            found = ranked.get(query.query_str.split()[-1], ["d0", "d1"])
-            return [schema.NodeWithScore(node=schema.TextNode(text=f"text of {each}", id_=each)) for each in found]
+            result = ranked.get(query.query_str.split()[-1], ["d0", "d1"])
+            return [schema.NodeWithScore(node=schema.TextNode(text=f"text of {their}", id_=their)) for their in result]
 
     evaluator = evaluation.RetrieverEvaluator.from_metric_names(["mrr", "recall", "ndcg"], retriever=Retriever())
     theirs = [asyncio.run(evaluator.aevaluate(f"question {qid}", relevant[qid])).metric_vals_dict for qid in qids]
@@ -300,7 +305,7 @@ def test_values_of_a_llamaindex_retriever_are_those_of_its_evaluator(made: Any, 
     around = ("measures=[nDCG@10,RR,R@10]", f"paths.results={tmp_path}")
     results = Experiment.arms({"theirs": Retriever()}, benchmark, *around, quick=True).run()
     for measure, name in (("RR", "mrr"), ("R@10", "recall"), ("nDCG@10", "ndcg")):
-        assert results.values("theirs", measure).mean() == pytest.approx(np.mean([each[name] for each in theirs]))
+        assert results.values("theirs", measure).mean() == pytest.approx(np.mean([their[name] for their in theirs]))
 
 
 NOTEBOOK = """\
@@ -320,18 +325,18 @@ run = results.tracking_run or results.to_mlflow()
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
-def test_a_notebook_of_twenty_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workbench_in_twenty_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A BEIR folder, a function against two presets, verdicts, a figure and an MLflow run, with the default timing."""
     import json
 
     folder = tmp_path / "beir"
     (folder / "qrels").mkdir(parents=True)
     words = ["apple", "bread", "cider", "dough", "eggs", "flour", "grape", "honey", "icing", "jelly", "kale", "lemon"]
-    pages = [{"_id": f"{each}.md", "title": each, "text": f"How to keep {each} fresh. {each} tart"} for each in words]
-    queries = [{"_id": f"q{each}", "text": f"fresh {each}"} for each in words]
+    pages = [{"_id": f"{word}.md", "title": word, "text": f"How to keep {word} fresh. {word} tart"} for word in words]
+    queries = [{"_id": f"q{word}", "text": f"fresh {word}"} for word in words]
     for name, rows in (("corpus", pages), ("queries", queries)):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    judged = "".join(f"q{each}\t{each}.md\t1\n" for each in words)
+    judged = "".join(f"q{word}\t{word}.md\t1\n" for word in words)
     (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
     monkeypatch.chdir(tmp_path)
     assert len(NOTEBOOK.splitlines()) <= 20
@@ -344,7 +349,7 @@ def test_a_notebook_of_twenty_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert run.read_text().startswith("qapple Q0 apple.md 1 "), "the ids of a BEIR folder stay as they are"
 
 
-def test_a_gain_of_unknown_latency_is_named_in_a_notebook(write_results, tmp_path: Path) -> None:
+def test_workbench_gain_of_unknown_latency_is_named_in_a_notebook(write_results, tmp_path: Path) -> None:
     values = {"baseline": [0.4, 0.5] * 15, "better": [0.6, 0.7] * 15}
     untimed = Results.load(write_results(tmp_path / "untimed", values))._repr_html_()
     assert "better; latency not measured: .time()" in untimed and "inconclusive</td>" not in untimed

@@ -64,9 +64,9 @@ def loaded(request: pytest.FixtureRequest) -> Benchmark:
 
 
 @pytest.mark.parametrize(
-    "loaded", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("vault", "beir")), "memory"], indirect=True
+    "loaded", [*(pytest.param(item, marks=pytest.mark.slow) for item in ("vault", "beir")), "memory"], indirect=True
 )
-def test_a_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, around: list[str]) -> None:
+def test_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, around: list[str]) -> None:
     results = Experiment.sweep(*around, "p10=on", benchmark=loaded).run()
     (arm,) = results.arms
     assert _cold(results, arm) == COLD
@@ -75,7 +75,7 @@ def test_a_given_benchmark_is_measured_with_default_timing(loaded: Benchmark, ar
 
 
 @pytest.mark.slow
-def test_a_cold_start_that_fails_costs_the_cold_start_only(
+def test_given_benchmark_cold_start_that_fails_costs_the_cold_start_only(
     benchmark_small: Benchmark, around: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     arms = {"plain": around, "here": [*around, CustomStage("here", OnlyHere(os.getpid()), before="cut")]}
@@ -92,7 +92,7 @@ def test_a_cold_start_that_fails_costs_the_cold_start_only(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # MLflow and the libraries below it warn of each other
-def test_each_proposal_alone_with_the_defaults_ends_with_a_table_a_report_and_a_tracked_run(
+def test_given_benchmark_each_proposal_alone_with_the_defaults_ends_with_a_table_a_report_and_a_tracked_run(
     benchmark_small: Benchmark, workplace: Path, tmp_path: Path
 ) -> None:
     import mlflow
@@ -124,7 +124,7 @@ def _measured(benchmark: Benchmark, around: list[str]) -> Results:
     return Experiment.arms(arms, benchmark).run()
 
 
-def test_commands_read_a_given_benchmark_as_the_script_did(
+def test_given_benchmark_commands_read_a_given_benchmark_as_the_script_did(
     around: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "queries.csv").write_text(
@@ -134,7 +134,7 @@ def test_commands_read_a_given_benchmark_as_the_script_did(
     loaded = load_benchmark("vault", corpus=corpus, queries=tmp_path / "queries.csv", resplit=5)
     run = _measured(loaded, around)
     data = ["data=vault", f"data.corpus={corpus}", f"data.queries={tmp_path / 'queries.csv'}", "data.resplit=5"]
-    assert [each for each in run.record["overrides"]["recent"] if each.startswith(("data", "topics"))] == data
+    assert [item for item in run.record["overrides"]["recent"] if item.startswith(("data", "topics"))] == data
     results = f"paths.results={tmp_path}"
     pool = ["data", "pool", str(run.folder), "--out", str(tmp_path / "pool.csv"), results]
     export = ["export", f"{run.folder}/arms/plain", "--out", str(tmp_path / "bundle"), results]
@@ -145,7 +145,7 @@ def test_commands_read_a_given_benchmark_as_the_script_did(
     assert cli.main(timed) == 0
 
 
-def test_a_benchmark_built_in_memory_is_exported_by_the_script_only(
+def test_given_benchmark_benchmark_built_in_memory_is_exported_by_the_script_only(
     around: list[str], benchmark_small: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = _measured(benchmark_small, around)
@@ -169,7 +169,7 @@ def test_a_benchmark_built_in_memory_is_exported_by_the_script_only(
     assert ragbench.load(bundle).search("lamps")
 
 
-def test_a_part_replaced_since_it_was_read_is_not_what_its_source_gives() -> None:
+def test_given_benchmark_part_replaced_since_it_was_read_is_not_what_its_source_gives() -> None:
     read = load_benchmark("beir", folder=DATA / "tea" / "beir")
     assert read.source == {"data": {"loader": "beir", "folder": DATA / "tea" / "beir"}}
     fewer = replace(read, topics=read.topics[:1])
@@ -178,7 +178,7 @@ def test_a_part_replaced_since_it_was_read_is_not_what_its_source_gives() -> Non
     assert replace(read, name="other").source == read.source
 
 
-def test_a_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_given_benchmark_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_path: Path) -> None:
     saved = ragbench.save_benchmark(benchmark_small, tmp_path / "lantern")
     assert saved.source is not None and saved.source["data"]["loader"] == "native"
     assert saved.topics == benchmark_small.topics
@@ -187,14 +187,16 @@ def test_a_saved_benchmark_is_read_as_it_was(benchmark_small: Benchmark, tmp_pat
     kept = ("docno", "title", "text", "sections", "links", "tags")
     for now, then in zip(saved.documents, benchmark_small.documents, strict=True):
         assert [getattr(now, name) for name in kept] == [getattr(then, name) for name in kept]
-    with pytest.raises(BenchmarkError, match="has files: specify a new folder"):
+    with pytest.raises(BenchmarkError) as error:
         ragbench.save_benchmark(benchmark_small, tmp_path / "lantern")
+    assert "new folder" in str(error.value)
     beside = replace(benchmark_small, documents=[replace(benchmark_small.documents[0], docno="../out")])
-    with pytest.raises(BenchmarkError, match=r"document '\.\./out' of 'lantern' cannot be saved as a file"):
+    with pytest.raises(BenchmarkError) as error:
         ragbench.save_benchmark(beside, tmp_path / "other")
+    assert "'../out'" in str(error.value)
 
 
-def test_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Path) -> None:
+def test_given_benchmark_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Path) -> None:
     values = [0.8, 0.6, 0.7, 0.9] * 8
     near = [*values[:-1], 1.0]
     run = Results.load(write_results(tmp_path / "run", {"slow": values, "fast": near}, {"slow": 1405.0, "fast": 35.0}))
@@ -208,7 +210,7 @@ def test_next_is_the_faster_arm_that_scores_no_less(write_results, tmp_path: Pat
     assert run.next_reason == "", "the verdict says it"
 
 
-def test_latency_is_measured_again_once(write_results, tmp_path: Path) -> None:
+def test_given_benchmark_latency_is_measured_again_once(write_results, tmp_path: Path) -> None:
     values = {"base": [0.2, 0.4] * 40, "good": [0.5, 0.6] * 40}
     untimed = Results.load(write_results(tmp_path / "runs" / "run-2-arms", values))
     assert untimed.next_command == "run --remeasure-latency @1"
@@ -217,7 +219,7 @@ def test_latency_is_measured_again_once(write_results, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("installed", "command"), [("module", "diagnose"), (None, "report")])
-def test_next_after_one_arm_is_a_command_that_is_there(
+def test_given_benchmark_next_after_one_arm_is_a_command_that_is_there(
     installed: str | None, command: str, write_results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plugins, "module", lambda kind, name: installed)

@@ -57,7 +57,7 @@ def measured(benchmark_small: Benchmark, around: list[str]) -> Results:
     return Experiment.arms(arms, benchmark_small).run()
 
 
-def test_an_own_stage_takes_part_and_is_written_with_the_results(measured: Results) -> None:
+def test_workbench_own_stage_takes_part_and_is_written_with_the_results(measured: Results) -> None:
     assert set(measured.top_hits[measured.top_hits["arm"] == "own"]["docno"].str.split("/").str[0]) == {"guides"}
     assert len(set(measured.top_hits[measured.top_hits["arm"] == "plain"]["docno"].str.split("/").str[0])) > 1
     config = (measured.folder / "arms" / "own" / "config.yaml").read_text()
@@ -103,8 +103,9 @@ def test_results_answer_with_frames(measured: Results) -> None:
     assert list(rows.loc[(rows["arm"] == "own") & (rows["by"] == "folder"), "group"]) == ["guides"]
     side = measured.side_by_side("t1", depth=3)
     assert list(side.index) == [1, 2, 3] and list(side.columns.levels[0]) == ["own", "plain"]
-    with pytest.raises(ConfigError, match="no hits of query 'nothing'"):
+    with pytest.raises(ConfigError) as error:
         measured.side_by_side("nothing")
+    assert "'nothing'" in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["effects", "pareto", "latency", "losses"])
@@ -122,7 +123,7 @@ def test_results_are_found_again(measured: Results) -> None:
 
 
 @pytest.mark.slow
-def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, around: list[str]) -> None:
+def test_workbench_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, around: list[str]) -> None:
     experiment = Experiment.ablate(
         "+exp=baseline",
         *around,
@@ -144,7 +145,7 @@ def test_an_own_stage_is_a_factor_of_an_ablation(benchmark_small: Benchmark, aro
     assert (results.folder / "verdicts.csv").is_file() and "factorial" in (results.folder / "design.txt").read_text()
 
 
-def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: list[str]) -> None:
+def test_workbench_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: list[str]) -> None:
     experiment = Experiment.sweep("+exp=baseline", *around, benchmark=benchmark_small)
     answer = experiment.search("getAuthToken", top=2)
     assert [hit.rank for hit in answer.hits] == [1, 2]
@@ -152,8 +153,9 @@ def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: 
     assert "guides/authentication" in shown and "lexical 1" in shown
     assert "<script" not in experiment.search("<script>alert(1)</script>")._repr_html_()
     assert "dense" not in experiment.search("getAuthToken", mode="keyword").stage_ms
-    with pytest.raises(ConfigError, match="unknown arm 'other'; the arms are baseline"):
+    with pytest.raises(ConfigError) as error:
         experiment.search("anything", arm="other")
+    assert "'other'" in str(error.value)
     with pytest.raises(ConfigError, match=r"options\.moode is unknown; did you mean options\.mode"):
         experiment.search("anything", moode="keyword")
 
@@ -165,14 +167,15 @@ def test_a_search_shows_what_found_each_hit(benchmark_small: Benchmark, around: 
         (CustomStage("mine", OnlyFolder(), before="cutt"), "'cutt' is not an entry of order"),
     ],
 )
-def test_a_misplaced_stage_is_refused_in_one_sentence(own: CustomStage, sentence: str) -> None:
+def test_workbench_misplaced_stage_is_refused_in_one_sentence(own: CustomStage, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         Experiment.arms({"mine": ["+exp=baseline", own]})
 
 
-def test_a_stage_goes_before_or_after_one_entry() -> None:
-    with pytest.raises(ConfigError, match="one of the two"):
+def test_stage_goes_before_or_after_one_entry() -> None:
+    with pytest.raises(ConfigError) as error:
         CustomStage("mine", OnlyFolder(), before="cut", after="fuse")
+    assert "one of the two" in str(error.value)
     placed = Experiment.arms({"mine": ["+exp=baseline", CustomStage("mine", OnlyFolder(), after="fuse")]}).pipelines[
         "mine"
     ]
@@ -180,7 +183,7 @@ def test_a_stage_goes_before_or_after_one_entry() -> None:
     assert names.index("mine") == names.index("fuse") + 1
 
 
-def test_arms_that_differ_in_the_index_only_show_the_difference(around: list[str]) -> None:
+def test_workbench_arms_that_differ_in_the_index_only_show_the_difference(around: list[str]) -> None:
     arms = {"base": ["exp=baseline", *around], "headings": ["exp=baseline", *around, "p2=on"]}
     for pair, difference in ((arms, "p2=on"), (dict(reversed(arms.items())), "without p2=on")):
         experiment = Experiment.arms(pair)
@@ -190,14 +193,15 @@ def test_arms_that_differ_in_the_index_only_show_the_difference(around: list[str
         assert f"<dt><b>{first}</b></dt>" in shown and f"<b>{second}</b> <code>{difference}</code></dt>" in shown
 
 
-def test_the_package_offers_what_notebooks_need() -> None:
+def test_package_offers_what_notebooks_need() -> None:
     for name in ragbench.__all__:
         assert getattr(ragbench, name).__doc__
-    with pytest.raises(AttributeError, match="nothing"):
+    with pytest.raises(AttributeError) as error:
         _ = ragbench.nothing
+    assert "nothing" in str(error.value)
 
 
-def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmark, around: list[str]) -> None:
+def test_workbench_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmark, around: list[str]) -> None:
     unjudged = replace(benchmark_small, document_qrels={}, section_qrels={})
     arms = ("+exp=baseline,lexical_only", *around)
     with pytest.raises(BenchmarkError, match=r"none of the .* has a relevance judgment.*add allow_unjudged=true"):
@@ -212,7 +216,9 @@ def test_arms_without_any_judgment_still_make_a_report(benchmark_small: Benchmar
     assert (results.folder / "arms" / "baseline" / "sections.trec").is_file()  # what a pool is made of
 
 
-def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchmark, around: list[str], caplog) -> None:
+def test_workbench_run_says_some_warnings_and_counts_the_others(
+    benchmark_small: Benchmark, around: list[str], caplog
+) -> None:
     alike = [f"{n}.md: no-text: it is short." for n in range(50)]
     warned = replace(benchmark_small, warnings=(*alike, *(f"file {n}" for n in range(11))))
     Experiment.sweep("+exp=lexical_only", *around, "latency.enabled=false", benchmark=warned).run()
@@ -223,6 +229,6 @@ def test_a_run_says_some_warnings_and_counts_the_others(benchmark_small: Benchma
     ]
 
 
-def test_values_are_short_in_words(measured: Results, around: list[str]) -> None:
+def test_workbench_values_are_short_in_words(measured: Results, around: list[str]) -> None:
     assert repr(measured) == f"Results(plain, own; in {measured.folder.name})"
     assert repr(Experiment.sweep("+exp=baseline", *around)) == "Experiment(baseline)"

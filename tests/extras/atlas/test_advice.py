@@ -69,7 +69,7 @@ def test_advice_commands_are_parsed_and_planned(words: tuple[str, ...], measured
             overrides(typed)
         elif "--remeasure-latency" not in typed:
             assert cli.main([*typed, "--explain-plan"]) == 0, (command, capsys.readouterr().err)
-            arms = [typed[place + 1] for place, word in enumerate(typed) if word == "--arm"]
+            arms = [typed[folder + 1] for folder, word in enumerate(typed) if word == "--arm"]
             assert not any("ragbench" in arm for arm in arms), command
 
 

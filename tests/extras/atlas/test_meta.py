@@ -49,10 +49,12 @@ def test_steadied_errors_by_hand() -> None:
 
 
 def test_pool_refuses_one_collection_and_unknown_effects() -> None:
-    with pytest.raises(ResultsError, match="two collections"):
+    with pytest.raises(ResultsError) as error:
         pool([0.1], [0.01])
-    with pytest.raises(ResultsError, match="finite"):
+    assert "two collections" in str(error.value)
+    with pytest.raises(ResultsError) as error:
         pool([0.1, float("nan")], [0.01, 0.01])
+    assert "finite" in str(error.value)
 
 
 def test_expect_by_hand() -> None:
