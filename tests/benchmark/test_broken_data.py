@@ -57,7 +57,7 @@ def write(root: Path, name: str, content: str | bytes) -> None:
 
 LATIN = "caf\xe9".encode("latin-1")
 
-# What is broken, the loader, the file, what it holds, and what is said of it.
+# What is broken, the loader, the file, what it holds, and the reason of the refusal.
 CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str, str | bytes, str]] = [
     # missing ids
     ("document id", beir, "corpus.jsonl", '{"_id": "a", "text": "x"}\n{"text": "x"}\n', ":2 has no document id"),
@@ -119,25 +119,25 @@ CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str, str | bytes, str]]
 
 
 @pytest.mark.parametrize(
-    ("form", "file", "content", "said"),
+    ("form", "file", "content", "reason"),
     [case[1:] for case in CASES],
     ids=[f"{what}-{form.__name__}-{file}" for what, form, file, _, _ in CASES],
 )
-def test_what_is_broken_is_named(
-    form: Callable[[Path], dict[str, Any]], file: str, content: str | bytes, said: str, tmp_path: Path
+def test_broken_data_is_refused_by_every_loader(
+    form: Callable[[Path], dict[str, Any]], file: str, content: str | bytes, reason: str, tmp_path: Path
 ) -> None:
     spec = form(tmp_path)
     assert {topic.qid for topic in load(spec).topics} == {"q1", "q2"}
     strict = {"on_error": "fail"} if form in (native, vault) else {}
     write(tmp_path, file, content)
     where = "" if file.startswith("notes/") else Path(file).name
-    with pytest.raises(RagbenchError, match=said) as raised:
+    with pytest.raises(RagbenchError, match=reason) as raised:
         load(spec | strict)
     message = str(raised.value)
     assert where in message and len(message) < 500 and "\n" not in message
 
 
-def test_a_query_without_an_id_gets_one_from_its_text(tmp_path: Path) -> None:
+def test_query_without_id_gets_one_from_text(tmp_path: Path) -> None:
     spec = vault(tmp_path) | {"qrels": None}
     write(tmp_path, "queries.csv", "qid,text,relevant\nq1,tea,a.md\n,coffee,b.md\n")
     first, second = load(spec).topics

@@ -19,7 +19,7 @@ def sheet() -> str:
     return (FOLDER / "DATASHEET.md").read_text(encoding="utf-8")
 
 
-def test_its_topics_are_counted_by_type_and_split(sheet: str) -> None:
+def test_datasheet_counts_topics_by_type_and_split(sheet: str) -> None:
     topics = read_topics(FOLDER / "topics.jsonl")
     assert f"**Topics.** {len(topics)}," in sheet
     counts = Counter((topic.type, topic.split) for topic in topics)
@@ -28,7 +28,7 @@ def test_its_topics_are_counted_by_type_and_split(sheet: str) -> None:
     assert f"{counts['no_answer', 'train'] + counts['no_answer', 'test']} have none." in sheet
 
 
-def test_its_documents_and_judgments_are_counted(sheet: str) -> None:
+def test_datasheet_counts_documents_and_judgments(sheet: str) -> None:
     documents, sections = read_judgment_folder(FOLDER)
     grades = Counter(grade for judged in sections.values() for grade in judged.values())
     useful = sum(count for grade, count in grades.items() if grade > 0)
@@ -38,7 +38,7 @@ def test_its_documents_and_judgments_are_counted(sheet: str) -> None:
     assert f"{sum(map(len, documents.values())):,} of documents" in sheet
 
 
-def test_the_right_area_alone_is_not_the_answer(sheet: str) -> None:
+def test_area_alone_does_not_find_answers(sheet: str) -> None:
     """R@10 of the documents of a topic's area in random order: at most .25, and as the datasheet says."""
     benchmark = load({"loader": "builtin"})
     sizes = Counter(area(document.docno) for document in benchmark.documents)
@@ -47,9 +47,9 @@ def test_the_right_area_alone_is_not_the_answer(sheet: str) -> None:
         grades = benchmark.document_qrels.get(topic.qid, {})
         relevant = [docno for docno, grade in grades.items() if grade > 0]
         if relevant:
-            place = topic_area(grades)
-            inside = sum(area(docno) == place for docno in relevant) / len(relevant)
-            values.append(inside * min(10, sizes[place]) / sizes[place])
+            home = topic_area(grades)
+            inside = sum(area(docno) == home for docno in relevant) / len(relevant)
+            values.append(inside * min(10, sizes[home]) / sizes[home])
     mean = sum(values) / len(values)
     assert mean <= 0.25
     assert f"| .57 | {mean:.2f} |".replace("0.", ".") in sheet

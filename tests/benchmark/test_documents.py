@@ -36,7 +36,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Names:
         ("", None),
     ],
 )
-def test_names_of_documents(names: Names, name: str, docno: str | None) -> None:
+def test_names_find_documents(names: Names, name: str, docno: str | None) -> None:
     assert names.document(name) == docno
 
 
@@ -54,16 +54,16 @@ def test_names_of_documents(names: Names, name: str, docno: str | None) -> None:
         ("release.1", None),
     ],
 )
-def test_names_of_sections(names: Names, name: str, section: str | None) -> None:
+def test_names_find_sections(names: Names, name: str, section: str | None) -> None:
     assert names.section(name) == section
 
 
-def test_ids_hold_no_white_space_and_no_control_characters() -> None:
+def test_identifier_has_no_white_space_or_control_characters() -> None:
     assert identifier(" a\tb\u2003c\x00\ud800 ") == "a%09b%E2%80%83c%00%ED%A0%80"
     assert identifier(12) == "12"
 
 
-def test_metadata_is_read_as_frontmatter_is() -> None:
+def test_make_document_reads_metadata_as_frontmatter() -> None:
     document = make_document("d", " A\n title ", "text", {"tags": "#X, y", "date": "2024-01-02"}, Form())
     assert document.title == "A title"
     assert document.tags == ("x", "y")
@@ -71,7 +71,7 @@ def test_metadata_is_read_as_frontmatter_is() -> None:
     assert make_document("d", "", "", {}, Form()).sections == ()
 
 
-def test_digests_follow_text_title_metadata_and_form() -> None:
+def test_document_digest_follows_text_title_metadata_and_form() -> None:
     made = [
         make_document("d", "t", "x", {}, Form()),
         make_document("d", "t", "x", {}, Form(title_in_text=False)),

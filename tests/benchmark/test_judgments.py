@@ -21,24 +21,24 @@ from ragbench.benchmark.judgments import parse_grade, read_judgments
         "q d%201 2\n",
     ],
 )
-def test_the_forms_in_which_judgments_come(text: str, tmp_path: Path) -> None:
+def test_read_judgments_takes_every_form(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text(text)
     assert read_judgments(path) == {"q": {"d%201": 2}}
 
 
 @pytest.mark.parametrize(("text", "grade"), [("3", 3), ("-1", -1), ("2.0", 2), ("1e1", 10), ("+2", 2)])
-def test_grades_are_whole_numbers(text: str, grade: int) -> None:
+def test_parse_grade_takes_whole_numbers(text: str, grade: int) -> None:
     assert parse_grade(text, "x") == grade
 
 
 @pytest.mark.parametrize("text", ["", "x", "0.5", "nan", "inf", "1e99", "1001", "-1001", "1_0x"])
-def test_other_grades_are_refused(text: str) -> None:
-    with pytest.raises(BenchmarkError, match=r"^a\.tsv:7: grade"):
+def test_parse_grade_refuses_other_values(text: str) -> None:
+    with pytest.raises(BenchmarkError, match=r"a\.tsv:7"):
         parse_grade(text, "a.tsv:7")
 
 
-def test_judgments_left_out_by_the_mapping_leave_no_empty_topic(tmp_path: Path) -> None:
+def test_grades_mapping_leaves_no_empty_topic(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("q\td\t-1\nr\td\t1\n")
     assert read_judgments(path, {-1: None, 1: 2}) == {"r": {"d": 2}}

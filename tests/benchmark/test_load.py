@@ -48,18 +48,18 @@ TEA = ROOT / "tests" / "data" / "tea"
         ({"loader": "beir", "folder": "x", "grades": [1]}, "data.grades must be a mapping to"),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence(spec: dict[str, Any], message: str) -> None:
+def test_load_refuses_wrong_options(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
         load(spec)
     assert "\n" not in str(raised.value)
 
 
-def test_home_folders_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_expands_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(TEA))
     assert load({"loader": "beir", "folder": "~/beir"}).name == "beir"
 
 
-def test_grades_have_numbers_for_keys_also_as_json_writes_them() -> None:
+def test_grades_mapping_takes_json_keys() -> None:
     spec = {"loader": "beir", "folder": TEA / "beir"}
     grades = {0: 0, 1: None, 2: 1, 3: 2}
     plain = load({**spec, "grades": grades})
@@ -67,12 +67,12 @@ def test_grades_have_numbers_for_keys_also_as_json_writes_them() -> None:
     assert quoted.document_qrels == plain.document_qrels != load(spec).document_qrels
 
 
-def test_options_may_be_keywords() -> None:
+def test_load_benchmark_takes_keywords() -> None:
     benchmark = load_benchmark("vault", corpus=TEA / "vault", queries=TEA / "vault.csv", qrels=TEA / "qrels")
     assert benchmark.name == "vault" and len(benchmark.topics) == 3
 
 
-def test_new_halves_on_request() -> None:
+def test_resplit_draws_new_halves() -> None:
     spec = {"loader": "native", "corpus": TEA / "vault", "qrels": TEA / "qrels"}
     halves = load(spec | {"resplit": 3})
     assert {topic.qid for topic in halves.topics} == {"q1", "q2", "q3"}
@@ -82,7 +82,7 @@ def test_new_halves_on_request() -> None:
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
+def test_loaders_have_configuration_of_every_option(name: str) -> None:
     import inspect
     import pydoc
 
@@ -100,9 +100,10 @@ def test_every_loader_has_a_configuration_of_all_its_options(name: str) -> None:
             assert value == (list(expected) if isinstance(expected, tuple) else expected), key
 
 
-def test_the_default_is_version_2_and_version_1_keeps_a_name_and_its_digest() -> None:
+def test_builtin_default_is_version_2() -> None:
     default, version_1, version_2 = (
-        load(composition.compose(words).config["data"]) for words in ([], ["data=builtin_v1"], ["data=builtin_v2"])
+        load(composition.compose(overrides).config["data"])
+        for overrides in ([], ["data=builtin_v1"], ["data=builtin_v2"])
     )
     assert (default.name, version_1.name, version_2.name) == ("builtin", "builtin_v1", "builtin_v2")
     assert default.digest == version_2.digest

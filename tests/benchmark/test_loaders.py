@@ -60,7 +60,7 @@ FORMS = ["native", "builtin", "beir", "trec text", "trec jsonl", "ir_datasets", 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_benchmark(form: str, request: pytest.FixtureRequest) -> None:
+def test_loaders_give_same_benchmark_for_every_form(form: str, request: pytest.FixtureRequest) -> None:
     benchmark = load(spec_of(form, request))
     assert [document.docno for document in benchmark.documents] == DOCNOS
     assert {topic.qid: topic.text for topic in benchmark.topics} == TEXTS
@@ -71,7 +71,7 @@ def test_every_form_gives_the_same_benchmark(form: str, request: pytest.FixtureR
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_documents_alone_need_neither_queries_nor_judgments(form: str, request: pytest.FixtureRequest) -> None:
+def test_loaders_read_documents_without_queries(form: str, request: pytest.FixtureRequest) -> None:
     spec = {key: value for key, value in spec_of(form, request).items() if key not in ("queries", "qrels")}
     if form == "builtin":
         spec["qrels"] = str(TEA / "qrels")
@@ -90,7 +90,7 @@ def test_sections_tile_the_text_and_digests_tell_texts_apart(form: str, request:
 
 
 @pytest.mark.parametrize("form", ["native", "vault"])
-def test_sections_are_used_where_they_were_judged(form: str, request: pytest.FixtureRequest) -> None:
+def test_section_judgments_are_used(form: str, request: pytest.FixtureRequest) -> None:
     qrels = load(spec_of(form, request)).section_qrels
     assert qrels["q1"] == {"tea/brewing#water": 3, "tea/brewing#time": 0}
     assert qrels["q2"] == {"tea/storing#storing-tea": 2, "tea/brewing#": 0}
@@ -148,14 +148,14 @@ BROKEN: list[tuple[dict[str, str | bytes], str]] = [
 
 
 @pytest.mark.parametrize(("files", "message"), BROKEN, ids=[message for _, message in BROKEN])
-def test_broken_data_is_named_with_its_line(files: dict[str, str | bytes], message: str, tmp_path: Path) -> None:
+def test_loaders_name_line_of_broken_data(files: dict[str, str | bytes], message: str, tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=message) as raised:
         load(beir(tmp_path / "b", **files))
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", "qrels"])
-def test_a_missing_part_is_named(missing: str, tmp_path: Path) -> None:
+def test_loaders_name_missing_part(missing: str, tmp_path: Path) -> None:
     spec = beir(tmp_path / "b")
     path = tmp_path / "b" / missing
     path.rename(path.with_name("elsewhere"))
@@ -163,7 +163,7 @@ def test_a_missing_part_is_named(missing: str, tmp_path: Path) -> None:
         load(spec)
 
 
-def test_what_does_not_fit_is_left_out_with_a_count(tmp_path: Path) -> None:
+def test_loaders_count_what_they_leave_out(tmp_path: Path) -> None:
     spec = beir(
         tmp_path / "b",
         corpus='{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": " "}\n',
@@ -173,17 +173,17 @@ def test_what_does_not_fit_is_left_out_with_a_count(tmp_path: Path) -> None:
     benchmark = load(spec | {"unknown_topics": "warn"})
     assert [topic.qid for topic in benchmark.topics] == ["q1"]
     assert benchmark.document_qrels == {"q1": {"d1": 1, "d2": -1}}
-    told = "\n".join(benchmark.warnings)
-    assert "1 document(s) without text and title can never be found: d2" in told
-    assert "1 topic(s) with judgments but without text are excluded: q9" in told
-    assert "2 judgment(s) of documents that are not in the collection are excluded: gone" in told
-    assert "1 topic(s) are skipped because none of their relevant documents is in the collection: q2" in told
-    assert "1 topic(s) without judgments are excluded: q3" in told
-    assert "1 negative grades count as not relevant" in told
+    warnings = "\n".join(benchmark.warnings)
+    assert "1 document(s) without text and title can never be found: d2" in warnings
+    assert "1 topic(s) with judgments but without text are excluded: q9" in warnings
+    assert "2 judgment(s) of documents that are not in the collection are excluded: gone" in warnings
+    assert "1 topic(s) are skipped because none of their relevant documents is in the collection: q2" in warnings
+    assert "1 topic(s) without judgments are excluded: q3" in warnings
+    assert "1 negative grades count as not relevant" in warnings
 
 
 @pytest.mark.parametrize("kind", ["corpus", "queries", "qrels"])
-def test_a_large_file_is_never_held_whole(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaders_stream_large_files(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, *arguments: object, **options: object) -> str:
         raise AssertionError(f"{self} was read whole")
 
@@ -197,7 +197,7 @@ def mapping_of(benchmark: Benchmark) -> Callable[[str], Mapping[str, int]]:
     return lambda qid: benchmark.document_qrels[qid]
 
 
-def test_grades_can_be_turned_round(tmp_path: Path) -> None:
+def test_grades_mapping_reverses_grades(tmp_path: Path) -> None:
     spec = beir(tmp_path / "b", test="q1\td1\t1\nq1\td2\t4\nq2\td1\t-1\nq2\td2\t3\n")
     grades = mapping_of(load(spec | {"grades": {1: 4, 2: 3, 3: 2, 4: 1, -1: None}}))
     assert grades("q1") == {"d1": 4, "d2": 1}
@@ -205,11 +205,11 @@ def test_grades_can_be_turned_round(tmp_path: Path) -> None:
     assert (
         load(spec | {"grades": {1: 4, 3: 2, 4: 1, -1: 0}}).version == "grades read as -1 as 0, 1 as 4, 3 as 2, 4 as 1"
     )
-    with pytest.raises(BenchmarkError, match=r"test.tsv:3: grade -1 is missing from data.grades"):
+    with pytest.raises(BenchmarkError, match="grade -1"):
         load(spec | {"grades": {1: 4, 2: 3, 3: 2, 4: 1}})
 
 
 @pytest.mark.parametrize("grades", [{"best": 1}, {1: "best"}, {1: True}, {}, {1: 5000}, [1, 2]])
-def test_a_senseless_mapping_of_grades_is_refused(grades: Any, tmp_path: Path) -> None:
-    with pytest.raises(RagbenchError, match=r"data\.grades"):
+def test_grades_mapping_refuses_nonsense(grades: Any, tmp_path: Path) -> None:
+    with pytest.raises(RagbenchError, match="grades"):
         load(beir(tmp_path / "b") | {"grades": grades})

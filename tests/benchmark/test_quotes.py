@@ -17,12 +17,12 @@ def document(docno: str, text: str):
     return parse_document(docno, f"{docno}.md", text.encode(), 0.0)[0]
 
 
-def found(text: str, cited: str = "safe", **others: str) -> Quote:
-    documents = {"safe": document("safe", SAFE), **{name: document(name, each) for name, each in others.items()}}
+def located(text: str, cited: str = "safe", **others: str) -> Quote:
+    documents = {"safe": document("safe", SAFE), **{name: document(name, body) for name, body in others.items()}}
     return locate("q", cited, text, documents)
 
 
-def test_an_entry_may_quote_and_a_quotation_may_hold_the_separator() -> None:
+def test_entries_split_outside_quotations() -> None:
     assert entries('a.md "one; two"; b.md#c ;; c.md \u201cthree;\u201d') == [
         'a.md "one; two"',
         "b.md#c",
@@ -33,39 +33,39 @@ def test_an_entry_may_quote_and_a_quotation_may_hold_the_separator() -> None:
     assert split_target('"one"') == ("", "one")
 
 
-def test_a_quote_is_found_across_markup_lines_and_paragraphs() -> None:
-    quote = found("The spare keys lie in the safe")
+def test_quote_matches_across_markup_and_paragraphs() -> None:
+    quote = located("The spare keys lie in the safe")
     assert SAFE[quote.start : quote.end] == "The *spare* keys lie\nin the safe"
     assert (quote.state, quote.docno) == ("kept", "safe")
-    assert found("in the safe. Door It has").state == "kept"
+    assert located("in the safe. Door It has").state == "kept"
 
 
-def test_a_moved_quote_is_found_in_the_one_other_document_that_holds_it() -> None:
-    words = "nobody may ever open the window"
-    quote = found(words, other=f"So {words}.")
+def test_quote_moves_to_document_that_holds_it() -> None:
+    passage = "nobody may ever open the window"
+    quote = located(passage, other=f"So {passage}.")
     assert (quote.state, quote.docno, quote.start, quote.cited) == ("moved", "other", 3, "safe")
-    assert found(words, other=f"So {words}.", more=words).state == "lost"
-    assert found(words, cited="gone", other=f"So {words}.").docno == "other"
+    assert located(passage, other=f"So {passage}.", more=passage).state == "lost"
+    assert located(passage, cited="gone", other=f"So {passage}.").docno == "other"
 
 
-def test_an_edited_quote_is_found_where_most_of_its_words_are_left() -> None:
+def test_quote_edited_matches_most_words() -> None:
     # Of its ten words "the spare keys lie in the safe" keeps seven in a stretch of ten.
-    quote = found("today the spare keys lie quietly in the large safe")
+    quote = located("today the spare keys lie quietly in the large safe")
     assert (quote.state, quote.docno, quote.likeness) == ("edited", "safe", 0.7)
     assert "spare* keys lie\nin the" in SAFE[quote.start : quote.end]
-    assert found("ten boats and a sea that nobody sailed").state == "lost"
+    assert located("ten boats and a sea that nobody sailed").state == "lost"
 
 
-def test_a_hit_covers_a_quote_from_half_of_it_on() -> None:
+def test_quote_is_covered_from_half_on() -> None:
     quote = Quote("q", "", "d", 100, 120)
     assert quote.covered_by(110, 200) and quote.covered_by(0, 110) and quote.covered_by(105, 115)
     assert not quote.covered_by(111, 200) and not quote.covered_by(0, 100)
 
 
-def test_a_quote_lies_in_the_sections_that_hold_half_of_it() -> None:
+def test_quote_lies_in_sections_with_half_of_it() -> None:
     text = document("safe", SAFE)
-    assert sections_of(found("ten bolts"), text) == ["safe#safe/door"]
-    assert sections_of(found("lie in the safe Door It"), text) == ["safe#safe"]
+    assert sections_of(located("ten bolts"), text) == ["safe#safe/door"]
+    assert sections_of(located("lie in the safe Door It"), text) == ["safe#safe"]
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def quoting(tmp_path: Path) -> Benchmark:
     return load_benchmark("vault", corpus=str(tmp_path / "notes"), queries=str(tmp_path / "queries.csv"))
 
 
-def test_a_vaults_queries_may_quote(quoting: Benchmark) -> None:
+def test_vault_queries_take_quotes(quoting: Benchmark) -> None:
     first, second, third = (topic.qid for topic in quoting.topics)
     assert quoting.document_qrels == {first: {"safe": 1}, second: {"other": 1}}
     assert quoting.section_qrels == {first: {"safe#safe": 1, "safe#safe/door": 1}, second: {"other#": 1}}
@@ -94,7 +94,7 @@ def test_a_vaults_queries_may_quote(quoting: Benchmark) -> None:
     assert 'the quote "a sea that nobody ever sailed" is no longer in safe nor anywhere else' in lost
 
 
-def test_the_check_reports_quotes_that_do_not_stand_where_they_stood(quoting: Benchmark) -> None:
+def test_check_reports_moved_and_edited_quotes(quoting: Benchmark) -> None:
     codes = {finding.code: finding.severity for finding in check(quoting) if finding.code.endswith("-quote")}
     assert codes == {"moved-quote": "warning", "lost-quote": "error"}
 
@@ -108,5 +108,5 @@ def test_masking_moves_quotes_along(quoting: Benchmark) -> None:
     masked = without_sources(replace(quoting, topics=(replace(first, masked="keys lie in the safe"), *others)))
     assert [quote.state for quote in masked.quotes] == ["lost", "kept", "moved", "lost"]
     (quote,) = masked.quotes_by_topic[first.qid]
-    text = next(each.text for each in masked.documents if each.docno == "safe")
+    text = next(page.text for page in masked.documents if page.docno == "safe")
     assert text[quote.start : quote.end] == "ten bolts" and quote.start != 59

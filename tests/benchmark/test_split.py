@@ -26,7 +26,7 @@ def build(rows: list[tuple[str, str, str]]) -> tuple[list[Topic], dict[str, dict
 
 
 @given(rows=_TOPICS, seed=st.integers(0, 99))
-def test_every_topic_has_a_side_and_groups_stay_whole(rows: list[tuple[str, str, str]], seed: int) -> None:
+def test_split_keeps_groups_whole(rows: list[tuple[str, str, str]], seed: int) -> None:
     topics, qrels = build(rows)
     sides = split(topics, qrels, seed)
     assert set(sides) == {topic.qid for topic in topics} and set(sides.values()) <= {"train", "test"}
@@ -36,7 +36,7 @@ def test_every_topic_has_a_side_and_groups_stay_whole(rows: list[tuple[str, str,
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from(["gate", "kit"]), st.just("")), min_size=1))
-def test_halves_of_every_type_differ_by_one_at_most(rows: list[tuple[str, str, str]]) -> None:
+def test_split_halves_every_type(rows: list[tuple[str, str, str]]) -> None:
     topics, qrels = build(rows)
     sides = split(topics, qrels)
     for kind in "xyz":
@@ -44,7 +44,7 @@ def test_halves_of_every_type_differ_by_one_at_most(rows: list[tuple[str, str, s
         assert abs(counts["train"] - counts["test"]) <= 1
 
 
-def test_types_areas_and_totals_are_balanced_on_a_collection_like_ours() -> None:
+def test_split_balances_types_areas_and_totals() -> None:
     counts = {
         "factual": 7,
         "navigational": 5,
@@ -64,23 +64,23 @@ def test_types_areas_and_totals_are_balanced_on_a_collection_like_ours() -> None
     for seed in range(5):
         sides = split(topics, qrels, seed)
         assert Counter(sides.values()) == {"train": 90, "test": 90}
-        for place, tolerance in ((0, 1), (1, 2)):
+        for position, tolerance in ((0, 1), (1, 2)):
             by_side: Counter[tuple[str, str]] = Counter()
             for row, topic in zip(rows, topics, strict=True):
-                by_side[row[place], sides[topic.qid]] += 1
-            for name in {row[place] for row in rows}:
+                by_side[row[position], sides[topic.qid]] += 1
+            for name in {row[position] for row in rows}:
                 assert abs(by_side[name, "train"] - by_side[name, "test"]) <= tolerance
 
 
-def test_another_seed_another_split_and_a_share() -> None:
+def test_split_follows_seed_and_share() -> None:
     topics, qrels = build([("x", "gate", "")] * 40)
     assert len({tuple(sorted(split(topics, qrels, seed).items())) for seed in range(5)}) == 5
     assert Counter(split(topics, qrels, share=0.25).values()) == {"train": 10, "test": 30}
-    with pytest.raises(ConfigError, match="share must lie between 0 and 1, got 1"):
+    with pytest.raises(ConfigError):
         split(topics, qrels, share=1)
 
 
-def test_the_hash_seed_of_python_has_no_say() -> None:
+def test_split_ignores_hash_seed() -> None:
     code = (
         "from ragbench.benchmark.split import split\n"
         "from ragbench.benchmark.benchmark import Topic\n"
@@ -96,7 +96,7 @@ def test_the_hash_seed_of_python_has_no_say() -> None:
     assert len(printed) == 1
 
 
-def test_a_benchmark_split_anew() -> None:
+def test_resplit_keeps_benchmark() -> None:
     topics, qrels = build([("x", "gate", "")] * 4)
     benchmark = Benchmark("b", (make_document("gate/d", "", "x", {}, Form()),), tuple(topics), qrels)
     halves = resplit(benchmark, seed=1)

@@ -10,7 +10,7 @@ from ragbench.benchmark.vault import load_vault
 TEA = Path(__file__).parents[1] / "data" / "tea"
 
 
-def test_names_in_the_column_relevant() -> None:
+def test_relevant_column_names_documents() -> None:
     benchmark = load_vault(TEA / "vault", TEA / "relevant.csv")
     sencha, filtering, dry = benchmark.topics
     assert benchmark.document_qrels[sencha.qid] == {"tea/brewing": 1}
@@ -22,7 +22,7 @@ def test_names_in_the_column_relevant() -> None:
     assert {topic.split for topic in benchmark.topics} == {"test"}
 
 
-def test_wrong_paths_and_unread_answers_are_named_with_what_was_meant(tmp_path: Path) -> None:
+def test_vault_names_wrong_paths_and_unread_answers(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("text,relevant\none,content/docs/brewing.md\ntwo,tea/brewin\n")
     warning, unjudged = load_vault(TEA / "vault", path).warnings
@@ -35,20 +35,20 @@ def test_wrong_paths_and_unread_answers_are_named_with_what_was_meant(tmp_path: 
     assert warning == f"{path}: column 'answer' names documents but is not read: rename it to 'relevant'"
 
 
-def test_a_folder_with_one_table_of_judgments_is_read(tmp_path: Path) -> None:
+def test_vault_reads_folder_with_one_table(tmp_path: Path) -> None:
     queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels"
     queries.write_text('{"_id": "a", "text": "one"}\n')
     qrels.mkdir()
     (qrels / "test.tsv").write_text("query-id\tcorpus-id\tscore\na\tindex.md\t2\n")
     assert load_vault(TEA / "vault", queries, qrels).document_qrels == {"a": {"index": 2}}
     (qrels / "dev.tsv").write_text("a\tgone/index.md\t2\n")
-    with pytest.raises(BenchmarkError, match=r"qrels holds 2 files .*such as data\.qrels=.*qrels/test\.tsv"):
+    with pytest.raises(BenchmarkError, match="2 files"):
         load_vault(TEA / "vault", queries, qrels)
     left, _ = load_vault(TEA / "vault", queries, qrels / "dev.tsv").warnings
     assert left.endswith("are excluded: gone/index.md ...; did you mean index?")
 
 
-def test_ids_made_from_the_text_do_not_move_when_rows_are_added(tmp_path: Path) -> None:
+def test_vault_ids_from_text_are_stable(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("text\none\ntwo\n")
     before = load_vault(TEA / "vault", path).topics
@@ -58,7 +58,7 @@ def test_ids_made_from_the_text_do_not_move_when_rows_are_added(tmp_path: Path) 
     assert before[0].qid == "q-7692c3ad"  # sha256("one") begins 7692c3ad
 
 
-def test_a_vault_without_judgments_can_be_loaded_to_be_pooled(tmp_path: Path) -> None:
+def test_vault_loads_without_judgments(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"_id": "a", "Text": "one", "source": 3}\n{"_id": "b", "text": "two", "relevant": ["index"]}\n')
     benchmark = load_vault(TEA / "vault", path)
@@ -66,7 +66,7 @@ def test_a_vault_without_judgments_can_be_loaded_to_be_pooled(tmp_path: Path) ->
     assert "1 of 2 queries have no judgments yet" in benchmark.warnings[0]
 
 
-def test_judgments_of_a_file_win_over_the_column_and_may_name_paths(tmp_path: Path) -> None:
+def test_vault_prefers_judgments_of_file(tmp_path: Path) -> None:
     queries, qrels = tmp_path / "q.tsv", tmp_path / "test.tsv"
     queries.write_text("qid\ttext\trelevant\na\tone\tindex.md; tea/storing\n")
     qrels.write_text(
@@ -100,27 +100,25 @@ def test_judgments_of_a_file_win_over_the_column_and_may_name_paths(tmp_path: Pa
         ("q.csv", "text\n" + "x" * 200_000 + "\n", r"q.csv:2 is not CSV: field larger than field limit"),
     ],
 )
-def test_broken_queries_are_named_with_their_line(
-    name: str, content: str | bytes, message: str, tmp_path: Path
-) -> None:
+def test_vault_names_line_of_broken_queries(name: str, content: str | bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(BenchmarkError, match=message):
         load_vault(TEA / "vault", path)
 
 
-def test_judgments_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match=r"data\.queries is not set"):
+def test_vault_refuses_unusable_judgments(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match=r"data\.queries"):
         load_vault(TEA / "vault")
     with pytest.raises(BenchmarkError, match="holds neither"):
         load_vault(TEA / "vault", TEA / "vault.csv", tmp_path)
     both = tmp_path / "both.tsv"
     both.write_text("q1\tindex\t1\nq1\tindex.md\t2\n")
-    with pytest.raises(BenchmarkError, match="judges index for q1 twice with different grades"):
+    with pytest.raises(BenchmarkError, match="twice"):
         load_vault(TEA / "vault", TEA / "vault.csv", both)
 
 
-def test_a_file_name_with_a_hash_is_a_document(tmp_path: Path) -> None:
+def test_vault_reads_file_name_with_hash(tmp_path: Path) -> None:
     (tmp_path / "lang").mkdir()
     (tmp_path / "lang/C#.md").write_text("# About C#\n\nA language.\n")
     queries = tmp_path / "q.csv"

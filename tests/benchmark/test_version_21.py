@@ -43,51 +43,54 @@ def test_version_2_stays_as_it_was(old: Benchmark) -> None:
     assert not {topic.qid for topic in old.topics if "-v21-" in topic.qid}
 
 
-def test_an_unknown_version_is_one_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"data.version must be one of 1, 2, 2.1, got 2.2"):
+def test_builtin_refuses_unknown_version() -> None:
+    with pytest.raises(ConfigError):
         builtin_judgments(2.2)
 
 
-def test_its_documents_are_those_listed(new: Benchmark) -> None:
+def test_version_21_has_listed_documents(new: Benchmark) -> None:
     assert {document.path for document in new.documents} == listed_documents(FOLDER)
     assert new.warnings == ()
 
 
-def test_every_document_is_linked_like_a_page_of_a_vault(new: Benchmark, old: Benchmark) -> None:
+def test_version_21_links_documents_like_a_vault(new: Benchmark, old: Benchmark) -> None:
     """At least five targets in the median document, most labels not the title, no dead link that version 2 has not."""
-    targets = [{link.target for link in each.links} - {None, each.docno} for each in new.documents]
+    targets = [{link.target for link in document.links} - {None, document.docno} for document in new.documents]
     assert median(map(len, targets)) >= 5 and min(map(len, targets)) >= 1
     titles = {document.docno: document.title.casefold() for document in new.documents}
-    labels = [(link.label, link.target) for each in new.documents for link in each.links if link.target]
+    labels = [(link.label, link.target) for document in new.documents for link in document.links if link.target]
     assert sum(label.casefold() not in ("", titles[target]) for label, target in labels) / len(labels) > 0.8
-    dead = [sum(link.target is None for each in found.documents for link in each.links) for found in (new, old)]
+    dead = [
+        sum(link.target is None for document in benchmark.documents for link in document.links)
+        for benchmark in (new, old)
+    ]
     assert dead[0] <= dead[1]
 
 
 @pytest.mark.slow
-def test_near_copies_are_half_as_many(new: Benchmark, old: Benchmark, sheet: str) -> None:
+def test_version_21_halves_near_copies(new: Benchmark, old: Benchmark, sheet: str) -> None:
     """Word 4-grams of what a reader sees, without the line of further links at the end: Jaccard at least .6."""
-    shares = [_near_copies(found) for found in (new, old)]
+    shares = [_near_copies(benchmark) for benchmark in (new, old)]
     assert shares[0] <= shares[1] / 2 + 0.005
     assert f"| {shares[1]:.0%} | {shares[0]:.0%} |" in sheet
 
 
-def test_its_new_questions_are_as_long_as_people_s(new: Benchmark) -> None:
+def test_version_21_questions_are_as_long_as_human_ones(new: Benchmark) -> None:
     lengths = sorted(len(topic.text.split()) for topic in new.topics if "-v21-" in topic.qid)
     assert len(lengths) >= 200 and median(lengths) >= 9
     assert lengths[0] >= 5 and lengths[-1] <= 30
 
 
-def test_topics_of_version_2_change_their_split_or_a_stale_need_only(new: Benchmark, old: Benchmark) -> None:
+def test_version_21_keeps_topics_of_version_2(new: Benchmark, old: Benchmark) -> None:
     topics = {topic.qid: topic for topic in new.topics}
-    changed = [each.qid for each in old.topics if topics[each.qid].need != each.need]
+    changed = [topic.qid for topic in old.topics if topics[topic.qid].need != topic.need]
     assert changed == ["gate-34", "gate-35", "store-34", "kit-34", "gate-v2-54"]
-    assert all(topics[each.qid].text == each.text for each in old.topics)
-    moved = [(each.split, topics[each.qid].split) for each in old.topics if topics[each.qid].split != each.split]
+    assert all(topics[topic.qid].text == topic.text for topic in old.topics)
+    moved = [(topic.split, topics[topic.qid].split) for topic in old.topics if topics[topic.qid].split != topic.split]
     assert set(moved) == {("test", "train")}
 
 
-def test_judgments_of_version_2_hold_where_it_makes_none(new: Benchmark, old: Benchmark) -> None:
+def test_version_21_keeps_judgments_of_version_2(new: Benchmark, old: Benchmark) -> None:
     docnos = {document.docno for document in new.documents}
     own = read_qrels(FOLDER / "sections.qrels")
     for qid, grades in old.section_qrels.items():
@@ -97,14 +100,14 @@ def test_judgments_of_version_2_hold_where_it_makes_none(new: Benchmark, old: Be
     assert not [x for x in check(new) if x.severity == "error"]
 
 
-def test_every_new_topic_has_an_answer_or_is_said_to_have_none(new: Benchmark) -> None:
+def test_version_21_topics_have_answer_or_type(new: Benchmark) -> None:
     for topic in new.topics:
         if "-v21-" in topic.qid:
             best = max(new.section_qrels[topic.qid].values())
             assert (best < 2) == (topic.type == "no_answer"), topic.qid
 
 
-def test_its_datasheet_counts_topics_and_judgments(sheet: str, new: Benchmark) -> None:
+def test_version_21_datasheet_counts_topics_and_judgments(sheet: str, new: Benchmark) -> None:
     topics = read_topics(FOLDER / "topics.jsonl")
     counts = Counter((topic.type, topic.split) for topic in topics)
     fresh = Counter((topic.type, topic.split) for topic in topics if "-v21-" in topic.qid)
@@ -118,14 +121,14 @@ def test_its_datasheet_counts_topics_and_judgments(sheet: str, new: Benchmark) -
     assert f"{sum(map(len, new.section_qrels.values())):,} with those of version 2" in sheet
 
 
-def test_its_datasheet_states_the_agreement(sheet: str, new: Benchmark) -> None:
-    found = agreement(new.section_qrels, read_qrels(FOLDER / "second_judge.qrels"))
-    assert f"{found.same:.1%} of {found.n_pairs} pairs of {found.n_topics} topics" in sheet
-    assert f"quadratically weighted {found.kappa:.3f}" in sheet
+def test_version_21_datasheet_states_agreement(sheet: str, new: Benchmark) -> None:
+    measured = agreement(new.section_qrels, read_qrels(FOLDER / "second_judge.qrels"))
+    assert f"{measured.same:.1%} of {measured.n_pairs} pairs of {measured.n_topics} topics" in sheet
+    assert f"quadratically weighted {measured.kappa:.3f}" in sheet
 
 
-def _near_copies(found: Benchmark) -> float:
-    documents = {document.docno: _grams(document.text) for document in found.documents}
+def _near_copies(benchmark: Benchmark) -> float:
+    documents = {document.docno: _grams(document.text) for document in benchmark.documents}
     places: dict[tuple[str, ...], list[str]] = {}
     for docno, grams in documents.items():
         for gram in grams:
@@ -145,5 +148,5 @@ def _near_copies(found: Benchmark) -> float:
 
 def _grams(text: str) -> set[tuple[str, ...]]:
     seen = re.sub(r"\[\[(?:[^\]|]*\|)?([^\]]*)\]\]|\[([^\]]*)\]\([^)]*\)", r"\1\2", _CLOSING.sub("", text))
-    words = re.findall(r"\w+", seen.casefold())
-    return set(zip(words, words[1:], words[2:], words[3:], strict=False))
+    tokens = re.findall(r"\w+", seen.casefold())
+    return set(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))

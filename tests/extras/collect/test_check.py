@@ -27,44 +27,44 @@ def findings(
     return check(Benchmark("tea", vault, tuple(topics), qrels, sections), limits)
 
 
-def codes(found: Sequence[Finding]) -> list[tuple[str, str, str]]:
-    return [(f.severity, f.code, f.where) for f in found if f.code != "never-relevant"]
+def codes(reported: Sequence[Finding]) -> list[tuple[str, str, str]]:
+    return [(f.severity, f.code, f.where) for f in reported if f.code != "never-relevant"]
 
 
-def test_a_sound_benchmark_has_no_findings_but_unused_documents() -> None:
-    found = findings()
-    assert codes(found) == []
-    assert [(f.where, f.message) for f in found] == [
+def test_check_finds_nothing_in_sound_benchmark() -> None:
+    reported = findings()
+    assert codes(reported) == []
+    assert [(f.where, f.message) for f in reported] == [
         ("(root)", "1 of 1 documents are not relevant to any query: index"),
         ("coffee", "1 of 1 documents are not relevant to any query: coffee/grinding"),
     ]
 
 
-def test_judgments_of_what_is_not_there() -> None:
+def test_check_finds_judgments_of_missing_targets() -> None:
     sections = {
         "q1": {"tea/brewing#water": 3, "tea/brewing#watr": 0, "tea/brewin#time": 0, "tea/brewing": 0},
         "q2": SECTIONS["q2"],
         "q9": {"index#hot-drinks": 1},
     }
-    found = findings(sections=sections)
-    assert [f for f in codes(found) if f[1].startswith("unknown")] == [
+    reported = findings(sections=sections)
+    assert [f for f in codes(reported) if f[1].startswith("unknown")] == [
         ("error", "unknown-document", "q1"),
         ("error", "unknown-document", "q1"),
         ("error", "unknown-document", "q1"),
         ("error", "unknown-heading", "q1"),
         ("error", "unknown-topic", "q9"),
     ]
-    told = [f.message for f in found]
-    assert "'tea/brewing' has no section 'watr'; did you mean 'water'?" in told
-    assert "'tea/brewin' is judged but not in the collection; did you mean 'tea/brewing'?" in told
+    messages = [f.message for f in reported]
+    assert "'tea/brewing' has no section 'watr'; did you mean 'water'?" in messages
+    assert "'tea/brewin' is judged but not in the collection; did you mean 'tea/brewing'?" in messages
 
 
-def test_the_text_before_the_first_heading_is_a_section() -> None:
+def test_check_accepts_text_before_first_heading() -> None:
     assert codes(findings(sections=SECTIONS | {"q1": {"tea/brewing#": 1}})) == []
     assert codes(findings(sections=SECTIONS | {"q1": {"index#": 1}})) == [("error", "unknown-heading", "q1")]
 
 
-def test_grades_that_do_not_fit_together() -> None:
+def test_check_finds_contradicting_grades() -> None:
     documents = {"q1": {"tea/brewing": 2, "index": 1, "coffee/grinding": 0}, "q2": {"tea/storing": 2}}
     assert codes(findings(documents=documents)) == [
         ("error", "document-grade", "q1"),
@@ -73,7 +73,7 @@ def test_grades_that_do_not_fit_together() -> None:
     assert codes(findings(documents={"q1": {}, "q2": {"tea/storing": 2}})) == [("error", "document-grade", "q1")]
 
 
-def test_topics_with_and_without_answers() -> None:
+def test_check_finds_topics_without_answers() -> None:
     topics = (
         Topic("q1", "how hot", type="no_answer"),
         Topic("q2", "keep dry", type="no_answer"),
@@ -95,7 +95,7 @@ def test_topics_with_and_without_answers() -> None:
     ]
 
 
-def test_a_query_copied_from_its_answer_is_a_leak() -> None:
+def test_check_finds_query_copied_from_answer() -> None:
     topics = (Topic("q1", "Eighty degrees, for the UNOXIDISED kinds!"), Topic("q2", "keep leaves dry"))
     assert codes(findings(topics)) == [("error", "verbatim-query", "q1")]
     # Elsewhere in the document it is no leak where sections were judged; a short query may be an identifier.
@@ -109,7 +109,7 @@ def test_a_query_copied_from_its_answer_is_a_leak() -> None:
     ]
 
 
-def test_repeated_topics() -> None:
+def test_check_finds_repeated_topics() -> None:
     def with_topics(*topics: Topic) -> list[tuple[str, str, str]]:
         return codes(findings(topics, {topic.qid: SECTIONS["q1"] for topic in topics}))
 
@@ -120,24 +120,24 @@ def test_repeated_topics() -> None:
     assert with_topics(Topic("a", "w x y z"), Topic("b", "w x y v")) == []
 
 
-def test_leaks_between_splits() -> None:
+def test_check_finds_leaks_between_splits() -> None:
     topics = (
         Topic("q1", "how hot for sencha", split="train", group="g"),
         Topic("q2", "keep leaves dry", split="test", group="g"),
     )
-    found = findings(topics)
-    assert codes(found) == [("error", "split-leak", "g")]
-    assert found[0].message == "the group is in test and train: keep it in one split"
+    reported = findings(topics)
+    assert codes(reported) == [("error", "split-leak", "g")]
+    assert reported[0].message == "the group is in test and train: keep it in one split"
     assert codes(findings((Topic("q1", "a", split=""), Topic("q2", "b", split="")))) == [("error", "no-split", "q1")]
 
 
-def test_sizes_and_balance() -> None:
+def test_check_finds_small_and_unbalanced_splits() -> None:
     topics = [Topic(f"a{n}", f"a {n}", "code", "train" if n < 9 else "test") for n in range(10)]
     topics += [Topic(f"b{n}", f"b {n}", "factual", "train" if n < 1 else "test") for n in range(10)]
     topics += [Topic("c", "c", "rare", "train")]
     sections = {topic.qid: {"tea/brewing#time": 1} for topic in topics}
-    found = codes(findings(topics, sections, limits=Limits(min_topics=11, min_type_topics=2)))
-    assert found == [
+    reported = codes(findings(topics, sections, limits=Limits(min_topics=11, min_type_topics=2)))
+    assert reported == [
         ("warning", "few-topics", "test"),
         ("warning", "type-balance", "code"),
         ("warning", "type-balance", "code"),
@@ -147,19 +147,21 @@ def test_sizes_and_balance() -> None:
     ]
 
 
-def test_copies_of_documents_and_negative_grades(tmp_path: Path) -> None:
+def test_check_finds_copies_and_negative_grades(tmp_path: Path) -> None:
     for name in ("a.md", "b.md"):
         (tmp_path / name).write_text("# Same\n\ntext\n")
     vault = read_vault(tmp_path).documents
-    found = check(Benchmark("x", vault, (Topic("q", "t"),), {"q": {"a": 1, "b": -1}}), ENOUGH)
-    assert codes(found) == [("warning", "duplicate-document", "a"), ("note", "negative-grade", "q")]
+    reported = check(Benchmark("x", vault, (Topic("q", "t"),), {"q": {"a": 1, "b": -1}}), ENOUGH)
+    assert codes(reported) == [("warning", "duplicate-document", "a"), ("note", "negative-grade", "q")]
 
 
-def test_findings_are_ordered_by_severity() -> None:
-    found = findings((Topic("q1", "x"), Topic("q2", "y", type="multi_document")), {"q2": SECTIONS["q2"]})
-    assert [f.severity for f in found] == sorted((f.severity for f in found), key=["error", "warning", "note"].index)
+def test_check_orders_findings_by_severity() -> None:
+    reported = findings((Topic("q1", "x"), Topic("q2", "y", type="multi_document")), {"q2": SECTIONS["q2"]})
+    assert [f.severity for f in reported] == sorted(
+        (f.severity for f in reported), key=["error", "warning", "note"].index
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_threshold_of_any_size_works(share: float) -> None:
+def test_check_takes_any_threshold(share: float) -> None:
     assert isinstance(findings(limits=Limits(near_duplicate=share)), list)

@@ -50,13 +50,13 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "pool.csv", ("q", "a#1", ""), ("q", "a#2", "2"), ("q", "a#3", "s"), ("q", "a#4", ""))
 
 
-def test_ungraded_first_then_skipped(path: Path) -> None:
+def test_session_shows_ungraded_before_skipped(path: Path) -> None:
     session = JudgingSession(path)
     assert (len(session), session.n_graded, session.n_skipped) == (4, 1, 1)
     assert sections(session) == ["a#1", "a#4", "a#3"]
 
 
-def test_every_key_is_saved_at_once_and_a_new_session_goes_on(path: Path) -> None:
+def test_session_saves_every_key_and_resumes(path: Path) -> None:
     JudgingSession(path).grade(3)
     assert grades(path) == ["3", "2", "s", ""]
     session = JudgingSession(path)
@@ -70,13 +70,13 @@ def test_every_key_is_saved_at_once_and_a_new_session_goes_on(path: Path) -> Non
     session.grade(0)
     assert session.item is None
     assert grades(path) == ["3", "2", "s", "0"]
-    with pytest.raises(BenchmarkError, match="has nothing left to grade"):
+    with pytest.raises(BenchmarkError):
         session.grade(1)
-    with pytest.raises(BenchmarkError, match="has nothing left to grade"):
+    with pytest.raises(BenchmarkError):
         session.skip()
 
 
-def test_undo_goes_back_one_step_at_a_time(path: Path) -> None:
+def test_session_undo_goes_back_one_step(path: Path) -> None:
     session = JudgingSession(path)
     assert session.undo() is False
     session.grade(1)
@@ -89,7 +89,7 @@ def test_undo_goes_back_one_step_at_a_time(path: Path) -> None:
 
 @settings(deadline=None)  # every key waits for the disk
 @given(keys=st.text("0123su", max_size=30))
-def test_undoing_everything_restores_the_file(keys: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_session_undo_restores_file(keys: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("j") / "pool.csv"
     write(path, ("q", "a#1", ""), ("q", "a#2", "s"), ("p", "a#1", ""), ("p", "b#", "1"))
     before = path.read_bytes()
@@ -109,7 +109,7 @@ def test_undoing_everything_restores_the_file(keys: str, tmp_path_factory: pytes
     assert path.read_bytes() == before
 
 
-def test_a_save_that_fails_leaves_the_file_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_keeps_file_when_save_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = path.read_bytes()
     session = JudgingSession(path)
 
@@ -117,12 +117,12 @@ def test_a_save_that_fails_leaves_the_file_whole(path: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(BenchmarkError, match="cannot be written"):
+    with pytest.raises(BenchmarkError):
         session.grade(1)
     assert path.read_bytes() == before
 
 
-def test_a_spreadsheet_may_have_saved_the_file(tmp_path: Path) -> None:
+def test_session_reads_file_of_spreadsheet(tmp_path: Path) -> None:
     path = tmp_path / "pool.csv"
     path.write_bytes('\ufeffqid;extra;section;grade\r\nq;"x;y";a#1;3.0\r\nq;z;a#2; S \r\nq;w;a#3;\r\n'.encode())
     session = JudgingSession(path)
@@ -131,15 +131,15 @@ def test_a_spreadsheet_may_have_saved_the_file(tmp_path: Path) -> None:
     assert path.read_text() == 'qid;extra;section;grade\nq;"x;y";a#1;3\nq;z;a#2;s\nq;w;a#3;2\n'
 
 
-def test_grades_that_are_none(path: Path) -> None:
-    with pytest.raises(BenchmarkError, match="a grade is one of 0, 1, 2, 3, got 4"):
+def test_session_refuses_other_grades(path: Path) -> None:
+    with pytest.raises(BenchmarkError):
         JudgingSession(path).grade(4)
     write(path, ("q", "a#1", ""), ("q", "a#2", "good"))
-    with pytest.raises(BenchmarkError, match=r"pool.csv:4: grade 'good' must be 0, 1, 2, 3, s \(skipped\) or empty"):
+    with pytest.raises(BenchmarkError, match=r"pool\.csv:4"):
         JudgingSession(path)
 
 
-def test_merging(tmp_path: Path) -> None:
+def test_merge_counts_added_unchanged_and_left(tmp_path: Path) -> None:
     path = write(
         tmp_path / "pool.csv",
         ("q", "a#1", "3"),
@@ -156,17 +156,15 @@ def test_merging(tmp_path: Path) -> None:
     assert merge(path, merged.qrels).added == 0
 
 
-def test_contradictions_are_refused_and_named(tmp_path: Path) -> None:
+def test_merge_refuses_contradictions(tmp_path: Path) -> None:
     path = write(tmp_path / "pool.csv", ("q", "a#1", "3"), ("q", "a#2", "1"))
-    with pytest.raises(
-        BenchmarkError, match=r"contradicts 2 judgments: q a#1 \(0 and 3\); q a#2 \(2 and 1\); correct it"
-    ):
+    with pytest.raises(BenchmarkError, match="contradicts 2"):
         merge(path, {"q": {"a#1": 0, "a#2": 2}})
     merged = merge(path, {"q": {"a#1": 0, "a#2": 2}}, overwrite=True)
     assert merged.qrels == {"q": {"a#1": 3, "a#2": 1}} and merged.replaced == 2
 
 
-def test_merging_into_a_folder_keeps_documents_in_line(tmp_path: Path) -> None:
+def test_merge_into_folder_updates_document_grades(tmp_path: Path) -> None:
     pool = write(tmp_path / "pool.csv", ("q", "a#1", "2"), ("q", "a#2", "1"), ("q", "c##x", "3"))
     folder = tmp_path / "qrels"
     merge_into_folder(pool, folder)
@@ -178,18 +176,18 @@ def test_merging_into_a_folder_keeps_documents_in_line(tmp_path: Path) -> None:
     assert read_qrels(folder / "documents.qrels") == {"q": {"a": 3, "c#": 3, "d": 1}, "p": {"a": 1}}
 
 
-def test_a_document_judged_better_than_its_sections_is_a_contradiction(tmp_path: Path) -> None:
+def test_merge_refuses_document_better_than_sections(tmp_path: Path) -> None:
     pool = write(tmp_path / "pool.csv", ("q", "d#1", "0"))
     folder = tmp_path / "qrels"
     write_qrels(folder / "documents.qrels", {"q": {"d": 2}})
-    with pytest.raises(BenchmarkError, match=r"documents.qrels: q d \(judged 2, its best section 0\)"):
+    with pytest.raises(BenchmarkError, match="q d"):
         merge_into_folder(pool, folder)
     assert not (folder / "sections.qrels").exists()
     merge_into_folder(pool, folder, overwrite=True)
     assert read_qrels(folder / "documents.qrels") == {"q": {"d": 0}}
 
 
-def test_every_face_acts_through_the_same_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_acts_on_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pool.csv"
     path.write_text(to_csv(WITHOUT_PATH, [("q", "query", "need", f"a#{n}", "h", "t", "", "") for n in range(5)]))
     clock = iter([0.0, 10.0, 30.0, 1000.0, 1020.0])
@@ -204,12 +202,12 @@ def test_every_face_acts_through_the_same_keys(tmp_path: Path, monkeypatch: pyte
     assert session.act("2") == "graded 2"  # after a pause, which does not count
     assert session.act("2") == "graded 2"
     assert session.seconds_left == 0.0
-    with pytest.raises(BenchmarkError, match="'4' is not a grade"):
+    with pytest.raises(BenchmarkError):
         session.act("4")
     assert read_pool(path).rows[0]["note"] == "so so"
 
 
-def test_two_merges_at_once_keep_all_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merge_keeps_grades_of_concurrent_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pools = [tmp_path / f"{letter}.csv" for letter in "pq"]
     for pool in pools:
         write(pool, (pool.stem, "a#1", "2"), (pool.stem, "b#1", "1"))
@@ -221,7 +219,7 @@ def test_two_merges_at_once_keep_all_grades(tmp_path: Path, monkeypatch: pytest.
     assert set(judge.read_qrels(tmp_path / "qrels" / judge.DOCUMENTS)) == {"p", "q"}
 
 
-def test_two_sessions_on_one_pool_keep_each_others_grades(tmp_path: Path) -> None:
+def test_sessions_keep_grades_of_each_other(tmp_path: Path) -> None:
     pool = tmp_path / "pool.csv"
     write(pool, *(("q", f"a#{number}", "") for number in range(5)))
     one, two = JudgingSession(pool), JudgingSession(pool)

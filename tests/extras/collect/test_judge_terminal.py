@@ -37,26 +37,26 @@ def grades(path: Path) -> list[str]:
     return [row["grade"] for row in read_pool(path).rows]
 
 
-def test_keys_grade_skip_undo_and_quit(path: Path) -> None:
+def test_terminal_keys_grade_skip_undo_and_quit(path: Path) -> None:
     shown = judge(path, "3x1u0Sq")
     assert grades(path) == ["3", "0", "s", ""]
     assert "2 of 4 graded, 1 skipped; saved in" in shown
     assert "'x' is not a key here" in shown and "taken back" in shown and "skipped" in shown
 
 
-def test_it_ends_by_itself_when_all_is_graded(path: Path) -> None:
+def test_terminal_ends_when_all_is_graded(path: Path) -> None:
     judge(path, "0123")
     assert grades(path) == ["0", "1", "2", "3"]
     assert "4 of 4 graded" in judge(path, "")
 
 
-def test_texts_cannot_steer_the_terminal_or_the_markup(path: Path) -> None:
+def test_terminal_shows_control_characters_and_markup_as_text(path: Path) -> None:
     shown = judge(path, "q")
     assert "why [bold] not" in shown and "[red]" in shown
     assert "\x1b]0;" not in shown and shown.count("\x1b[2J") == 1  # one clearing of the screen, ours
 
 
-def test_an_interrupt_ends_it_with_everything_saved(path: Path) -> None:
+def test_terminal_interrupt_saves_everything(path: Path) -> None:
     def read() -> Iterator[str]:
         yield "2"
         raise KeyboardInterrupt
@@ -66,13 +66,13 @@ def test_an_interrupt_ends_it_with_everything_saved(path: Path) -> None:
     assert session.n_graded == 1 and grades(path) == ["2", "", "", ""]
 
 
-def test_lines_serve_where_there_is_no_terminal() -> None:
+def test_terminal_reads_lines_of_a_pipe() -> None:
     read = keys(io.StringIO("3\n\n skip\n"))
     assert [read(), read(), read(), read()] == ["3", "s", "", ""]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a Unix thing")
-def test_single_keys_of_a_real_terminal() -> None:
+def test_terminal_reads_single_keys() -> None:
     import termios
 
     main, terminal = os.openpty()

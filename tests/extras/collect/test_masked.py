@@ -12,7 +12,7 @@ def document(text: str, docno: str = "a"):
     return parse_document(docno, f"{docno}.md", text.encode(), 0.0)[0]
 
 
-def test_an_ellipsis_takes_the_place_so_that_sections_and_lines_stay() -> None:
+def test_mask_keeps_sections_and_lines() -> None:
     text = "# Locks\n\nA lock keeps a *door\nshut for good*. It clicks.\n\n## How do I open it?\n\nTurn the key.\n"
     old = document(text)
     (new,) = Masks.of([("A lock keeps a door shut for good", ()), ("How do I open it", ["a"])])([old])
@@ -22,7 +22,7 @@ def test_an_ellipsis_takes_the_place_so_that_sections_and_lines_stay() -> None:
     assert new.digest != old.digest and new.path == old.path and new.modified == old.modified
 
 
-def test_frontmatter_loses_the_passage_and_what_is_then_empty() -> None:
+def test_mask_removes_passage_from_frontmatter() -> None:
     old = document(
         "---\ntitle: Locks\ndescription: Everything about locks and keys and doors\n"
         "aliases: [Door locks, Bolts]\nnote: {more: 'everything about locks and keys and doors, and bolts'}\n"
@@ -32,14 +32,14 @@ def test_frontmatter_loses_the_passage_and_what_is_then_empty() -> None:
     assert dict(new.frontmatter) == {"title": "Locks", "aliases": ["Bolts"], "note": {"more": ", and bolts"}}
 
 
-def test_short_passages_leave_other_documents_alone() -> None:
+def test_mask_of_short_passage_spares_other_documents() -> None:
     documents = [document("The door locks.", "a"), document("The door locks.", "b")]
     masked = Masks.of([("door locks", ["a"])])(documents)
-    assert [each.text for each in masked] == ["The \u2026.", "The door locks."]
+    assert [page.text for page in masked] == ["The \u2026.", "The door locks."]
     assert masked[1] is documents[1]
 
 
-def test_links_that_stay_keep_their_targets() -> None:
+def test_mask_keeps_targets_of_links() -> None:
     from dataclasses import replace
 
     old = document("See [[b]]. One two three four five [[c]].")
@@ -48,14 +48,14 @@ def test_links_that_stay_keep_their_targets() -> None:
     assert [(link.text, link.target) for link in new.links] == [("b", "to/b")]
 
 
-def test_what_is_missed_is_said_with_its_place() -> None:
+def test_unmasked_names_document_and_field() -> None:
     masks = Masks.of([("one two three four five", ())])
     holding = document("---\ntitle: One two three four five\n---\nSix, one two three four five.\n")
-    assert [place for _, place in masks.unmasked([holding, document("six")])] == ["title", "text", "frontmatter"]
+    assert [field for _, field in masks.unmasked([holding, document("six")])] == ["title", "text", "frontmatter"]
 
 
 @given(st.text(alphabet="ab \n#*`.-", max_size=80), st.lists(st.sampled_from("ab"), min_size=1, max_size=3))
-def test_nothing_that_was_masked_is_left_within_a_paragraph(text: str, passage: list[str]) -> None:
+def test_mask_leaves_no_passage_within_a_paragraph(text: str, passage: list[str]) -> None:
     masks = Masks.of([(" ".join(passage), ["a"])])
     (masked,) = masks([document(text)])
     assert masked.text not in Finder([tuple(passage)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ragbench.extras.collect.similarity import near_duplicates
 
 
-def test_worked_by_hand() -> None:
+def test_near_duplicates_by_hand() -> None:
     texts = ["rotate an API key", "How to rotate an api key?", "rotate the key", "", "?!"]
     # {rotate an api key} and {how to rotate an api key}: 4 of 6; with {rotate the key}: 2 of 5; the other pair: 2 of 7.
     assert list(near_duplicates(texts, 0.4)) == [(0, 1, pytest.approx(4 / 6)), (0, 2, pytest.approx(0.4))]
@@ -19,7 +19,7 @@ def test_worked_by_hand() -> None:
     texts=st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6).map(" ".join), max_size=12),
     threshold=st.sampled_from([0.2, 0.5, 0.6, 2 / 3, 0.75, 0.8, 1.0]),
 )
-def test_as_comparing_every_text_with_every_other(texts: list[str], threshold: float) -> None:
+def test_near_duplicates_equals_comparison_of_all_pairs(texts: list[str], threshold: float) -> None:
     sets = [set(text.split()) for text in texts]
     expected = {
         (i, j): len(sets[i] & sets[j]) / len(sets[i] | sets[j])

@@ -32,20 +32,20 @@ def init(notes: Path, capsys: pytest.CaptureFixture[str]):
             Path("asked.csv").write_bytes(content)
             more = ("--queries", "asked.csv", *more)
         code = cli.main(["init", "notes", "--yes", "--replace", *more])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
 
     return run
 
 
-def test_documents_chunks_and_language_are_said(init) -> None:
+def test_init_counts_documents_chunks_and_language(init) -> None:
     code, out, err = init()
     assert (code, err) == (0, "reading 0/19\nchunking 0/19\nestimating the time\n")
     assert out.startswith("notes: 19 documents, ") and "chunks, mostly English\n" in out
     assert "no queries given: ragbench will generate synthetic queries from your notes" in out
 
 
-def test_queries_are_read_and_counted_with_and_without_answers(init) -> None:
+def test_init_counts_queries_with_and_without_answers(init) -> None:
     table = "question,relevant\nhow are programs told apart,authentication.md\nwhat is counted,metrics.md\nmoose,\n"
     code, out, _ = init(table)
     assert "asked.csv: 3 queries, 2 with an answer, 1 without\n" in out
@@ -53,13 +53,13 @@ def test_queries_are_read_and_counted_with_and_without_answers(init) -> None:
     assert code == 0 and "no queries" not in out
 
 
-def test_an_answer_that_is_not_among_the_notes_is_named_with_its_line(init) -> None:
+def test_init_names_line_of_unknown_answer(init) -> None:
     code, out, err = init("text,relevant\na query,authentication.md\nanother,nowhere.md\n")
     assert "1 relevant documents are not in the vault: nowhere.md (line 3)" in err
     assert "2 queries, 1 with an answer, 1 without" in out and code == 0
 
 
-def test_judgments_beside_the_queries_are_taken(init, notes: Path) -> None:
+def test_init_takes_judgments_beside_queries(init, notes: Path) -> None:
     Path("queries.jsonl").write_text('{"_id": "a", "text": "what is counted"}\n')
     Path("qrels").mkdir()
     Path("qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\na\tmetrics.md\t2\n")
@@ -72,7 +72,7 @@ def test_judgments_beside_the_queries_are_taken(init, notes: Path) -> None:
     ("header", "meant"),
     [("answer_doc", "relevant"), ("relevent", "relevant"), ("hypothesys", "hypothesis"), ("colour", "")],
 )
-def test_a_column_that_is_not_read_is_said(header: str, meant: str, init) -> None:
+def test_init_names_unread_column(header: str, meant: str, init) -> None:
     """By its values, which name documents, or by a name that is nearly right."""
     value = {"answer_doc": "metrics.md", "relevent": "metrics.md"}.get(header, "a text")
     _, out, _ = init(f"text,{header}\nwhat is counted,{value}\n")
@@ -80,7 +80,7 @@ def test_a_column_that_is_not_read_is_said(header: str, meant: str, init) -> Non
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "reason"),
     [
         ("foo,bar\na,b\n", "asked.csv:2: column 'text' is missing; the columns are foo, bar"),
         ("text\nwie heißt das\n".encode("latin-1"), "asked.csv:2 is not UTF-8 (byte 8; possibly another encoding)"),
@@ -88,13 +88,13 @@ def test_a_column_that_is_not_read_is_said(header: str, meant: str, init) -> Non
         ("text\na\na\n", "asked.csv:3 has query"),
     ],
 )
-def test_queries_that_cannot_be_used_are_refused_before_anything_is_written(table, said: str, init) -> None:
+def test_init_refuses_unusable_queries_before_writing(table, reason: str, init) -> None:
     code, _, err = init(table)
-    assert code == 2 and said in err and err.count("\n") == 1
+    assert code == 2 and reason in err and err.count("\n") == 1
     assert not Path(project.FILE).exists()
 
 
-def test_text_files_are_found_and_read_where_they_are_all_there_is(init, notes: Path) -> None:
+def test_init_reads_text_files_without_markdown(init, notes: Path) -> None:
     (notes / "more.txt").write_text("Lamps are lit at dusk.", encoding="utf-8")
     _, out, _ = init()
     globs = '["**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"]'
@@ -106,13 +106,13 @@ def test_text_files_are_found_and_read_where_they_are_all_there_is(init, notes: 
     assert project.read(Path(project.FILE)).values["data.include"] == ["**/*.txt"]
 
 
-def test_a_file_in_another_encoding_is_named(init, notes: Path) -> None:
+def test_init_names_file_in_other_encoding(init, notes: Path) -> None:
     (notes / "alt.md").write_bytes("# Über\n\nGrüße aus dem Süden".encode("cp1252"))
     code, _, err = init()
     assert code == 0 and "warning: alt.md: encoding: read as cp1252 because byte 2 is not UTF-8" in err
 
 
-def test_a_collection_in_the_form_of_beir_is_opened_too(init, notes: Path) -> None:
+def test_init_opens_beir_collection(init, notes: Path) -> None:
     shutil.rmtree(notes)
     (notes / "qrels").mkdir(parents=True)
     (notes / "corpus.jsonl").write_text(json.dumps({"_id": "d1", "title": "Lamps", "text": "at dusk"}) + "\n")
@@ -122,7 +122,7 @@ def test_a_collection_in_the_form_of_beir_is_opened_too(init, notes: Path) -> No
     assert code == 0 and "notes: a collection in BEIR format, 1 document, 1 topic" in out
 
 
-def test_languages() -> None:
+def test_language_is_recognised() -> None:
     assert language("Where are the lamps that you lit, and why is the house dark?") == "English"
     assert language("Der Schlüssel ist nicht in der Lampe, und das Haus ist dunkel.") == "German"
     assert language("Les lampes sont dans la maison pour que le soir ne soit pas noir.") == "French"

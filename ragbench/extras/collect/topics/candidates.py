@@ -194,7 +194,12 @@ _END = re.compile(
     re.VERBOSE,
 )
 _MODULE_LINE = re.compile(r"(?:import|export)\s|\{/\*")  # of MDX; a reader does not see them
-_ADMONITION = re.compile(r"^[ \t]*:::.*$", re.MULTILINE)  # `:::note Title` and `:::` of Docusaurus and VitePress
+_ADMONITION = re.compile(
+    r"""^[ \t]*(?: :::.*                                       # `:::note Title` and `:::` of Docusaurus and VitePress
+      | (?:Note|Tip|Info|Important|Warning|Caution|Danger|Example|Abstract|Todo|Success|Question|Failure|Bug|Quote)
+      )[ \t]*$""",  # a call-out without a title, which a page shows by its kind
+    re.MULTILINE | re.VERBOSE,
+)
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|vs|etc|resp|approx|no|fig|dr|mr|mrs|ms|st)\.\s+\Z", re.IGNORECASE)
 
 

@@ -17,7 +17,7 @@ VAULT = Path(__file__).parents[3] / "data" / "vault"
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> list[str]:
+def command(tmp_path: Path) -> list[str]:
     (tmp_path / "queries.csv").write_text("qid,text\nt1,LNT-301\n")
     places = [f"data.corpus={VAULT}", f"data.queries={tmp_path / 'queries.csv'}", f"data.qrels={tmp_path / 'qrels'}"]
     return ["judge", str(tmp_path / "pool.csv"), "--merge", "data=vault", *places]
@@ -28,14 +28,14 @@ def pool(folder: Path, *pairs: tuple[str, str]) -> None:
     (folder / "pool.csv").write_text(to_csv(WITHOUT_PATH, rows))
 
 
-def test_grades_of_the_collection_are_merged(words, tmp_path: Path, capsys) -> None:
+def test_judge_merges_grades_of_collection(command, tmp_path: Path, capsys) -> None:
     pool(tmp_path, ("t1", "reference/errors#error-codes"))
-    assert cli.main(words) == 0
+    assert cli.main(command) == 0
     assert "1 added" in capsys.readouterr().out
     assert read_qrels(tmp_path / "qrels" / "sections.qrels") == {"t1": {"reference/errors#error-codes": 2}}
 
 
-def test_a_folder_of_judgments_begins_with_those_of_the_file_that_was_measured(tmp_path: Path, capsys) -> None:
+def test_judge_begins_folder_with_judgments_of_file(tmp_path: Path, capsys) -> None:
     (tmp_path / "queries.csv").write_text("qid,text\nt1,LNT-301\n")
     qrels = tmp_path / "test.tsv"
     qrels.write_text("t1\tindex.md\t1\n")
@@ -51,9 +51,9 @@ def test_a_folder_of_judgments_begins_with_those_of_the_file_that_was_measured(t
 
 
 @pytest.mark.parametrize("stranger", [("t9", "reference/errors#error-codes"), ("t1", "elsewhere#x"), ("t1", "index#x")])
-def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Path, capsys) -> None:
+def test_judge_refuses_grades_of_other_collection(stranger, command, tmp_path: Path, capsys) -> None:
     pool(tmp_path, ("t1", "reference/errors#error-codes"), stranger)
-    assert cli.main(words) == 2
+    assert cli.main(command) == 2
     assert f"grades 1 pair whose topic or section is not in this collection ({' '.join(stranger)})" in (
         capsys.readouterr().err
     )
@@ -63,7 +63,7 @@ def test_grades_of_another_collection_are_refused(stranger, words, tmp_path: Pat
 @pytest.mark.parametrize(
     "more", [[], ["data=builtin"], ["data=builtin_v2"], ["data=builtin_v21"], ["by its folder"], ["--into-builtin"]]
 )
-def test_the_built_in_judgments_are_written_only_when_that_is_said_twice(more, tmp_path: Path, capsys) -> None:
+def test_judge_protects_builtin_judgments(more, tmp_path: Path, capsys) -> None:
     builtin = locations.builtin() / "qrels"
     files = sorted(builtin.rglob("*.qrels"))
     before = [path.read_bytes() for path in files]

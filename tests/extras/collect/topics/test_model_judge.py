@@ -24,29 +24,29 @@ def pool_of(path: Path, topics: int) -> Path:
     return path
 
 
-def test_grades_and_sample_are_two_files_and_the_sample_is_blind(tmp_path: Path) -> None:
+def test_grade_pool_writes_grades_and_blind_sample(tmp_path: Path) -> None:
     pool = pool_of(tmp_path / "pool.csv", 5)
     answers = iter(["3", "Grade: 2.", "no idea", "4", "10", "0", "1", "1", "1", "1"])
-    found = grade_pool(pool, lambda prompt: next(answers), "small", 2, 13)
-    assert [row["grade"] for row in rows(found.grades)] == ["3", "2", "", "", "", "0", "1", "1", "1", "1"]
-    assert {row["judge"] for row in rows(found.grades)} == {"small"}
-    assert (found.graded, found.pairs, len(found.sampled)) == (7, 10, 2)
-    sample = rows(found.sample)
-    assert len(sample) == 4 and {row["qid"] for row in sample} == set(found.sampled)
+    result = grade_pool(pool, lambda prompt: next(answers), "small", 2, 13)
+    assert [row["grade"] for row in rows(result.grades)] == ["3", "2", "", "", "", "0", "1", "1", "1", "1"]
+    assert {row["judge"] for row in rows(result.grades)} == {"small"}
+    assert (result.graded, result.pairs, len(result.sampled)) == (7, 10, 2)
+    sample = rows(result.sample)
+    assert len(sample) == 4 and {row["qid"] for row in sample} == set(result.sampled)
     assert {row["grade"] for row in sample} == {""} and "judge" not in sample[0]
     with pytest.raises(BenchmarkError, match="exists already"):
         grade_pool(pool, str, "small", 2, 13)
 
 
-def test_grades_of_a_model_are_not_merged(tmp_path: Path) -> None:
+def test_merge_refuses_grades_of_model(tmp_path: Path) -> None:
     from ragbench.extras.collect.judge import merge_into_folder
 
-    found = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1, 13)
+    result = grade_pool(pool_of(tmp_path / "pool.csv", 2), lambda prompt: "1", "small", 1, 13)
     with pytest.raises(BenchmarkError, match="grades of a model"):
-        merge_into_folder(found.grades, tmp_path / "qrels")
+        merge_into_folder(result.grades, tmp_path / "qrels")
 
 
-def test_judge_grades_pool_by_a_model(tmp_path: Path, chat_server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_judge_command_grades_by_model(tmp_path: Path, chat_server, capsys: pytest.CaptureFixture[str]) -> None:
     pool = pool_of(tmp_path / "pool.csv", 12)
     chat_server.answer = lambda prompt: "3" if "text 1" in prompt.split("Text:")[1] else "0"
     model = ["--endpoint", chat_server.endpoint, "--model", "small"]

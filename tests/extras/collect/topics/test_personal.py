@@ -6,7 +6,7 @@ from ragbench.extras.collect.search_log import personal
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "kind"),
     [
         ("mail jane.doe+x@example.co.uk", "a mail address"),
         ("why is ghp_0123456789abcdefABCD refused", "a token"),
@@ -20,8 +20,8 @@ from ragbench.extras.collect.search_log import personal
         ("4111 1111 1111 1111", "a long number"),
     ],
 )
-def test_personal_data_are_recognised(text: str, found: str) -> None:
-    assert personal(text) == found
+def test_personal_data_are_recognised(text: str, kind: str) -> None:
+    assert personal(text) == kind
 
 
 @pytest.mark.parametrize(
@@ -37,5 +37,5 @@ def test_personal_data_are_recognised(text: str, found: str) -> None:
         "@property decorator",
     ],
 )
-def test_queries_as_usual_are_none(text: str) -> None:
+def test_usual_queries_are_no_personal_data(text: str) -> None:
     assert personal(text) == ""

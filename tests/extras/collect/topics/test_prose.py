@@ -23,7 +23,7 @@ Nor this. At all.
 """
 
 
-def test_sentences_are_those_of_paragraphs_and_items_without_markup() -> None:
+def test_sentences_come_from_paragraphs_and_items() -> None:
     assert [sentence.text for sentence in sentences(TEXT)] == [
         "Keys open doors.",
         "A key, e.g. Bob's, is never lent!",
@@ -44,12 +44,12 @@ def test_links_are_named_as_they_are_shown() -> None:
     ]
 
 
-def test_a_sentence_is_kept_as_it_was_written() -> None:
+def test_sentence_is_kept_as_written() -> None:
     raw = [sentence.raw for sentence in sentences(TEXT)]
     assert raw[1] == "A key, e.g. Bob's, is *never* lent!"
     assert raw[3] == "Is it\nlong? yes."
 
 
-def test_the_lines_of_an_admonition_belong_to_no_sentence() -> None:
+def test_admonition_lines_belong_to_no_sentence() -> None:
     text = ":::note\nWhile a *server* runs, wait.\n:::\n\n::: tip Pre-built\n\nTake one\n\n:::\n\nUse `:::` here"
-    assert [each.text for each in sentences(text)] == ["While a server runs, wait.", "Take one", "Use ::: here"]
+    assert [sentence.text for sentence in sentences(text)] == ["While a server runs, wait.", "Take one", "Use ::: here"]

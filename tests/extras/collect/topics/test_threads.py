@@ -85,11 +85,11 @@ def pages(vault: Path) -> Pages:
         ("https://other.example/manual/scenes", None),
     ],
 )
-def test_an_address_is_a_document(pages: Pages, address: str, docno: str | None) -> None:
+def test_pages_find_document_of_address(pages: Pages, address: str, docno: str | None) -> None:
     assert pages.of(address) == docno
 
 
-def test_a_question_is_title_and_first_sentences_without_the_rest() -> None:
+def test_question_of_thread_is_title_and_first_sentences() -> None:
     thread = threads._of_json(ISSUES[0], 1)
     assert threads.question_of(thread, ThreadSpec()) == (
         "Lamp flickers after the dimmer is paired. My lamp flickers for a minute after pairing. Is that normal?"
@@ -99,9 +99,9 @@ def test_a_question_is_title_and_first_sentences_without_the_rest() -> None:
     assert threads.question_of(code_only, ThreadSpec()) == "See lamp on failing"
 
 
-def test_evidence_says_who_linked(pages: Pages) -> None:
-    found = [threads.evidence_of(threads._of_json(each, 0), pages) for each in ISSUES[:5]]
-    assert found == [
+def test_evidence_of_thread_names_who_linked(pages: Pages) -> None:
+    evidence = [threads.evidence_of(threads._of_json(entry, 0), pages) for entry in ISSUES[:5]]
+    assert evidence == [
         ("link", {"how-to/02-dimmer": 2}),
         ("asker-link", {"scenes": 1}),
         ("named", {"replace": 2}),
@@ -110,17 +110,17 @@ def test_evidence_says_who_linked(pages: Pages) -> None:
     ]
 
 
-def test_copies_personal_data_and_pages_with_enough_are_left_out(pages: Pages) -> None:
-    made = threads.choose([threads._of_json(each, 0) for each in ISSUES], pages, ThreadSpec())
+def test_threads_skip_copies_personal_data_and_full_pages(pages: Pages) -> None:
+    made = threads.choose([threads._of_json(entry, 0) for entry in ISSUES], pages, ThreadSpec())
     assert [topic.qid for topic in made.topics] == ["thread-11", "thread-12", "thread-13", "thread-14"]
     assert {topic.provenance for topic in made.topics} == {"threads"}
     assert made.dropped == {"without a page of the site": 1, "almost like another": 1, "with a mail address": 1}
-    few = threads.choose([threads._of_json(each, 0) for each in ISSUES], pages, ThreadSpec(per_page=1))
+    few = threads.choose([threads._of_json(entry, 0) for entry in ISSUES], pages, ThreadSpec(per_page=1))
     # The link of another person (14) comes before that of the asker (12).
     assert [topic.qid for topic in few.topics] == ["thread-11", "thread-13", "thread-14"]
 
 
-def test_discussions_discourse_and_tables_are_read(tmp_path: Path) -> None:
+def test_threads_are_read_from_every_form(tmp_path: Path) -> None:
     discussion = {"number": 3, "title": "T", "body": "b", "author": {"login": "ada"}}
     discussion["comments"] = {
         "nodes": [{"author": {"login": "bob"}, "body": "one", "replies": {"nodes": [{"author": None, "body": "two"}]}}]
@@ -140,7 +140,7 @@ def test_discussions_discourse_and_tables_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "reason"),
     [
         ("a.json", "{", "has an unexpected structure"),
         ("a.json", "[3]", "has an unexpected structure"),
@@ -148,21 +148,21 @@ def test_discussions_discourse_and_tables_are_read(tmp_path: Path) -> None:
         ("a.csv", "q,a\n1,2\n", "with the columns question and answer"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_threads_refuse_other_files(tmp_path: Path, name: str, text: str, reason: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(BenchmarkError, match=said):
+    with pytest.raises(BenchmarkError, match=reason):
         threads.read(tmp_path / name)
 
 
-def test_the_command_writes_topics_and_a_sheet_that_is_read_back(capsys, vault: Path, tmp_path: Path) -> None:
+def test_threads_command_writes_topics_and_review_sheet(capsys, vault: Path, tmp_path: Path) -> None:
     (tmp_path / "issues.json").write_text(json.dumps(ISSUES))
     (tmp_path / "_redirects").write_text("# moved\n/old-scenes /scenes 301\n")
     out = tmp_path / "questions"
-    words = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
+    command = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
     data = ["data=vault", f"data.corpus={vault}"]
-    assert cli.main([*words, "--redirects", str(tmp_path / "_redirects"), "--json", *data]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["topics"] == 4 and said["evidence"] == {"link": 2, "asker-link": 1, "named": 1}
+    assert cli.main([*command, "--redirects", str(tmp_path / "_redirects"), "--json", *data]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["topics"] == 4 and summary["evidence"] == {"link": 2, "asker-link": 1, "named": 1}
     rows = [json.loads(line) for line in (out / "topics.jsonl").read_text().splitlines()]
     assert rows[0]["relevant"] == ["how-to/02-dimmer"] and rows[0]["provenance"] == "threads"
 
@@ -176,10 +176,10 @@ def test_the_command_writes_topics_and_a_sheet_that_is_read_back(capsys, vault: 
     assert cli.main(shown) == 0
     assert {row["provenance"] for row in json.loads(capsys.readouterr().out)} == {"threads"}
 
-    assert cli.main([*words, *data]) == 2
+    assert cli.main([*command, *data]) == 2
     assert "exists already" in capsys.readouterr().err
     (out / "topics.jsonl").unlink()
-    assert cli.main([*words, *data]) == 2
+    assert cli.main([*command, *data]) == 2
     assert f"{sheet} exists already: rename it, or add --replace" in capsys.readouterr().err
     assert sheet.read_text() == text
     assert cli.main(["topics", "threads", str(tmp_path / "issues.json"), "--site", "https://no.example", *data,
@@ -191,13 +191,13 @@ def test_the_command_writes_topics_and_a_sheet_that_is_read_back(capsys, vault: 
     assert "review.csv:3: keep must be yes or no, got maybe" in capsys.readouterr().err
 
 
-def test_a_call_that_was_killed_between_its_two_files_can_be_repeated(
+def test_threads_command_can_be_repeated_after_kill(
     vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "issues.json").write_text(json.dumps(ISSUES))
     out = tmp_path / "questions"
-    words = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
-    words += ["data=vault", f"data.corpus={vault}"]
+    command = ["topics", "threads", str(tmp_path / "issues.json"), "--site", SITE, "--out", str(out)]
+    command += ["data=vault", f"data.corpus={vault}"]
     with monkeypatch.context() as patch:
         rename, renamed = Path.replace, []
 
@@ -208,8 +208,8 @@ def test_a_call_that_was_killed_between_its_two_files_can_be_repeated(
             return rename(draft, target)
 
         patch.setattr(Path, "replace", killed)
-        assert cli.main(words) == 130
+        assert cli.main(command) == 130
     assert len(renamed) == 2
     assert len(list(out.iterdir())) == 1
-    assert cli.main(words) == 0
+    assert cli.main(command) == 0
     assert sorted(path.name for path in out.iterdir()) == ["review.csv", "topics.jsonl"]
