@@ -270,10 +270,10 @@ def test_service_survives_loads_and_restarts(own: str, recommended) -> None:
         answer = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
         assert answer.hits[0].docno == "archive-nightly"
         assert list(answer.stage_ms) == ["engine", "ranker", "cut"]
-        state = service._state()
-        assert state == service._opened.state
+        bundle = service._opened.bundle
+        assert bundle.state() == bundle.opened_as
         sql(own, "UPDATE own.about SET value = 'other' WHERE key = 'digest'")
-        assert service._state() not in (None, state)
+        assert bundle.state() not in (None, bundle.opened_as)
         write(recommended.folder, format="postgres", load=own)
         again = asyncio.run(service.search(SearchRequest(query="nightly archive", top_n=2)))
         assert [hit.chunk_id for hit in again.hits] == [hit.chunk_id for hit in answer.hits]
