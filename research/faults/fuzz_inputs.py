@@ -35,7 +35,7 @@ from ragbench.base.errors import RagbenchError
 from ragbench.benchmark.lines import read_objects
 from ragbench.config import project
 from ragbench.corpus.reader import _split_frontmatter
-from ragbench.extras.engines import postgres
+from ragbench.extras.engines import postgres, tables
 from ragbench.extras.engines.opensearch import FORMAT, SYSTEMS, Cluster, OpenSearchEngine
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.engines.search import Found
@@ -80,7 +80,7 @@ PLAN = Plan(
 FOUND = {"dense": {"a#0": 0.75, "b#0": 0.5}, "lexical": {"a#0": 3.5}, "documents": {"b#0": 2.25, "b#1": 2.25}}
 ABOUT = {"format": FORMAT, "plan": PLAN.to_json(), "load": "notes--0123456789ab", "points": 4, "measured": ["a"]}
 ROWS_OF_SQL = {
-    "about": [["format", "1"], ["plan", PLAN.to_json()], ["digest", "d"]],
+    "about": [["format", str(tables.FORMAT)], ["plan", PLAN.to_json()], ["digest", "d"]],
     "hits": [["a#0", 0.8, 0.75, 3.5, None], ["b#0", 0.2, 0.5, None, 2.25], ["b#1", 0.2, None, None, 2.25]],
     "documents": [["a", "d1"], ["b", "d2"]],
     "files": [["a.json", "eJyrrgUAAXUA+Q=="]],
