@@ -145,10 +145,12 @@ def findings(atlas: Atlas) -> str:
 
 
 def proposals(atlas: Atlas) -> str:
-    """Return the tables of docs/research/proposals.md: each switch and preset on user questions, pooled and by site."""
-    return "\n\n".join(
-        [markdown(people(atlas)), "By site:", markdown(_people_by_site(atlas, [*_PROPOSALS, "graph", "community"]))]
-    )
+    """Return the tables of docs/research/proposals.md: proposals and their variants on user questions, also by site."""
+    frame = people(atlas)
+    variants = frame["change"].str.strip("`").str.match(r"(p\d+|graph|community|baseline$|\w+_only$)")
+    columns = ["change", "sites", "change of nDCG@10", "helps", "by site", ""]
+    by_site = _people_by_site(atlas, [*_PROPOSALS, "graph", "community"])
+    return "\n\n".join([markdown(frame.loc[variants, columns]), "By site:", markdown(by_site)])
 
 
 def page(atlas: Atlas) -> str:
