@@ -109,8 +109,12 @@ def _extras() -> tuple[str, ...]:
 def _points(group: _Group) -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points  # late: slow
 
+    own = _own(group)
+    installed = list(entry_points(group=group))
+    if own:  # a checkout: what was installed with ragbench may be of an earlier state of it
+        installed = [point for point in installed if point.dist is None or point.dist.name != "ragbench"]
     points: dict[str, EntryPoint] = {}
-    for point in (*_own(group), *entry_points(group=group)):
+    for point in (*own, *installed):
         if point.name not in points and is_there(point.module):
             points[point.name] = point
     return points
