@@ -2,7 +2,7 @@
 
     python -m research.faults.fuzz_inputs [CASES] [PAGE]  print a table or write it between marks; exit code 1 for harm
 
-Engines answer from here, in the shapes of their documentation; a run file, an index of Lucene and LanceDB are files.
+Engines answer from here, in the shapes of their documentation; a run file and an index of Lucene are files.
 
 A case is a good content with one thing wrong (`tests.boundary.mutations`). Harm is an exception that is not a
 RagbenchError (the command line would show a traceback), an answer with status 500, or a value that an independent
