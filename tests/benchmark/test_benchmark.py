@@ -28,10 +28,12 @@ def test_docno_of_section() -> None:
 def test_benchmark_refuses_repeated_ids() -> None:
     with pytest.raises(BenchmarkError):
         Benchmark("b", (), (), {})
-    with pytest.raises(BenchmarkError, match="a/b"):
+    with pytest.raises(BenchmarkError) as error:
         Benchmark("b", (DOCUMENT, DOCUMENT), (), {})
-    with pytest.raises(BenchmarkError, match="topic 'q'"):
+    assert "a/b" in str(error.value)
+    with pytest.raises(BenchmarkError) as error:
         Benchmark("b", (DOCUMENT,), (Topic("q", "x"), Topic("q", "y")), {})
+    assert "topic 'q'" in str(error.value)
 
 
 def test_select_takes_topics_of_split() -> None:
@@ -39,8 +41,9 @@ def test_select_takes_topics_of_split() -> None:
     benchmark = Benchmark("b", (DOCUMENT,), topics, {})
     assert benchmark.splits == ("test", "train")
     assert benchmark.select("train") == topics[:1] and benchmark.select() == topics
-    with pytest.raises(BenchmarkError, match="split 'dev'"):
+    with pytest.raises(BenchmarkError) as error:
         benchmark.select("dev")
+    assert "split 'dev'" in str(error.value)
 
 
 def test_digest_follows_documents_topics_and_judgments() -> None:

@@ -34,8 +34,9 @@ def test_parse_grade_takes_whole_numbers(text: str, grade: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "0.5", "nan", "inf", "1e99", "1001", "-1001", "1_0x"])
 def test_parse_grade_refuses_other_values(text: str) -> None:
-    with pytest.raises(BenchmarkError, match=r"a\.tsv:7"):
+    with pytest.raises(BenchmarkError) as error:
         parse_grade(text, "a.tsv:7")
+    assert "a.tsv:7" in str(error.value)
 
 
 def test_grades_mapping_leaves_no_empty_topic(tmp_path: Path) -> None:

@@ -25,8 +25,9 @@ def test_lines_up_to_the_limit_are_read(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 9 + b"\n" + b"y" * 10 + b"\n")
     lines = raw_lines(path, max_bytes=10)
     assert next(lines) == (1, "x" * 9 + "\n")
-    with pytest.raises(BenchmarkError, match=r"a\.txt:2"):
+    with pytest.raises(BenchmarkError) as error:
         next(lines)
+    assert "a.txt:2" in str(error.value)
 
 
 def test_lines_are_decoded_by_encoding(tmp_path: Path) -> None:
@@ -101,5 +102,6 @@ def test_write_atomically_keeps_permissions(tmp_path: Path) -> None:
 
 def test_reader_refuses_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "queries.csv")
-    with pytest.raises(BenchmarkError, match="pipe"):
+    with pytest.raises(BenchmarkError) as error:
         list(read_rows(tmp_path / "queries.csv"))
+    assert "pipe" in str(error.value)

@@ -120,8 +120,9 @@ def test_list_of_documents_bounds_collection(tmp_path: Path) -> None:
     # A link to a document outside the list leads nowhere.
     assert not any(link.target for document in benchmark.documents for link in document.links)
     (qrels / "documents.txt").write_text("a.md\ngone.md\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"gone\.md"):
+    with pytest.raises(CorpusError) as error:
         load_native(tmp_path / "corpus", qrels)
+    assert "gone.md" in str(error.value)
 
 
 def test_salient_terms_reach_the_query_and_change_no_digest(tmp_path: Path) -> None:

@@ -135,8 +135,9 @@ def test_session_refuses_other_grades(path: Path) -> None:
     with pytest.raises(BenchmarkError):
         JudgingSession(path).grade(4)
     write(path, ("q", "a#1", ""), ("q", "a#2", "good"))
-    with pytest.raises(BenchmarkError, match=r"pool\.csv:4"):
+    with pytest.raises(BenchmarkError) as error:
         JudgingSession(path)
+    assert "pool.csv:4" in str(error.value)
 
 
 def test_merge_counts_added_unchanged_and_left(tmp_path: Path) -> None:
@@ -158,8 +159,9 @@ def test_merge_counts_added_unchanged_and_left(tmp_path: Path) -> None:
 
 def test_merge_refuses_contradictions(tmp_path: Path) -> None:
     path = write(tmp_path / "pool.csv", ("q", "a#1", "3"), ("q", "a#2", "1"))
-    with pytest.raises(BenchmarkError, match="contradicts 2"):
+    with pytest.raises(BenchmarkError) as error:
         merge(path, {"q": {"a#1": 0, "a#2": 2}})
+    assert "contradicts 2" in str(error.value)
     merged = merge(path, {"q": {"a#1": 0, "a#2": 2}}, overwrite=True)
     assert merged.qrels == {"q": {"a#1": 3, "a#2": 1}} and merged.replaced == 2
 
@@ -180,8 +182,9 @@ def test_merge_refuses_document_better_than_sections(tmp_path: Path) -> None:
     pool = write(tmp_path / "pool.csv", ("q", "d#1", "0"))
     folder = tmp_path / "qrels"
     write_qrels(folder / "documents.qrels", {"q": {"d": 2}})
-    with pytest.raises(BenchmarkError, match="q d"):
+    with pytest.raises(BenchmarkError) as error:
         merge_into_folder(pool, folder)
+    assert "q d" in str(error.value)
     assert not (folder / "sections.qrels").exists()
     merge_into_folder(pool, folder, overwrite=True)
     assert read_qrels(folder / "documents.qrels") == {"q": {"d": 0}}

@@ -71,12 +71,14 @@ def test_beir_skips_judgments_of_other_topics(tmp_path: Path) -> None:
     assert benchmark.warnings == (
         f"{tmp_path / 'qrels/train.tsv'} is excluded: none of its topics is in queries.jsonl",
     )
-    with pytest.raises(BenchmarkError, match="other"):
+    with pytest.raises(BenchmarkError) as error:
         load_beir(tmp_path, qrels=["train.tsv", "test.tsv"])
+    assert "other" in str(error.value)
     (tmp_path / "corpus.jsonl").unlink()
     (tmp_path / "qrels/test.tsv").unlink()
-    with pytest.raises(BenchmarkError, match="other"):  # refused before the documents are read
+    with pytest.raises(BenchmarkError) as error:  # refused before the documents are read
         load_beir(tmp_path)
+    assert "other" in str(error.value)
 
 
 def test_beir_reads_packed_files(tmp_path: Path) -> None:
@@ -111,8 +113,9 @@ def test_beir_chooses_files_of_judgments(option: object, splits: dict[str, int])
 
 
 def test_beir_names_missing_file_and_others() -> None:
-    with pytest.raises(BenchmarkError, match=r"dev\.tsv"):
+    with pytest.raises(BenchmarkError) as error:
         load_beir(TEA, qrels="dev.tsv")
+    assert "dev.tsv" in str(error.value)
 
 
 def test_beir_refuses_two_files_of_one_split(tmp_path: Path) -> None:
@@ -121,11 +124,13 @@ def test_beir_refuses_two_files_of_one_split(tmp_path: Path) -> None:
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(path.read_bytes())
     (tmp_path / "qrels/test.strict.tsv").write_bytes((TEA / "qrels/test.tsv").read_bytes())
-    with pytest.raises(BenchmarkError, match="split 'test'"):
+    with pytest.raises(BenchmarkError) as error:
         load_beir(tmp_path)
+    assert "split 'test'" in str(error.value)
     (tmp_path / "qrels/test.strict.tsv").rename(tmp_path / "qrels/strict.tsv")
-    with pytest.raises(BenchmarkError, match="q2"):
+    with pytest.raises(BenchmarkError) as error:
         load_beir(tmp_path)
+    assert "q2" in str(error.value)
     assert len(load_beir(tmp_path, qrels="strict.tsv").topics) == 2
 
 

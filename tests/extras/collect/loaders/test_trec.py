@@ -56,8 +56,9 @@ def test_trec_reads_folder_in_other_encoding(tmp_path: Path) -> None:
     benchmark = load_trec(*arguments, encoding="latin-1")
     assert [d.text for d in benchmark.documents] == ["na\xefve", "caf\xe9"]
     assert benchmark.topics[0].text == "th\xe9"
-    with pytest.raises(BenchmarkError, match=r"a\.trec:2"):
+    with pytest.raises(BenchmarkError) as error:
         load_trec(*arguments)
+    assert "a.trec:2" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,9 @@ def test_draft_judges_other_sections_that_answer(tmp_path: Path) -> None:
     notes(tmp_path, one="Open a stuck door.", two="Open a stuck door.", three="A lamp gives light.")
     made = drafted(tmp_path, QUESTION, ("stuck door.",), limit=1)
     assert set(next(iter(made.section_qrels.values()))) == {"one#one", "two#two"}
-    with pytest.raises(BenchmarkError, match="many sections"):
+    with pytest.raises(BenchmarkError) as error:
         drafted(tmp_path, QUESTION, ("stuck door.",), answers=1)
+    assert "many sections" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,9 @@ def test_log_merges_spellings_and_counts_session_once(tmp_path: Path) -> None:
     }
     (only,) = choose(log.read(path), LogSpec(least_sessions=2), nobody).topics
     assert only.text == "Rotate Keys"
-    with pytest.raises(BenchmarkError, match="9 sessions"):
+    with pytest.raises(BenchmarkError) as error:
         choose(log.read(path), LogSpec(least_sessions=9), nobody)
+    assert "9 sessions" in str(error.value)
 
 
 def test_log_sample_has_quota_of_rare_queries() -> None:
