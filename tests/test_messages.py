@@ -35,8 +35,6 @@ DIALECT = re.compile(
 """Words and phrases of a private dialect, for which the field has a term: significant, held-out, lexical, CPU ..."""
 ALLOWED = ("You judge search results", "Below is a section of a documentation", "Does the text answer the question?")
 """Beginnings of prompts, whose recorded answers are pinned; in docstrings and pages, text in backticks is code."""
-KEYS = ("left out",)
-"""Keys of JSON output, which stay as they are."""
 PROSE = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "docs/*.md")
 _LOGS = ("info", "warning", "error")
 _PLACE = {"FileWarning": 2, "Finding": 3, "refused": 1, "Lever": 1}
@@ -154,7 +152,7 @@ def dialect() -> list[tuple[str, str]]:
     return [
         (place, " ".join(text[max(0, hit.start() - 40) : hit.end() + 40].split()))
         for place, text in [*places, *_pages()]
-        if text not in KEYS and not text.startswith(ALLOWED)
+        if not text.startswith(ALLOWED)
         for hit in DIALECT.finditer(text)
     ]
 

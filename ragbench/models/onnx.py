@@ -8,8 +8,7 @@ CPU to 1e-5, for 2.3 times the CPU time (docs/limits.md).
 from __future__ import annotations
 
 import hashlib
-import mmap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ModelError
 from ragbench.models.base import UnbatchedCrossEncoder, UnbatchedEncoder
+from ragbench.models.exact_onnx import dequantised, is_quantised
 from ragbench.models.folder import ModelFolder, Settings, refuse_other_modules
 from ragbench.models.texts import minor_version, one_line
 
@@ -70,7 +70,7 @@ class OnnxGraph:
     @cached_property
     def numerics(self) -> str:
         """How an int8 graph rounds on this CPU, as a digest of what it gives for a fixed text; else empty."""
-        if self.exact or not _is_quantised(self.folder.graph):
+        if self.exact or not is_quantised(self.folder.graph):
             return ""
         return f"int8 {hashlib.sha256(self(_PROBE).tobytes()).hexdigest()[:8]}"
 
@@ -111,9 +111,9 @@ class OnnxGraph:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 3
-        exact = self.exact and _is_quantised(path)
+        exact = self.exact and is_quantised(path)
         try:
-            graph = _dequantised(path.read_bytes()) if exact else str(path)
+            graph = dequantised(path.read_bytes()) if exact else str(path)
             session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as reason:
             raise ModelError(f"model {path} cannot be loaded ({one_line(reason)}): replace the file") from reason
@@ -217,81 +217,3 @@ class OnnxCrossEncoder(UnbatchedCrossEncoder):
 def backend() -> list[object]:
     """Names and versions of the libraries: results can change between their minor versions."""
     return ["onnx", _VERSION, minor_version("onnxruntime"), minor_version("tokenizers")]
-
-
-def _is_quantised(path: Path) -> bool:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return any(content.find(name) >= 0 for name in (b"MatMulInteger", b"QuantizeLinear", b"QLinear"))
-
-
-def _dequantised(model: bytes) -> bytes:
-    """The bytes of an ONNX model with float32 products instead of int8 ones; onnxruntime then dequantises the weights.
-
-    Only nodes change: a dynamic quantisation gives its input and the scale 1, and a product of integers becomes one of
-    floats. Raises ValueError for graphs that are quantised in another way.
-    """
-    graph = b"".join(_dequantised_graph(next(body for number, body, _ in _fields(model) if number == 7)))
-    return b"".join(_field(7, graph) if number == 7 else raw for number, _, raw in _fields(model))
-
-
-def _dequantised_graph(graph: bytes) -> Iterator[bytes]:
-    yield _field(5, b"\x10\x01" + _field(8, b"ragbench/one") + _field(9, b"\x00\x00\x80\x3f"))  # a float of 1
-    for number, body, raw in _fields(graph):
-        parts = [(key, value) for key, value, _ in _fields(body)] if number == 1 else []
-        inputs, outputs = ([value for key, value in parts if key == field_number] for field_number in (1, 2))
-        kind = next((value.decode() for key, value in parts if key == 4), "")
-        if kind == "DynamicQuantizeLinear":
-            yield _node("Identity", inputs, outputs[0])
-            yield _node("Identity", [b"ragbench/one"], outputs[1])
-        elif kind == "MatMulInteger":
-            weights = outputs[0] + b"/weights"
-            yield _node("Cast", inputs[1:2], weights, _TO_FLOAT)
-            if len(inputs) == 4:
-                yield _node("Cast", inputs[3:], weights + b"/zero", _TO_FLOAT)
-                yield _node("Sub", [weights, weights + b"/zero"], weights + b"/centred")
-                weights += b"/centred"
-            yield _node("MatMul", [inputs[0], weights], outputs[0])
-        elif any(word in kind for word in ("Quantize", "Integer", "QLinear")):
-            raise ValueError(f"the int8 operator {kind} has no exact form: use numerics=fast")
-        else:
-            yield raw
-
-
-# The wire format of protobuf: https://protobuf.dev/programming-guides/encoding, and onnx.proto for the numbers.
-_TO_FLOAT = b"\x2a\x09\x0a\x02to\x18\x01\xa0\x01\x02"  # the attribute `to` of Cast
-
-
-def _node(kind: str, inputs: Sequence[bytes], output: bytes, attribute: bytes = b"") -> bytes:
-    named = b"".join(_field(1, name) for name in inputs)
-    return _field(1, named + _field(2, output) + _field(4, kind.encode()) + attribute)
-
-
-def _field(number: int, body: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(body)) + body
-
-
-def _varint(value: int) -> bytes:
-    return bytes([value & 127 | 128]) + _varint(value >> 7) if value > 127 else bytes([value])
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Number, content and whole bytes of every field; only fields of bytes have a content."""
-    at = 0
-    while at < len(data):
-        start = at
-        tag, at = _read_varint(data, at)
-        size = {1: 8, 5: 4}.get(tag & 7, 0)
-        if tag & 7 == 0:
-            _, at = _read_varint(data, at)
-        elif tag & 7 == 2:
-            size, at = _read_varint(data, at)
-        yield tag >> 3, data[at : at + size] if tag & 7 == 2 else b"", data[start : at + size]
-        at += size
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while data[at] > 127:
-        value |= (data[at] & 127) << shift
-        at, shift = at + 1, shift + 7
-    return value | data[at] << shift, at + 1

@@ -77,7 +77,7 @@ def test_calibrate(capsys, place) -> None:
     found = answer(capsys, "fit", "calibration", "--best-of", "dense", *place)
     assert found["queries"] == 12
     assert found["calibration"]["best_of"] == "dense"
-    assert [row["calibration"].split(",")[0] for row in found["left out"]] == [
+    assert [row["calibration"].split(",")[0] for row in found["held_out"]] == [
         "configured: calibrate (confidence 0.5 at score 0.035)",
         "isotonic",
         "isotonic",
@@ -91,7 +91,7 @@ def test_calibrate(capsys, place) -> None:
 
 
 def test_calibrate_fits_the_threshold_that_loses_what_is_stated(capsys, place) -> None:
-    found = answer(capsys, "fit", "calibration", "--max-loss", "0.1", *place)["left out"][-1]
+    found = answer(capsys, "fit", "calibration", "--max-loss", "0.1", *place)["held_out"][-1]
     assert found["calibration"] == "configured: calibrate (confidence 0.5 at score 0.035), fitted to lose 0.1"
     out = call(capsys, "fit", "calibration", "--max-loss", "0.1", *place)
     *_, threshold = out.split("use its threshold with the configured calibration: ")[1].split()

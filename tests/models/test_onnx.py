@@ -8,7 +8,7 @@ import pytest
 
 from ragbench.base.errors import ModelError
 from ragbench.models import CrossEncoder, Encoder
-from ragbench.models.onnx import _dequantised
+from ragbench.models.exact_onnx import dequantised
 from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_encoder, load_encoder
 
 TEXT = "Segments are sealed after seven days, then compacted."
@@ -169,4 +169,4 @@ def test_a_graph_quantised_in_another_way_has_no_exact_form() -> None:
         return bytes([number << 3 | 2, len(body)]) + body
 
     with pytest.raises(ValueError, match="the int8 operator ConvInteger has no exact form: use numerics=fast"):
-        _dequantised(field(7, field(1, field(4, b"ConvInteger"))))
+        dequantised(field(7, field(1, field(4, b"ConvInteger"))))

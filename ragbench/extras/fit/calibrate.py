@@ -282,7 +282,7 @@ def probabilities(stage: CalibrateByEvidence, evidence: Evidence) -> NDArray[np.
     return np.array([stage.probability(dict(zip(SIGNS, row, strict=True))) for row in evidence.signs.tolist()])
 
 
-def evidence_left_out(evidence: Evidence) -> NDArray[np.float64]:
+def held_out_probabilities(evidence: Evidence) -> NDArray[np.float64]:
     """The probability of each search by a fit without its topic and the topic's paraphrases, shape (n,)."""
     refusal = "evidence can only be judged on topics of at least two groups"
     estimates = np.zeros(len(evidence.kind))

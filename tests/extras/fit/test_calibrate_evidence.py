@@ -91,5 +91,5 @@ def test_no_topic_is_judged_by_a_fit_that_saw_it(monkeypatch) -> None:
     sample, seen = made(), []
     real = calibrate.fit_evidence
     monkeypatch.setattr(calibrate, "fit_evidence", lambda part: seen.append(set(part.group.tolist())) or real(part))
-    assert len(calibrate.evidence_left_out(sample)) == 120
+    assert len(calibrate.held_out_probabilities(sample)) == 120
     assert set.intersection(*seen) == set() and all(len(part) == 48 for part in seen)

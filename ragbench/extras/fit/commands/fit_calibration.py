@@ -106,7 +106,7 @@ def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark:
         pipeline = f"The pipeline was: {arm.pipeline!r}"
         _write(arguments.write, fitted, f"{comment} ({benchmark.digest[:12]}). {pipeline}")
     if arguments.json:
-        console.print_json({"calibration": plain(fitted), "queries": len(sample.states), "left out": rows})
+        console.print_json({"calibration": plain(fitted), "queries": len(sample.states), "held_out": rows})
         return 0
     console.print_table(pd.DataFrame(rows), f"{title}, each judged by a fit without it")
     print(f"use it with: calibration={arguments.write}" if arguments.write else f"use it with: {_overrides(fitted)}")
@@ -116,7 +116,7 @@ def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark:
 
 
 def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> int:
-    """Fit what speaks for an answer on topics and their near misses; say how often it is silent, and when wrongly."""
+    """Fit the evidence for an answer on queries and their near misses; print how often no result passes, and wrongly."""
     import pandas as pd
 
     from ragbench.extras.fit import calibrate, training
@@ -126,7 +126,7 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     fitted = calibrate.fit_evidence(gathered)
     judged = {
         "as configured": calibrate.probabilities(stage, gathered),
-        "fitted, held out": calibrate.evidence_left_out(gathered),
+        "fitted, held out": calibrate.held_out_probabilities(gathered),
     }
     rows = [
         {
@@ -139,13 +139,13 @@ def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvi
     values = {key: value for key, value in plain(fitted).items() if key != "noise"}
     if arguments.write:
         comment = (
-            f"Fitted by `ragbench fit calibration` on {len(qids)} topics of {benchmark.name} ({benchmark.digest[:12]})"
+            f"Fitted by `ragbench fit calibration` on {len(qids)} queries of {benchmark.name} ({benchmark.digest[:12]})"
         )
         _write(arguments.write, fitted, comment)
     if arguments.json:
-        console.print_json({"calibration": values, "searches": len(gathered.kind), "left out": rows})
+        console.print_json({"calibration": values, "searches": len(gathered.kind), "held_out": rows})
         return 0
-    console.print_table(pd.DataFrame(rows), f"{len(qids)} topics and their near misses")
+    console.print_table(pd.DataFrame(rows), f"{len(qids)} queries and their near misses")
     overrides = [f"{_STAGE}.bias={fitted.bias:g}"]
     for key in ("weights", "typical"):
         overrides += [f"{_STAGE}.{key}.{name}={value:g}" for name, value in values[key].items()]
