@@ -116,7 +116,7 @@ def _fit_curve(arguments: argparse.Namespace, arm: Arm, stage: Stage, benchmark:
 
 
 def _fit_evidence(arguments: argparse.Namespace, arm: Arm, stage: CalibrateByEvidence, benchmark: Benchmark) -> int:
-    """Fit the evidence for an answer on queries and their near misses; print how often no result passes, and wrongly."""
+    """Fit the evidence for an answer on queries and their near misses; print how often it silences the search."""
     import pandas as pd
 
     from ragbench.extras.fit import calibrate, training

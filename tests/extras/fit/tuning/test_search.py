@@ -239,7 +239,7 @@ def test_killed_search_goes_on_where_it_stopped(settings_of, opposed, tmp_path: 
 
 def ended_trials(results: Path) -> int:
     """The number of trials that came to an end in the only journal."""
-    return sum('"state":1' in line for path in results.glob("tune/*/journal.log") for line in path.open("r"))
+    return sum(path.read_text(encoding="utf-8").count('"state":1') for path in results.glob("tune/*/journal.log"))
 
 
 def test_search_refuses_a_folder_that_another_process_uses(settings_of, opposed, tuned) -> None:
