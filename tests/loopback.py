@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 
 
 class Answer(NamedTuple):
-    """`said`: bytes, pieces of them one by one, or what is sent as JSON."""
+    """`content`: bytes, pieces of them one by one, or a value to send as JSON."""
 
     status: int
-    said: Any
+    content: Any
     headers: Mapping[str, str] = {}
 
 
@@ -31,25 +31,25 @@ class Loopback(ABC):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True  # else a body waits 40 ms for the answer to its headers
 
-            def log_message(self, *words: object) -> None:
+            def log_message(self, *arguments: object) -> None:
                 pass
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 with lock:
-                    status, said, headers = Answer(*served.respond(self.command, self.path, self.headers, body))
+                    status, content, headers = Answer(*served.respond(self.command, self.path, self.headers, body))
                 with suppress(OSError):  # the client has hung up
-                    self.send(status, said, headers)
+                    self.send(status, content, headers)
 
-            def send(self, status: int, said: Any, headers: Mapping[str, str]) -> None:
+            def send(self, status: int, content: Any, headers: Mapping[str, str]) -> None:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                if isinstance(said, Iterator):
+                if isinstance(content, Iterator):
                     self.send_header("connection", "close")
-                    pieces = said
+                    pieces = content
                 else:
-                    sent = said if isinstance(said, bytes) else json.dumps(said).encode()
+                    sent = content if isinstance(content, bytes) else json.dumps(content).encode()
                     self.send_header("content-length", str(len(sent)))
                     pieces = iter([sent])
                 self.end_headers()

@@ -109,7 +109,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "guides" / "rotate-keys.md").write_text(f"# Rotate keys\n\n{steps}\n", encoding="utf-8")
     _write_queries(root)
     (root / "ragbench.yaml").write_text(PROJECT, encoding="utf-8")
-    (root / "tokens").write_text(f"ci {'s3cret' * 4}\n", encoding="utf-8")
+    (root / "token").write_text("s3cret" * 4, encoding="utf-8")
     _write_logs(root)
     build(
         [{"id": document.docno, "contents": document.text} for document in read_vault(HANDBOOK).documents],

@@ -59,7 +59,7 @@ def project(benchmark_small: Benchmark, vault_folder: Path, workplace: Path, tmp
 
 
 @pytest.fixture(scope="session")
-def words(project: Path, workplace: Path) -> tuple[str, ...]:
+def overrides(project: Path, workplace: Path) -> tuple[str, ...]:
     """Overrides that search and measure the vault of the project, quickly and in the session's folders."""
     folder = project.parent
     return (
@@ -71,10 +71,10 @@ def words(project: Path, workplace: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def studio(project: Path, words: tuple[str, ...], tmp_path: Path) -> Studio:
+def studio(project: Path, overrides: tuple[str, ...], tmp_path: Path) -> Studio:
     """A studio over a copy of the results."""
     results = Path(shutil.copytree(project, tmp_path / "results"))
-    return Studio(results, (*words, f"paths.results={results}"))
+    return Studio(results, (*overrides, f"paths.results={results}"))
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""The studio in a real browser: rank, worst query, search, judge by keys, start an ablation, cancel, see a verdict."""
+"""The studio in a real browser: search in two configurations, judge by keys, and pages that fit and are accessible."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import signal
@@ -13,10 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
-from ragbench.results import store
 from tests.browser import BROWSER, DRIVER, MISSING, chromium
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not (BROWSER and DRIVER), rea
 WIDE = """
 if (document.documentElement.scrollWidth <= window.innerWidth) return [];
 return [...document.querySelectorAll("main *")]
-  .filter((each) => !each.closest(".scroll") && each.getBoundingClientRect().right > window.innerWidth)
-  .map((each) => each.outerHTML.slice(0, 120)).slice(0, 3);
+  .filter((element) => !element.closest(".scroll") && element.getBoundingClientRect().right > window.innerWidth)
+  .map((element) => element.outerHTML.slice(0, 120)).slice(0, 3);
 """
 """What reaches beyond the window, where the page is wider than that."""
 LOOKS = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
@@ -103,10 +102,10 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def visit(project: Path, words: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
+def visit(project: Path, overrides: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     results = tmp_path_factory.mktemp("browser") / "results"
     shutil.copytree(project, results)
-    command = [sys.executable, "-m", "ragbench", "studio", "--port", "0", *words, f"paths.results={results}"]
+    command = [sys.executable, "-m", "ragbench", "studio", "--port", "0", *overrides, f"paths.results={results}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address, token = re.search(r"(http://[^/]+)/\?token=(\S+)", process.stdout.readline()).groups()
@@ -119,70 +118,31 @@ def visit(project: Path, words: tuple[str, ...], tmp_path_factory: pytest.TempPa
 
 
 @pytest.fixture(autouse=True)
-def nothing_said_before(visit: Visit) -> None:
+def empty_browser_log(visit: Visit) -> None:
     """What the pages of other tests complained of is no longer in the browser's log."""
     visit.complaints()
 
 
 @pytest.fixture(autouse=True)
-def nothing_hostile_ran(visit: Visit) -> Iterator[None]:
+def no_hostile_script(visit: Visit) -> Iterator[None]:
     yield
     assert visit.chrome.title != "broken"
 
 
-def lead_to_the_worst_query(visit: Visit) -> None:
-    visit.open("/")
-    visit.click("a[aria-label^='Make'][aria-label*='baseline']")
-    visit.click("a[aria-label^='Queries of']")
-
-
-def test_runs_are_ranked_and_the_worst_query_opens_with_its_hits(visit: Visit) -> None:
-    visit.open("/")
-    records = [json.loads(path.read_text()) for path in visit.results.glob(f"runs/*/{store.RECORD}")]
-    rows = sum(len(record["arms"]) for record in records)  # four, and those that another test has started
-    assert len(visit.all("#board tbody tr")) == rows >= 4
-    visit.one("#words").send_keys("lexical_only")
-    visit.until(lambda: len([row for row in visit.all("#board tbody tr") if row.is_displayed()]) < rows, "fewer rows")
-    lead_to_the_worst_query(visit)
-    effects = [cell.text for cell in visit.all("#topics td:last-child")]
-    assert len(effects) == 5
-    first = visit.text("#detail h2")
-    assert visit.text("#topics tr.chosen").strip().startswith(first)
-    visit.press("j")
-    second = visit.text("#detail h2")
-    assert second != first
-    deep = visit.chrome.current_url
-    assert "token" not in deep
-    visit.press("k")
-    assert visit.text("#detail h2") == first
-    visit.chrome.get(deep)
-    assert visit.text("#detail h2") == second
-    assert visit.all(".hits li")
-    assert visit.complaints() == []
-
-
-def test_a_hostile_topic_and_document_are_text(visit: Visit) -> None:
-    lead_to_the_worst_query(visit)
-    visit.chrome.get(visit.chrome.current_url + "&qid=t6")
-    assert "<b onmouseover=" in visit.text("#detail h2")
-    assert visit.all("#detail script, #detail img, #detail b[onmouseover]") == []
-    assert "document.title='broken'" in visit.text("#detail .title")
-    assert visit.complaints() == []
-
-
-def test_a_search_shows_both_sides_and_t_makes_a_topic(visit: Visit) -> None:
+def test_search_shows_two_sides_and_t_saves_the_query(visit: Visit) -> None:
     visit.open("/search")
-    visit.one("[name=q]").send_keys("lamps </script> and dusk")
+    visit.one("[name=q]").send_keys("lamps </script> document title broken")
     visit.one("[name=right]").send_keys("+exp=lexical_only")
     visit.leave(visit.one("[name=q]").submit)
     assert len(visit.all(".sides > section")) == 2
+    assert visit.all("main script, main img, main b[onmouseover]") == []
     visit.one("summary").click()
     visit.press("t")
-    assert "1 topic in" in visit.text("[role=status]")
+    assert "1 query in" in visit.text("[role=status]")
     assert visit.complaints() == []
 
 
-def test_twenty_pairs_are_judged_by_keys_and_taken_back(visit: Visit) -> None:
+def test_pairs_are_judged_by_keys_and_taken_back(visit: Visit) -> None:
     visit.open("/judging")
     options = [option.text for option in visit.all("[name=run] option")]
     run = next(name for name in options if "2-arms" in name)
@@ -200,68 +160,36 @@ def test_twenty_pairs_are_judged_by_keys_and_taken_back(visit: Visit) -> None:
     assert visit.complaints() == []
 
 
-def test_an_ablation_is_started_cancelled_and_another_ends_with_its_verdict(visit: Visit) -> None:
-    visit.open("/experiments?command=ablate&exp=baseline&words=design%3Dadd_one+factors%3D%5Bp1%2Cp4%2Cp10%5D")
-    visit.click("#start")
-    visit.until(lambda: visit.text("#state") == "running", "the job")
-    visit.click("#cancel")
-    visit.until(lambda: visit.text("#state") == "cancelled" and not visit.all("#cancel"), "its end")
-    visit.open("/experiments?command=ablate&exp=lexical_only&words=design%3Dadd_one+factors%3D%5Bp4%5D")
-    visit.click("#start")
-    visit.until(lambda: visit.all("iframe.report"), "the report", 180)
-    visit.chrome.switch_to.frame(visit.one("iframe.report"))
-    visit.until(lambda: re.search("inconclusive|adopt|reject|equivalent", visit.text("body")), "the verdict")
-    visit.chrome.switch_to.default_content()
-    assert [each for each in visit.complaints() if "favicon" not in each] == []
-
-
-def paths(visit: Visit) -> list[str]:
-    visit.open("/")
-    arms = [str(box.get_attribute("value")) for box in visit.all("#board [name=arm]")]
-    other = next(arm for arm in arms if "<script>" in arm)
-    base = f"{other.partition('/')[0]}/baseline"
-    from urllib.parse import urlencode
-
-    pair = urlencode({"left": base, "right": other})
-    return [
-        f"/?{urlencode({'base': base, 'pin': base})}",
-        f"/compare?{urlencode([('arm', base), ('arm', other)])}",
-        f"/queries?{pair}&qid=t6",
-        "/search?q=lamps&right=%2Bexp%3Dlexical_only",
-        "/judging",
-        "/experiments?command=run&exp=baseline",
-        "/nowhere",
-    ]
-
-
-VERDICT = "return document.querySelector('#board td.verdict .badge').getBoundingClientRect().right"
-BROKEN = """
-return [...document.querySelectorAll("#board .pick")].filter((label) => {
-  const name = document.createRange();
-  name.selectNodeContents(label.lastChild);
-  return !/[\\s-]/.test(label.textContent.trim()) && name.getClientRects().length > 1;
-}).map((label) => label.textContent);
-"""
+def judged_pair(visit: Visit) -> str:
+    """The address of a pair to judge, or of a pool in which all are judged."""
+    pool = next(path.stem for path in (visit.results / "studio" / "pools").glob("*.csv"))
+    judge = next(path.stem for path in (visit.results / "studio" / "judges" / pool).glob("*.csv"))
+    return f"/judging/pair?{urlencode({'pool': pool, 'judge': judge})}"
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_pages_fit_and_are_accessible(visit: Visit, width: int, scheme: str) -> None:
     axe = _axe()
-    for path in paths(visit):
+    for path in ("/judging", judged_pair(visit), "/search?q=lamps&right=%2Bexp%3Dlexical_only", "/nowhere"):
         visit.open(path, width, scheme)
+        if path.startswith("/search"):
+            visit.leave(visit.one("[name=q]").submit)
+            assert len(visit.all(".sides > section")) == 2
         assert visit.chrome.execute_script(WIDE) == [], f"{path} does not fit into {width} pixels"
-        if path.startswith("/?"):  # the verdict is seen without scrolling, names are not broken
-            assert visit.chrome.execute_script(VERDICT) <= width and visit.chrome.execute_script(BROKEN) == []
-        found = visit.chrome.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
-        assert "exceptionDetails" not in found
-        found = visit.chrome.execute_async_script(
+        loaded = visit.chrome.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
+        assert "exceptionDetails" not in loaded
+        violations = visit.chrome.execute_async_script(
             "const done = arguments[arguments.length - 1];"
-            "axe.run(document, {resultTypes: ['violations']}).then((found) => done(found.violations))"
+            "axe.run(document, {resultTypes: ['violations']}).then((result) => done(result.violations))"
         )
         grave = [
-            (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0].get("failureSummary", "")[:300])
-            for each in found
-            if each["impact"] in ("serious", "critical")
+            (
+                violation["id"],
+                violation["nodes"][0]["html"][:200],
+                violation["nodes"][0].get("failureSummary", "")[:300],
+            )
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
         ]
         assert grave == [], f"{path} at {width} px, {scheme}"
 

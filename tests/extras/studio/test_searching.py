@@ -130,14 +130,14 @@ def test_query_outside_its_limits_is_refused(browser: TestClient, query: str, re
     assert "Not possible." in page and reason in page
 
 
-def test_query_is_saved_for_data_queries(browser: TestClient, studio: Studio, words: tuple[str, ...]) -> None:
+def test_query_is_saved_for_data_queries(browser: TestClient, studio: Studio, overrides: tuple[str, ...]) -> None:
     form = {"q": "switch  lamps", "relevant": ["guides/schedules"], "left": "exp=lexical_only"}
     page = browser.post("/search/topic", data=form).text
     assert "1 query in" in page and 'value="exp=lexical_only"' in page
     again = browser.post("/search/topic", data=form)
     assert again.status_code == 422 and "is a topic already" in again.text
     assert "2 queries in" in browser.post("/search/topic", data={"q": "without judgments"}).text
-    rest = [word for word in words if not word.startswith(("data.qrels", "data.queries"))]
+    rest = [word for word in overrides if not word.startswith(("data.qrels", "data.queries"))]
     data = composition.compose([*rest, f"data.queries={studio.searching.topics_file}"]).config["data"]
     benchmark = load(data)
     assert [topic.text for topic in benchmark.topics] == ["switch lamps", "without judgments"]

@@ -114,7 +114,7 @@ class SearchService:
         while True:
             await anyio.sleep(_LOOK_S)
             bundle = self._opened.bundle
-            state = await to_thread.run_sync(bundle.state)
+            state = await to_thread.run_sync(bundle.state, limiter=self._turn)
             if state is None or state == bundle.opened_as:
                 continue
             try:
@@ -133,10 +133,10 @@ class SearchService:
         If the new bundle does not open, the old one still answers and the error is raised.
         """
         models = self._opened.bundle.index.models
-        opened = await to_thread.run_sync(_detaching, lambda: self._open(models))
+        opened = await to_thread.run_sync(self._open, models)
         previous, self._opened = self._opened, opened
         # In its turn, so that no search is under way in it.
-        await to_thread.run_sync(_detaching, previous.bundle.close, limiter=self._turn)
+        await to_thread.run_sync(previous.bundle.close, limiter=self._turn)
         return opened.version
 
     def close(self) -> None:
@@ -145,8 +145,11 @@ class SearchService:
 
     def _open(self, models: Models | None = None) -> _Opened:
         """Open the bundle and search it once, so that no request has to wait for late loading."""
-        bundle = load(self.folder, threads=self._threads, models=models)
-        bundle.search("warm up", 1)
+        try:
+            bundle = load(self.folder, threads=self._threads, models=models)
+            bundle.search("warm up", 1)
+        finally:
+            jvm.detach()  # the thread that reloads ends soon; the one that searches is used again
         return _Opened(bundle, short_digest([bundle.record, bundle.serves.collection, bundle.serves.artefacts]))
 
     async def _in_turn(self, task: Callable[[float], T]) -> T:
@@ -164,7 +167,7 @@ class SearchService:
                 raise TimeoutError
             return task(deadline)
 
-        running = asyncio.ensure_future(to_thread.run_sync(_detaching, in_time, limiter=self._turn))
+        running = asyncio.ensure_future(to_thread.run_sync(in_time, limiter=self._turn))
         self._requests += 1
         running.add_done_callback(self._end)
         try:
@@ -223,11 +226,3 @@ class SearchService:
         if document is None:
             raise HTTPException(404, "no such document")
         return messages.DocumentAnswer.model_construct(document=document, version=opened.version)
-
-
-def _detaching(task: Callable[[], T]) -> T:
-    """The result of a task, after which Java forgets this thread: threads of the pool end when they are idle."""
-    try:
-        return task()
-    finally:
-        jvm.detach()

@@ -90,7 +90,7 @@ def test_log_has_one_session_per_connection_and_becomes_topics(small_bundle: Pat
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("arguments", "reason"),
     [
         (["/nowhere/at/all"], "/nowhere/at/all is not a bundle"),
         (["x", "--port", "70000"], "--port must be between 0 and 65535"),
@@ -103,9 +103,9 @@ def test_log_has_one_session_per_connection_and_becomes_topics(small_bundle: Pat
         (["x", "--token-file", "/nowhere"], "--token-file /nowhere cannot be read"),
     ],
 )
-def test_bad_option_is_one_sentence(words: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    port = [] if "--port" in words else ["--port", "0"]
-    assert cli.main(["serve", *words, *port]) == 2
+def test_bad_option_is_one_sentence(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    port = [] if "--port" in arguments else ["--port", "0"]
+    assert cli.main(["serve", *arguments, *port]) == 2
     err = capsys.readouterr().err
     assert reason in err
     assert err.count("\n") == 1

@@ -58,7 +58,7 @@ def test_search_without_the_token_is_401(service, ask, header: str) -> None:
 def test_search_with_the_token_is_answered(service, ask) -> None:
     async def talk(client):
         headers = ({"authorization": f"Bearer {TOKEN}"}, {"authorization": f"bearer  {TOKEN} "})
-        return [await client.post("/search", json=SEARCH, headers=each) for each in headers]
+        return [await client.post("/search", json=SEARCH, headers=value) for value in headers]
 
     assert [response.status_code for response in ask(service, talk, TOKEN)] == [200, 200]
 

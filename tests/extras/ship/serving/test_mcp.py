@@ -190,7 +190,7 @@ def test_full_queue_and_internal_errors_get_a_sentence(talk, make_service, monke
     service = make_service()
     gate = threading.Event()
 
-    def broken(*words, **options):
+    def broken(*given, **options):
         gate.wait()
         raise OSError("/srv/secret")
 
