@@ -232,10 +232,10 @@ def test_mlflow_store_that_cannot_be_opened_is_refused_before_any_work(tmp_path:
     tracking.check(named("http://example.invalid"))
 
 
-def copied(found: Measurements, root: Path, name: str) -> Path:
+def copied(run: Measurements, root: Path, name: str) -> Path:
     """The same experiment under another name."""
-    folder = Path(shutil.copytree(found.folder, root / "runs" / name))
-    RunFolder(folder).finish({**found.record, "name": name})
+    folder = Path(shutil.copytree(run.folder, root / "runs" / name))
+    RunFolder(folder).finish({**run.record, "name": name})
     return folder
 
 

@@ -36,14 +36,8 @@ FOR_CI = 3
 FOR_P95_CI = 72
 """Queries for an upper bound of p95: .95^72 = .0249 is the probability that all are below it."""
 
-FOLDERS = 4
-"""Top-level folders of a collection for a cluster bootstrap over folders."""
-
 ARMS = 3
 """Arms for the probability of being the best; with fewer, the verdict is enough."""
-
-SHARED_ARMS = 3
-"""Arms or changes that two runs share for a rank correlation: two can only agree or disagree in order."""
 
 CLICKS = 2
 """Searches in which a document must have been opened before it counts as relevant."""

@@ -59,7 +59,7 @@ def test_power_nothing_is_said_where_few_queries_changed():
 
 def test_power_planted_effect_of_this_size_is_found_in_four_of_five():
     """200 experiments of 60 queries, half of them ties: the claim of one, tried in another; three points of error."""
-    generator, found = np.random.default_rng(11), []
+    generator, significant = np.random.default_rng(11), []
 
     def experiment():
         return generator.normal(0.0, 0.15, 60) * (generator.random(60) < 0.5)
@@ -71,5 +71,5 @@ def test_power_planted_effect_of_this_size_is_found_in_four_of_five():
         n = np.array([60])
         z = t_statistic.statistic(n, *t_statistic.sums(values[np.newaxis]), t_statistic.floor(values[np.newaxis], n))
         largest = max_t.simulate(values[np.newaxis], np.ones((1, 60), dtype=bool), seed, 299)
-        found.append(z[0] > 0 and max_t.p_values(z, largest)[0] <= 0.05)
-    assert 0.70 <= np.mean(found) <= 0.89
+        significant.append(z[0] > 0 and max_t.p_values(z, largest)[0] <= 0.05)
+    assert 0.70 <= np.mean(significant) <= 0.89

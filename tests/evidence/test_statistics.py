@@ -180,13 +180,13 @@ def test_compare_interval_covers_the_truth_as_often_as_it_says():
 @pytest.mark.parametrize("shape", ["symmetric", "skewed"])
 def test_compare_family_without_effects_finds_one_in_five_percent_of_cases(shape):
     """1,000 families of 12 rows and 50 queries; a standard error of 0.7 points."""
-    generator, found = np.random.default_rng(10), []
+    generator, significant = np.random.default_rng(10), []
     for seed in range(1_000):
         shared = generator.normal(0.0, 0.1, 50)
         own = generator.exponential(0.15, (12, 50)) - 0.15 if shape == "skewed" else like_ndcg(generator, (12, 50))
         _, observed, largest = by_chance(shared + own, seed, 199)
-        found.append(max_t.p_values(observed, largest).min() <= 0.05)
-    assert 0.025 <= np.mean(found) <= 0.07
+        significant.append(max_t.p_values(observed, largest).min() <= 0.05)
+    assert 0.025 <= np.mean(significant) <= 0.07
 
 
 def test_compare_comparison_describes_the_pairs():

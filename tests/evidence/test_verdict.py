@@ -20,8 +20,8 @@ def comparison(difference, half, p=0.01, narrow=None, **fields):
     return Comparison(**plain | bounds | inner | counts | fields)
 
 
-def level(found, name="document", useful=None):
-    return Level(name, "nDCG@10", found, useful)
+def level(comparison, name="document", useful=None):
+    return Level(name, "nDCG@10", comparison, useful)
 
 
 GAIN = comparison(0.031, 0.019, 0.002)

@@ -22,21 +22,21 @@ LONG = "baseline p6=on p6.depth=20 fuse.weights.lexical=0.35"
 
 
 @pytest.fixture(scope="module")
-def found(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements:
+def finished(write_results, tmp_path_factory: pytest.TempPathFactory) -> Measurements:
     arms = {"baseline": LOW, LONG: HIGH, "same": [*LOW[:-1], 0.6]}
     times = {"baseline": 20.0, LONG: 1190.0, "same": 21.0}
     return measurements.load(write_results(tmp_path_factory.mktemp("screen") / "run", arms, times, passages=arms))
 
 
-def printed(found: Measurements, width: int) -> str:
+def printed(finished: Measurements, width: int) -> str:
     out = io.StringIO()
-    Console(file=out, width=width).print(screen.table(found))
+    Console(file=out, width=width).print(screen.table(finished))
     return out.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_screen_cuts_nothing(found: Measurements, width: int) -> None:
-    message = printed(found, width)
+def test_screen_cuts_nothing(finished: Measurements, width: int) -> None:
+    message = printed(finished, width)
     assert "…" not in message and max(map(len, message.splitlines())) <= width
     end = next(line.index("documents") for line in message.splitlines() if "documents" in line)
     assert LONG.replace(" ", "") in "".join(line[:end] for line in message.splitlines()).replace(" ", "")
@@ -46,9 +46,9 @@ def test_screen_cuts_nothing(found: Measurements, width: int) -> None:
 
 
 def test_screen_without_a_terminal_it_is_eighty_columns(
-    found: Measurements, capsys: pytest.CaptureFixture[str]
+    finished: Measurements, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    screen.show(found)
+    screen.show(finished)
     output = capsys.readouterr().out
     assert max(map(len, output.splitlines())) <= 80
     assert "[low high] = change vs baseline, 95% CI\n" in output
@@ -106,9 +106,9 @@ def test_screen_says_why_an_arm_is_not_adopted(write_results, tmp_path: Path) ->
     assert printed(measurements.load(tmp_path / "untimed"), 80).rstrip().endswith("inconclusive")
 
 
-def rows(found: Measurements, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+def rows(finished: Measurements, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """The rows of a run of two arms by their name, each on one line."""
-    screen.show(found)
+    screen.show(finished)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[:2] == ["nDCG@10 on made (test split, 30 queries)", "base -> new"]
