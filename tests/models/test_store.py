@@ -38,12 +38,12 @@ def test_keys_are_equal_only_for_equal_parts(first: list[str], second: list[str]
     assert (key_of(*first) == key_of(*second)) == (first == second)
 
 
-def test_key_by_hand() -> None:
+def test_store_key_by_hand() -> None:
     assert key_of("ab", "c") == hashlib.sha256(b"2:ab1:c").digest()
     assert key_of("ab", "c") != key_of("a", "bc")
 
 
-def test_gives_back_what_was_stored(path: Path) -> None:
+def test_store_gives_back_what_was_stored(path: Path) -> None:
     store = filled(path)
     assert store.read([*VALUES, key_of("absent")]) == VALUES
     assert len(store) == len(VALUES)
@@ -94,7 +94,7 @@ def test_processes_share_one_new_file(path: Path) -> None:
     assert Store(path, "t").read(list(expected)) == expected
 
 
-def test_a_killed_writer_leaves_a_sound_file(path: Path) -> None:
+def test_store_killed_writer_leaves_a_sound_file(path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\nfrom ragbench.models.store import Store, key_of\n"
         "store = Store(Path(sys.argv[1]), 't')\n"
@@ -131,7 +131,7 @@ def truncate(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_all, damage_pages, truncate])
-def test_a_damaged_file_is_put_aside_and_begun_anew(path: Path, damage, caplog: pytest.LogCaptureFixture) -> None:
+def test_store_damaged_file_is_put_aside_and_begun_anew(path: Path, damage, caplog: pytest.LogCaptureFixture) -> None:
     store = filled(path)
     damage(path)
     with caplog.at_level(logging.WARNING):
@@ -145,7 +145,7 @@ def test_a_damaged_file_is_put_aside_and_begun_anew(path: Path, damage, caplog: 
     assert Store(path, "t").read(list(VALUES)) == VALUES
 
 
-def test_damage_found_while_open(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_store_damage_found_while_open(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = filled(path)
     assert len(store.read([key_of("0")])) == 1
     damage_pages(path)
@@ -153,9 +153,7 @@ def test_damage_found_while_open(path: Path, caplog: pytest.LogCaptureFixture) -
     assert "is damaged" in caplog.text
 
 
-def test_who_comes_second_to_a_damaged_file_keeps_what_the_first_made(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_store_repaired_by_another_process_is_kept(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, second = filled(path), Store(path, "t")
     first.read([]), second.read([])
     damage_pages(path)
@@ -165,7 +163,7 @@ def test_who_comes_second_to_a_damaged_file_keeps_what_the_first_made(
     assert len(caplog.records) == 1
 
 
-def test_a_damaged_value_is_not_found(path: Path) -> None:
+def test_store_damaged_value_is_not_found(path: Path) -> None:
     store = filled(path)
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE t SET value = X'00' WHERE key = ?", (key_of("7"),))
@@ -174,7 +172,7 @@ def test_a_damaged_value_is_not_found(path: Path) -> None:
     assert set(VALUES) - set(store.read(list(VALUES))) == {key_of("7"), key_of("8")}
 
 
-def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+def test_store_database_of_another_program_is_left_alone(path: Path) -> None:
     path.parent.mkdir()
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE precious (x)")
@@ -185,7 +183,7 @@ def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+def test_store_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot be used .*: free it or choose another folder"):
         Store(tmp_path, "t").read([b"k"])
     (tmp_path / "file").write_text("")

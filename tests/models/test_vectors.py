@@ -15,7 +15,7 @@ def test_unit_by_hand() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused(bad: float) -> None:
+def test_unit_vectors_refuse_nan_and_infinity(bad: float) -> None:
     with pytest.raises(ModelError, match="model m gives numbers that are not finite"):
         unit_vector(np.array([1.0, bad]), "m")
 

@@ -49,7 +49,7 @@ def test_vectors_do_not_depend_on_company_threads_or_process() -> None:
     assert len(said) == 1
 
 
-def test_a_question_is_nearer_to_what_answers_it_in_another_language() -> None:
+def test_multilingual_question_is_nearer_to_what_answers_it_in_another_language() -> None:
     encoder = load_encoder(EncoderSpec("multilingual-e5-small"))
     (query,) = encoder.encode_queries(["where do I keep the battery when it is cold"])
     near, far = encoder.encode_passages(TEXTS[:2]) @ query
@@ -64,13 +64,13 @@ def test_texts_are_cut_where_the_specification_says() -> None:
     assert not np.array_equal(long, load_encoder(EncoderSpec("multilingual")).encode_passages([TEXTS[1] * 40])[0])
 
 
-def test_other_prefixes_are_refused() -> None:
+def test_multilingual_other_prefixes_are_refused() -> None:
     with pytest.raises(ModelError, match="puts its own prefixes before texts"):
         load_encoder(EncoderSpec("multilingual", query_prefix="frage: "))
 
 
 @pytest.mark.parametrize("name", sorted(LANGUAGES))
-def test_every_analyzer_of_a_language_makes_terms(name: str) -> None:
+def test_multilingual_every_analyzer_of_a_language_makes_terms(name: str) -> None:
     assert analyze(analyzer(name), "Fahrrad 2040 自転車 велосипед")
     assert analysis(name) == (name, {})  # the engines have analyzers of the same names
 

@@ -23,12 +23,12 @@ def test_agrees_with_sentence_transformers_in_batches(minilm: Encoder, files_of:
     np.testing.assert_allclose(minilm.encode_passages(TEXTS), expected, atol=1e-6)
 
 
-def test_the_model_s_own_limit_holds(minilm: Encoder) -> None:
+def test_torch_model_model_s_own_limit_holds(minilm: Encoder) -> None:
     assert minilm.max_tokens == 256
     assert load_encoder(EncoderSpec("all-MiniLM-L6-v2", max_tokens=30)).max_tokens == 30
 
 
-def test_threads_change_nothing(minilm: Encoder) -> None:
+def test_torch_model_threads_change_nothing(minilm: Encoder) -> None:
     import torch
 
     expected = minilm.encode_passages(TEXTS).tobytes()
@@ -64,7 +64,7 @@ def test_encoder_and_cross_encoder_are_told_apart(torch_cross_folder: Path, file
         load_cross_encoder(CrossEncoderSpec(str(files_of("all-MiniLM-L6-v2")))).score("a", ["b"])
 
 
-def test_several_labels_are_no_score(torch_cross_folder: Path, tmp_path: Path) -> None:
+def test_torch_model_several_labels_are_no_score(torch_cross_folder: Path, tmp_path: Path) -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
     shutil.copytree(torch_cross_folder, tmp_path / "three")

@@ -33,19 +33,19 @@ def flags(*values: int) -> np.ndarray:
     return np.array(values, dtype=bool)
 
 
-def test_the_curve_pools_what_would_decrease() -> None:
+def test_calibration_curve_pools_what_would_decrease() -> None:
     # outcomes 0, 1, 0, 1, 1 at scores 1 to 5: those at 2 and 3 are pooled to 1/2
     x, y = curve(np.array([1.0, 2, 3, 4, 5]), flags(0, 1, 0, 1, 1))
     assert np.interp([1, 2, 3, 4, 5], x, y) == pytest.approx([0, 0.5, 0.5, 1, 1])
     assert list(x) == sorted(set(x))
 
 
-def test_equal_scores_get_their_mean() -> None:
+def test_calibration_equal_scores_get_their_mean() -> None:
     x, y = curve(np.array([0.2, 0.2, 0.2, 0.4]), flags(0, 0, 1, 1))
     assert np.interp([0.2, 0.4], x, y) == pytest.approx([1 / 3, 1])
 
 
-def test_a_sample_reads_sections_where_they_are_judged_and_documents_where_not() -> None:
+def test_calibration_sample_reads_sections_where_they_are_judged_and_documents_where_not() -> None:
     table = SimpleNamespace(section_ids=[("a#x", "a#y"), ("a#z",), ("b#x",)], docno=lambda chunk: "aab"[chunk])
     states = [state("q1", [0.3, 0.2, 0.1]), state("q2", [0.3])]
     benchmark = SimpleNamespace(
@@ -69,13 +69,13 @@ def judged(n: int = 6) -> Sample:
     return Sample(tuple(states), tuple(relevant), flags(*(i % 2 for i in range(n))), tuple(f"g{i}" for i in range(n)))
 
 
-def test_fits_hits_of_answerable_queries_and_best_scores_of_all() -> None:
+def test_calibration_fits_hits_of_answerable_queries_and_best_scores_of_all() -> None:
     assert fit(judged()) == CalibrateByCurve(x=(0.01, 0.03), y=(0.0, 1.0))
     with_best = fit(judged(), best_of="dense")
     assert (with_best.best_of, with_best.best_x, with_best.best_y) == ("dense", (0.6, 0.9), (0.0, 1.0))
 
 
-def test_nothing_to_fit_is_refused() -> None:
+def test_calibration_nothing_to_fit_is_refused() -> None:
     none = replace(judged(), answerable=flags(0, 0, 0, 0, 0, 0))
     with pytest.raises(BenchmarkError, match="no query of the split has a relevant document"):
         fit(none)
@@ -83,7 +83,7 @@ def test_nothing_to_fit_is_refused() -> None:
         fit(judged(), best_of="code")
 
 
-def test_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphrase() -> None:
+def test_calibration_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphrase() -> None:
     seen: list[tuple[str, ...]] = []
     given = replace(judged(), groups=("g0", "g1", "g0", "g1", "g2", "g3"))
 
@@ -100,7 +100,7 @@ def test_no_query_is_calibrated_by_a_fit_that_saw_it_or_its_paraphrase() -> None
         left_out(replace(given, groups=("g",) * 6), remember)
 
 
-def test_quality_by_hand() -> None:
+def test_calibration_quality_by_hand() -> None:
     states = [state("q0", [0.8, 0.4]), state("q1", [0.2]), state("q2", [0.6])]
     calibrated = Sample(tuple(states), (flags(1, 0), flags(1), flags(0)), flags(1, 1, 0), ("a", "b", "c"))
     found = quality(calibrated, threshold=0.5)
@@ -116,7 +116,7 @@ def test_quality_by_hand() -> None:
     assert (each["silent without answer"], each["silent with answer"], each["relevant kept"]) == (1.0, 0.0, 1.0)
 
 
-def test_a_threshold_loses_no_more_than_it_may() -> None:
+def test_calibration_threshold_loses_no_more_than_it_may() -> None:
     states = tuple(state(f"q{n}", [0.1 * (n + 1), 0.01]) for n in range(5))  # relevant at .1 .2 .3 .4 .5
     calibrated = Sample(states, (flags(1, 0),) * 5, flags(*[1] * 5), tuple("abcde"))
     assert [threshold_losing(calibrated, loss) for loss in (0, 0.19, 0.2, 0.5, 1)] == [0.1, 0.1, 0.2, 0.3, 0.5]

@@ -34,14 +34,14 @@ def stage(**changes) -> CalibrateByEvidence:
     return CalibrateByEvidence(**{"bias": 0.5, "weights": values, "typical": dict.fromkeys(values, 0.5), **changes})
 
 
-def test_the_probability_by_hand() -> None:
+def test_evidence_probability_by_hand() -> None:
     # 0.5 + 1 * (2 - 0.5) + 2 * (0.25 - 0.5) = 1.5; without the coverage 2.0
     assert stage().probability({"nearness": 2.0, "coverage": 0.25}) == pytest.approx(1 / (1 + exp(-1.5)))
     assert stage().probability({"nearness": 2.0}) == pytest.approx(1 / (1 + exp(-2.0)))
     assert stage().probability({}) == pytest.approx(1 / (1 + exp(-0.5)))
 
 
-def test_nonsense_has_no_confidence_and_the_order_stays(ask) -> None:
+def test_evidence_nonsense_has_no_confidence_and_the_order_stays(ask) -> None:
     good, bad = ask("error codes"), ask("zzz qqq")
     raw = ask("error codes", "calibration=off")
     assert good.fused.chunks.tolist() == raw.fused.chunks.tolist()
@@ -50,7 +50,7 @@ def test_nonsense_has_no_confidence_and_the_order_stays(ask) -> None:
     assert not len(ask("zzz qqq", "p10=on").fused) and len(ask("error codes", "p10=on").fused)
 
 
-def test_a_sign_that_a_mode_leaves_out_is_typical(make_index) -> None:
+def test_evidence_sign_that_a_mode_leaves_out_is_typical(make_index) -> None:
     settings = composition.compose([*ON])
     index, calibrate = make_index(settings.index), dict(settings.pipeline)["calibration"]
     assert calibrate.needs == {"chunks", "terms", "noise", "encoder"}
@@ -60,7 +60,7 @@ def test_a_sign_that_a_mode_leaves_out_is_typical(make_index) -> None:
         assert 0.5 < state.fused.scores[0] < 1
 
 
-def test_what_cannot_be_calibrated_is_refused() -> None:
+def test_evidence_refuses_unfit_searches() -> None:
     with pytest.raises(ConfigError, match="calibration=evidence needs dense retrieval"):
         composition.compose(["dense=null", "calibration=evidence"])
     with pytest.raises(ConfigError, match="weights must hold nearness, coverage, agreement, but lacks agreement"):
@@ -76,7 +76,7 @@ def made(n: int = 60) -> Evidence:
     return Evidence(np.vstack([answered, missed]), kinds, np.array([f"g{i}" for i in range(n)] * 2))
 
 
-def test_the_fit_finds_what_separates_and_counts_both_errors() -> None:
+def test_evidence_fit_finds_what_separates_and_counts_both_errors() -> None:
     sample = made()
     fitted = calibrate.fit_evidence(sample)
     assert fitted.weights["nearness"] > 0 and fitted.weights["coverage"] > 0
@@ -87,7 +87,7 @@ def test_the_fit_finds_what_separates_and_counts_both_errors() -> None:
     assert np.isnan(counted["missed silence, no answer"])
 
 
-def test_no_topic_is_judged_by_a_fit_that_saw_it(monkeypatch) -> None:
+def test_evidence_no_topic_is_judged_by_a_fit_that_saw_it(monkeypatch) -> None:
     sample, seen = made(), []
     real = calibrate.fit_evidence
     monkeypatch.setattr(calibrate, "fit_evidence", lambda part: seen.append(set(part.group.tolist())) or real(part))

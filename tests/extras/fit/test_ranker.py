@@ -41,7 +41,7 @@ def learned():
     return learn(made(), QUICK)
 
 
-def test_what_tells_is_learned_and_said(learned) -> None:
+def test_ranker_learns_the_telling_feature(learned) -> None:
     judged = made()
     assert learned.pays
     assert learned.held_out.mean() > judged.fused.mean() + 0.2
@@ -58,7 +58,7 @@ def test_what_tells_is_learned_and_said(learned) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_bytes_again_on_any_thread_count(learned, tmp_path: Path) -> None:
+def test_ranker_same_bytes_again_on_any_thread_count(learned, tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_ranker as t\n"
         "sys.stdout.write(t.learn(t.made(), t.QUICK).model)"
@@ -73,18 +73,18 @@ def test_the_same_bytes_again_on_any_thread_count(learned, tmp_path: Path) -> No
         assert done.stdout == learned.model
 
 
-def test_nothing_to_learn_does_not_pay() -> None:
+def test_ranker_nothing_to_learn_does_not_pay() -> None:
     assert not learn(made(24, telling=False), QUICK).pays
 
 
-def test_too_few_topics_are_refused() -> None:
+def test_ranker_too_few_topics_are_refused() -> None:
     with pytest.raises(BenchmarkError, match="at least 20 judged training topics of 5 groups, and there are 12 of 6"):
         learn(made(12), QUICK)
     with pytest.raises(ConfigError, match=r"Spec\.rate must be above 0"):
         Spec(rate=0)
 
 
-def test_the_value_of_an_order_counts_what_was_not_found() -> None:
+def test_ranker_value_of_an_order_counts_what_was_not_found() -> None:
     judged = replace(made(1), ideals=((1, 1),), rest=((0, 1),))
     order = -np.arange(10.0)
     place = int(np.argmax(judged.grades[0])) + 1
@@ -104,7 +104,7 @@ def test_trees_are_those_of_the_library(learned) -> None:
     ("change", "to"),
     [("tree\n", ""), ("leaf_value=", "leaf_value=x"), ("decision_type=2", "decision_type=1"), ("left_child=", "l=")],
 )
-def test_other_texts_are_refused(learned, change: str, to: str) -> None:
+def test_ranker_other_texts_are_refused(learned, change: str, to: str) -> None:
     text = "" if change == "tree\n" else learned.model.replace(change, to)
     assert text != learned.model
     with pytest.raises(ConfigError, match=r"is not a LightGBM model.*let `ragbench fit ranker --from-fusion` write it"):
@@ -123,7 +123,7 @@ def model_of(names: str, *trees: tuple[str, float]) -> str:
     return head + "".join(blocks) + "end of trees\n"
 
 
-def test_joined_models_give_the_weighted_sum() -> None:
+def test_ranker_joined_models_give_the_weighted_sum() -> None:
     import lightgbm
 
     first = model_of("cover.title links.in", ("-1 1", 0.5), ("0 0.5", 1.5))

@@ -37,7 +37,7 @@ def tuning(tmp_path_factory: pytest.TempPathFactory) -> Tuning:
     )
 
 
-def test_what_was_found(tuning: Tuning) -> None:
+def test_tuning_reports_winner_folds_and_test(tuning: Tuning) -> None:
     assert list(tuning.parameters["parameter"]) == ["p10.threshold"]
     assert float(tuning.parameters["winner"][0]) < 0.5
     assert list(tuning.folds["fold"]) == [1, 2]
@@ -49,7 +49,7 @@ def test_what_was_found(tuning: Tuning) -> None:
     assert (tuning.folder / "report.md").is_file() and (tuning.results.folder / "report.html").is_file()
 
 
-def test_the_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: Tuning, tmp_path: Path) -> None:
+def test_tuning_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: Tuning, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"the verdict on this configuration is .*: add --force"):
         tuning.results.export(tmp_path / "bundle", arm="tuned")  # four topics show nothing
     with pytest.raises(ConfigError, match=r"format must be one of ragbench, .*, got word"):
@@ -63,13 +63,13 @@ def test_the_winner_is_exported_if_its_gain_is_established_or_by_force(tuning: T
     assert file.missing
 
 
-def test_without_anything_better_there_is_no_tuned_arm(tuning: Tuning) -> None:
+def test_tuning_without_anything_better_there_is_no_tuned_arm(tuning: Tuning) -> None:
     unchanged = dataclasses.replace(tuning, confirmation=None)
     with pytest.raises(ResultsError, match="nothing better than the configured values"):
         _ = unchanged.results
 
 
-def test_a_benchmark_may_be_given(benchmark_small: Benchmark, tmp_path: Path) -> None:
+def test_tuning_benchmark_may_be_given(benchmark_small: Benchmark, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tune\.folds=5 needs as many groups"):  # two topics to train with
         ragbench.tune(
             "tune=[fuse]",

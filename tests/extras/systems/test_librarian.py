@@ -41,13 +41,13 @@ def rendered(composed):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_gives_every_key_and_no_other(rendered, preset: str) -> None:
+def test_librarian_export_every_preset_gives_every_key_and_no_other(rendered, preset: str) -> None:
     sections, _ = rendered(f"+exp={preset}")
     assert {name: list(section) for name, section in sections.items()} == KEYS
 
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid", "rerank"])
-def test_the_presets_of_librarian_are_its_modes(rendered, mode: str) -> None:
+def test_librarian_export_presets_of_librarian_are_its_modes(rendered, mode: str) -> None:
     sections, missing = rendered(f"+exp=librarian_{mode}")
     assert sections["search"]["mode"] == mode
     assert sections["search"]["max_results"] == 50
@@ -59,7 +59,7 @@ def test_the_presets_of_librarian_are_its_modes(rendered, mode: str) -> None:
     assert rest == ["docs, metadata and mcp were not measured: they have the values of Librarian's example"]
 
 
-def test_values_of_the_configuration(rendered) -> None:
+def test_librarian_export_values_of_the_configuration(rendered) -> None:
     sections, _ = rendered(
         *("+exp=librarian_rerank", "keywords.depth=80", "keywords.threshold=0.2", "keywords.min_length=3"),
         *("chunking=librarian_fixed", "index.chunking.chunk_size=300", "cut.top_n=20"),
@@ -76,7 +76,7 @@ def test_values_of_the_configuration(rendered) -> None:
     assert sections["chunking"] == {"enabled": True, "chunk_size": 300, "chunk_overlap": 50, "strategy": "fixed"}
 
 
-def test_the_share_of_the_vectors(rendered) -> None:
+def test_librarian_export_share_of_the_vectors(rendered) -> None:
     sections, _ = rendered("+exp=librarian_hybrid", "average.weights.dense=3.0", "average.weights.lexical=1.0")
     assert sections["embeddings"]["semantic_weight"] == 0.75
 
@@ -95,6 +95,6 @@ def test_the_share_of_the_vectors(rendered) -> None:
         (["graph=on", "fuse.weights.graph=0.5"], "fuse.weights.graph = 0.5: Librarian has no such source"),
     ],
 )
-def test_what_the_format_cannot_say_is_listed(rendered, overrides: list[str], said: str) -> None:
+def test_librarian_export_lists_missing_settings(rendered, overrides: list[str], said: str) -> None:
     _, missing = rendered(*overrides)
     assert any(sentence.startswith(said) for sentence in missing), missing

@@ -19,12 +19,12 @@ def document(text: str) -> Document:
     return parse_document("doc", "doc.md", text.encode(), 0.0)[0]
 
 
-def test_512_tokens_of_four_characters_and_50_repeated() -> None:
+def test_librarian_chunker_512_tokens_of_four_characters_and_50_repeated() -> None:
     # 2048 characters, then from 2048 - 200 = 1848 on to 3896, then from 3696 on
     assert list(pieces("x" * 5000, 0, 5000, 512, 50)) == [(0, 2048), (1848, 3896), (3696, 5000)]
 
 
-def test_a_sentence_that_ends_in_the_last_200_characters_ends_the_piece() -> None:
+def test_librarian_chunker_sentence_that_ends_in_the_last_200_characters_ends_the_piece() -> None:
     # of 400 characters: the full stop at 249 is in reach, the one at 150 of the second text is not
     near = "x" * 249 + ". " + "y" * 400
     assert list(pieces(near, 0, len(near), 100, 10))[:2] == [(0, 250), (210, 610)]
@@ -33,12 +33,12 @@ def test_a_sentence_that_ends_in_the_last_200_characters_ends_the_piece() -> Non
 
 
 @pytest.mark.parametrize("ending", [". ", "! ", "? "])
-def test_all_three_sentence_ends(ending: str) -> None:
+def test_librarian_chunker_all_three_sentence_ends(ending: str) -> None:
     text = "x" * 299 + ending + "y" * 300
     assert next(iter(pieces(text, 0, len(text), 100, 10))) == (0, 300)
 
 
-def test_a_sentence_end_that_would_stand_still_is_passed_over() -> None:
+def test_librarian_chunker_sentence_end_that_would_stand_still_is_passed_over() -> None:
     # 240 characters with 200 repeated: ending at 181 would begin the next piece at -19, where the seed never ends
     text = "x" * 180 + ". " + "y" * 300
     assert list(pieces(text, 0, len(text), 60, 50))[:2] == [(0, 240), (40, 280)]
@@ -57,7 +57,9 @@ def test_pieces_end_and_begin_ever_later_and_leave_nothing_out(text: str, sizes:
 @pytest.mark.parametrize("chunker", [LibrarianFixedChunker, LibrarianSemanticChunker])
 @given(text=TEXTS, sizes=SIZES)
 @settings(max_examples=80)
-def test_every_character_that_is_not_blank_is_in_a_chunk(chunker, text: str, sizes: tuple[int, int]) -> None:
+def test_librarian_chunker_every_character_that_is_not_blank_is_in_a_chunk(
+    chunker, text: str, sizes: tuple[int, int]
+) -> None:
     parsed = document(text)
     chunks = chunker(*sizes).chunk(parsed)
     covered = {place for chunk in chunks for place in range(chunk.start, chunk.end)}
@@ -66,7 +68,7 @@ def test_every_character_that_is_not_blank_is_in_a_chunk(chunker, text: str, siz
     assert all(chunk.text == parsed.text[chunk.start : chunk.end] and chunk.docno == "doc" for chunk in chunks)
 
 
-def test_the_seeds_examples() -> None:
+def test_librarian_chunker_seeds_examples() -> None:
     (whole,) = LibrarianSemanticChunker().chunk(document("Small document."))
     assert whole.text == "Small document."
     first, second, *_ = LibrarianFixedChunker(128, 20).chunk(document("word " * 500))
@@ -78,27 +80,27 @@ SECTIONS = (
 )
 
 
-def test_a_chunk_for_every_heading_of_level_two_and_three() -> None:
+def test_librarian_chunker_chunk_for_every_heading_of_level_two_and_three() -> None:
     chunks = LibrarianSemanticChunker(chunk_size=12, chunk_overlap=0).chunk(document(SECTIONS))
     assert [chunk.text.split("\n")[0] for chunk in chunks] == ["# Title", "## One", "### Deep", "## Two"]
     assert [chunk.header_path[-1] for chunk in chunks] == ["Title", "One", "Deep", "Two"]
     assert "Still in it." in chunks[2].text
 
 
-def test_a_section_of_more_than_twice_the_size_is_cut() -> None:
+def test_librarian_chunker_section_of_more_than_twice_the_size_is_cut() -> None:
     # 40 characters a piece: 80 stay whole, 81 are cut into 40, 40 and 1
     for length, n_chunks in ((80, 2), (81, 4)):
         text = f"Intro.\n\n## Two\n\n{'z' * (length - 8)}"
         assert len(LibrarianSemanticChunker(chunk_size=10, chunk_overlap=0).chunk(document(text))) == n_chunks
 
 
-def test_without_headings_pieces_of_fixed_size() -> None:
+def test_librarian_chunker_without_headings_pieces_of_fixed_size() -> None:
     text = "# Only a title\n\n" + "word " * 300
     given_ = document(text)
     assert LibrarianSemanticChunker(64, 8).chunk(given_) == LibrarianFixedChunker(64, 8).chunk(given_)
 
 
-def test_a_line_of_code_is_no_heading() -> None:
+def test_librarian_chunker_line_of_code_is_no_heading() -> None:
     text = "## One\n\n```sh\n## not a heading\n```\n\n## Two\n\nText.\n"
     chunks = LibrarianSemanticChunker(chunk_size=5, chunk_overlap=0).chunk(document(text))
     assert [chunk.header_path for chunk in chunks] == [("One",), ("Two",)]
@@ -109,6 +111,6 @@ def test_a_line_of_code_is_no_heading() -> None:
     ("sizes", "said"),
     [((0, 0), "chunk_size must be at least 1"), ((50, 50), "below chunk_size 50, got 50"), ((5, -1), "got -1")],
 )
-def test_senseless_sizes_are_refused(chunker, sizes: tuple[int, int], said: str) -> None:
+def test_librarian_chunker_senseless_sizes_are_refused(chunker, sizes: tuple[int, int], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         chunker(*sizes)

@@ -19,7 +19,7 @@ from ragbench.index.chunks import ChunkTable, build_chunks
         ("[[[odd]]]", ("odd",)),
     ],
 )
-def test_mentions(text: str, found: tuple[str, ...]) -> None:
+def test_note_names_mentions(text: str, found: tuple[str, ...]) -> None:
     assert mentions(text) == found
 
 
@@ -32,7 +32,7 @@ def test_mentions(text: str, found: tuple[str, ...]) -> None:
         ("", ()),
     ],
 )
-def test_tags(text: str, found: tuple[str, ...]) -> None:
+def test_note_names_tags(text: str, found: tuple[str, ...]) -> None:
     assert tags_in(text) == found
 
 
@@ -71,7 +71,7 @@ def names(tmp_path: Path) -> tuple[TitleIndex, list[str]]:
         ("eta", []),
     ],
 )
-def test_called(names, name: str, called: list[str]) -> None:
+def test_note_names_called(names, name: str, called: list[str]) -> None:
     found, docnos = names
     assert [docnos[row] for row in found.rows_named(name)] == called
 

@@ -51,22 +51,22 @@ def lamps(made) -> PrefixIndex:
     return made(("a", "lamp lamp dusk", (), {}, ()), ("b", "lamps sea", (), {}, ()), ("c", "sea", (), {}, ()))
 
 
-def test_constants() -> None:
+def test_prefix_index_constants() -> None:
     assert (K1, B, D, PREFIX_WEIGHT, DISTANCE_WEIGHT) == (1.2, 0.7, 0.5, 0.375, 0.3)
 
 
-def test_a_term_and_one_that_begins_with_it(lamps: PrefixIndex) -> None:
+def test_prefix_index_term_and_one_that_begins_with_it(lamps: PrefixIndex) -> None:
     # idf = ln(1 + 2.5/1.5) = 0.98083; k1 (1 - b + b 2/(5/3)) = 1.368
     # a: 0.98083 (0.5 + 2*2.2/3.368) = 1.77178;  b: near 0.375*5/5.3 = 0.35377, 0.98083 (0.5 + 2.2/2.368) near = 0.49587
     assert found(lamps, "lamp") == pytest.approx({0: 1.77178, 1: 0.49587}, abs=1e-4)
 
 
-def test_the_sum_is_multiplied_by_the_matching_terms(lamps: PrefixIndex) -> None:
+def test_prefix_index_sum_is_multiplied_by_the_matching_terms(lamps: PrefixIndex) -> None:
     # sea: idf = ln(1 + 1.5/2.5) = 0.47000; b 0.47 * 1.42905 = 0.67166, c 0.47 (0.5 + 2.2/1.864) = 0.78973
     assert found(lamps, "lamp sea sea") == pytest.approx({1: 2 * (0.49587 + 0.67166), 0: 1.77178, 2: 0.78973}, abs=1e-4)
 
 
-def test_statistics_are_those_of_the_candidates(lamps: PrefixIndex) -> None:
+def test_prefix_index_statistics_are_those_of_the_candidates(lamps: PrefixIndex) -> None:
     # of a and b alone: idf = ln 2, mean length 2, so 0.69315 (0.5 + 4.4/3.2)
     some = np.array([True, True, False])
     assert found(lamps, "lamp", candidates=some)[0] == pytest.approx(1.29965, abs=1e-4)
@@ -75,7 +75,7 @@ def test_statistics_are_those_of_the_candidates(lamps: PrefixIndex) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "zebra", "... !", "ea"])
-def test_nothing_is_found_for_what_no_term_begins_with(lamps: PrefixIndex, text: str) -> None:
+def test_prefix_index_nothing_is_found_for_what_no_term_begins_with(lamps: PrefixIndex, text: str) -> None:
     assert found(lamps, text) == {}
 
 
@@ -119,11 +119,11 @@ def test_tags_with_and_without_hash_above_and_in_parts() -> None:
         ("", []),
     ],
 )
-def test_tokens(text: str, terms: list[str]) -> None:
+def test_prefix_index_tokens(text: str, terms: list[str]) -> None:
     assert tokens(text) == terms
 
 
-def test_no_chunks_no_hits(made) -> None:
+def test_prefix_index_no_chunks_no_hits(made) -> None:
     index = made()
     assert len(index) == 0
     assert found(index, "lamp") == {}

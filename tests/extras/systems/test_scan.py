@@ -52,23 +52,23 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> ScanIndex:
         (["nowhere"], (), 0),
     ],
 )
-def test_recall(scan: ScanIndex, terms: list[str], files: tuple[int, ...], by_path: int) -> None:
+def test_scan_recall(scan: ScanIndex, terms: list[str], files: tuple[int, ...], by_path: int) -> None:
     assert scan.recall(terms, 200) == (files, by_path)
 
 
-def test_the_limit_counts_both_passes(scan: ScanIndex) -> None:
+def test_scan_limit_counts_both_passes(scan: ScanIndex) -> None:
     assert scan.recall(["token"], 2) == ((0, 1), 1)
     assert scan.recall(["token"], 1) == ((0,), 1)
 
 
-def test_what_is_not_allowed_takes_no_place(scan: ScanIndex) -> None:
+def test_scan_skips_filtered_documents(scan: ScanIndex) -> None:
     assert scan.recall(["token"], 1, np.array([False, True, True, True])) == ((1,), 0)
 
 
 @pytest.mark.parametrize(
     ("term", "long_enough"), [("ab", False), ("abc", True), ("语", False), ("语言", True), ("a语", True), ("жк", False)]
 )
-def test_three_ascii_or_two_cjk_characters(term: str, long_enough: bool) -> None:
+def test_scan_three_ascii_or_two_cjk_characters(term: str, long_enough: bool) -> None:
     assert searchable(term) == long_enough
 
 

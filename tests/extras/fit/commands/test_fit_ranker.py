@@ -61,7 +61,7 @@ def trees_of(conf: Path, name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
+def test_fit_ranker_order_of_several_collections_is_kept_used_and_exported(capsys, place: Path, conf: Path) -> None:
     train_shared(place, rounds=30)
     text = trees_of(conf, "mine").read_text()
     name = pinned_text.named("mine", text)
@@ -94,7 +94,7 @@ def test_an_order_of_several_collections_is_kept_used_and_exported(capsys, place
 
 
 @pytest.mark.slow
-def test_the_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, conf: Path) -> None:
+def test_fit_ranker_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, conf: Path) -> None:
     train_shared(place, rounds=5)
     sheet = place / "sheet.md"
     text = trees_of(conf, "mine").read_text()
@@ -105,7 +105,7 @@ def test_the_tool_also_writes_orders_without_a_site_and_a_sheet(place: Path, con
 
 
 @pytest.mark.slow
-def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf: Path) -> None:
+def test_fit_ranker_adds_trees_only_if_significant(capsys, place: Path, conf: Path) -> None:
     learn = ["fit", "ranker", "--rounds", "30", "--json", "--write", "own"]
     train_shared(place, rounds=30)
     capsys.readouterr()
@@ -124,7 +124,7 @@ def test_more_is_learned_on_top_only_where_it_is_sure(capsys, place: Path, conf:
     assert stage.name == "own"
 
 
-def test_a_kill_while_an_order_is_written_over_another_leaves_the_first(
+def test_fit_ranker_kill_while_an_order_is_written_over_another_leaves_the_first(
     conf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = (conf / "ranker" / "questions.txt").read_text()
@@ -140,7 +140,7 @@ def _killed(*given: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: Path) -> None:
+def test_finetuned_ranker_keeps_the_trees_of_its_start(place: Path, conf: Path) -> None:
     train_shared(place, rounds=5)
     settings = composition.compose([*words_of(place, "z"), "ranker=mine"])
     start = settings.pipeline.first(Rank)
@@ -165,12 +165,14 @@ def test_what_is_learned_on_top_keeps_the_trees_of_the_start(place: Path, conf: 
         (["ranker", "--write", "off"], "--write must be a name"),
     ],
 )
-def test_other_words_are_refused(capsys, words: list[str], said: str) -> None:
+def test_fit_ranker_other_words_are_refused(capsys, words: list[str], said: str) -> None:
     assert cli.main(["fit", *words]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_ranker_written_in_a_project_is_an_option_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_ranker_ranker_written_in_a_project_is_an_option_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "ragbench.yaml").write_text("seed: 13\n")
     shipped = dict(composition.compose(["exp=recommended"]).pipeline)["ranker"]
     monkeypatch.chdir(tmp_path)

@@ -49,7 +49,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranker, "_SHARES", (0.5, 0.75, 1.0))
 
 
-def test_a_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf: Path, tmp_path: Path) -> None:
+def test_fit_ranker_learned_order_is_kept_used_exported_and_replayed(capsys, place, conf: Path, tmp_path: Path) -> None:
     words = [*QUICK, *place]
     assert cli.main(["fit", "ranker", "--from-fusion", "--rounds", "20", "--write", "mine", "--json", *words]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -90,7 +90,7 @@ def served_as_in_the_run(bundle: Path, arms: Path) -> None:
     assert any([d for d, _ in run[qid]] != [d for d, _ in without[qid]] for qid in run)
 
 
-def test_what_cannot_be_learned_is_refused(capsys, place) -> None:
+def test_fit_ranker_refuses_wrong_options_and_few_queries(capsys, place) -> None:
     def refused(*words: str) -> str:
         assert cli.main(["fit", "ranker", "--from-fusion", "--quiet", *words, *QUICK, *place]) == 2
         error = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning")]

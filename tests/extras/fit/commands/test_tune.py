@@ -57,7 +57,7 @@ def call(capsys: pytest.CaptureFixture[str], *given: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_answer(answer: dict) -> None:
+def test_tune_prints_its_answer_as_json(answer: dict) -> None:
     assert answer["objectives"] == ["ndcg_at_10", "p95_ms"]
     assert answer["trials"] == {"all": 8, "fold 1": 8, "fold 2": 8}
     assert answer["winner"]["ndcg_at_10"] >= answer["preset"]["ndcg_at_10"]
@@ -67,7 +67,7 @@ def test_the_answer(answer: dict) -> None:
 
 
 @pytest.mark.slow
-def test_a_search_for_people_is_confirmed_and_used_by_other_commands(capsys, words: list[str]) -> None:
+def test_tune_search_for_people_is_confirmed_and_used_by_other_commands(capsys, words: list[str]) -> None:
     out = call(capsys, "tune", *words, "tune.trials=10", "--arm", "wide=cut.top_n=200 fuse.k=20")
     assert "cut.top_n=200" in out  # one of the places to begin from
     assert "optimism" in out and "Parameters" in out and "Folds" in out
@@ -108,7 +108,7 @@ def test_mlflow_has_a_parent_with_trials_below_it(answer: dict, words: list[str]
         (["tune.folds=9"], "tune.folds=9 needs as many groups"),
     ],
 )
-def test_bad_input_is_one_sentence(capsys, words: list[str], more: list[str], said: str) -> None:
+def test_tune_refuses_bad_input_in_one_sentence(capsys, words: list[str], more: list[str], said: str) -> None:
     assert cli.main(["tune", *words, *more]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("ragbench: ") == 1 and "Traceback" not in error

@@ -52,12 +52,12 @@ def test_nested_folds_judge(words: list[str], caplog) -> None:
         _ = tuning.results
 
 
-def test_folds_are_needed(words: list[str]) -> None:
+def test_tuning_folds_are_needed(words: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"tune\.folds=0 leaves nothing to judge by"):
         ragbench.tune(*words, "tune.folds=0")
 
 
-def test_what_a_search_may_see(opposed: Benchmark) -> None:
+def test_searchable_hides_test_topics(opposed: Benchmark) -> None:
     seen, held_out = searchable(opposed)
     assert (held_out, {topic.split for topic in seen.topics}, len(seen.topics)) == (True, {"train"}, 12)
     one = replace(opposed, topics=tuple(replace(topic, split="test") for topic in opposed.topics))

@@ -30,7 +30,7 @@ def test_test_topics_and_their_judgments_are_gone(opposed) -> None:
     assert train.collection == opposed.collection
 
 
-def test_a_group_in_both_splits_is_refused(opposed) -> None:
+def test_objective_group_in_both_splits_is_refused(opposed) -> None:
     leaking = replace(opposed, topics=(*opposed.topics, Topic("x", "again", split="test", group="train 0")))
     with pytest.raises(BenchmarkError, match="group 'train 0' are in train and test: split again"):
         train_only(leaking)
@@ -57,12 +57,12 @@ def test_objectives_by_any_of_their_names() -> None:
     assert [each.sign for each in objectives(["silence", "p95_ms"], (*MEASURES[:1], "RR"))] == [1, -1]
 
 
-def test_means_by_hand() -> None:
+def test_objective_means_by_hand() -> None:
     values = {"a": 0.5, "b": 1.0, "c": 0.0}
     assert (mean(values), mean(values, frozenset("ab")), mean(values, frozenset("x"))) == (0.5, 0.75, 0.0)
 
 
-def test_a_guess_at_latency_by_hand() -> None:
+def test_objective_guess_at_latency_by_hand() -> None:
     cost = Cost(30.0, {"d": 10, "k": "a"}, {"d": ((5, 20.0), (10, 30.0), (30, 90.0)), "k": (("a", 30.0), ("b", 28.0))})
     assert cost({"d": 10, "k": "a"}) == 30.0
     assert cost({"d": 20, "k": "b"}) == 58.0  # 30 + (60 - 30) + (28 - 30)
@@ -79,7 +79,7 @@ def searched(opposed, settings_of, tmp_path_factory):
     return TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10", "RR"]), train
 
 
-def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
+def test_objective_values_equal_those_of_each_pipeline_alone(searched) -> None:
     values, train = searched
     for tried in ({"fuse.weights.lexical": 0.1}, {"fuse.weights.lexical": 9.0}, {"fuse.weights.lexical": 0.1}):
         states = start([topic.query() for topic in train.topics])
@@ -92,7 +92,7 @@ def test_values_equal_those_of_each_pipeline_alone(searched) -> None:
     assert values._session.reused > 0
 
 
-def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
+def test_objective_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, tmp_path) -> None:
     words = "index.lexical.analyzer=standard"
     base, train = settings_of(tmp_path, *ONE_PARAMETER, f"tune.starts=['{words}']"), train_only(opposed)
     values = TrainingValues(space(base, compose), train, ArmBuilder.of(base, train), ["nDCG@10"])
@@ -103,14 +103,14 @@ def test_every_start_is_searched_over_an_index_of_its_own(settings_of, opposed, 
     assert set(values(here)["nDCG@10"]) == set(values(there)["nDCG@10"])
 
 
-def test_the_cost_is_timed_at_the_ends(searched) -> None:
+def test_objective_cost_is_timed_at_the_ends(searched) -> None:
     values, _ = searched
     cost = time_cost(values, {"fuse.weights.lexical": 1.0, "dense.depth": 50})
     assert [value for value, _ in cost.points["dense.depth"]] == [50, 5]
     assert cost({"dense.depth": 50}) == pytest.approx(cost.preset_ms, abs=1e-3)
 
 
-def test_values_of_test_topics_are_refused(searched, opposed) -> None:
+def test_objective_values_of_test_topics_are_refused(searched, opposed) -> None:
     values, _ = searched
     with pytest.raises(BenchmarkError, match="training topics only, and was given 'test0'"):
         TrainingValues(values.space, opposed, ArmBuilder.of(values.space.base, opposed), ["nDCG@10"])

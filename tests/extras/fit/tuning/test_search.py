@@ -40,7 +40,7 @@ def swapped(benchmark: Benchmark) -> Benchmark:
     return replace(benchmark, topics=tuple(replace(topic, split=other[topic.split]) for topic in benchmark.topics))
 
 
-def test_only_train_decides(settings_of, opposed, tuned, tmp_path: Path) -> None:
+def test_search_decides_by_training_topics_only(settings_of, opposed, tuned, tmp_path: Path) -> None:
     """Train prefers words and test meaning: a search that saw test would choose as the one with swapped splits does."""
     assert tuned.winner.values[WEIGHT] > 1
     assert tuned.winner.objectives > tuned.preset.objectives
@@ -108,7 +108,7 @@ def test_test_topics_are_first_read_by_the_confirmation(settings_of, opposed, tu
     assert comparison.difference < 0  # what test prefers was never asked
 
 
-def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> None:
+def test_search_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> None:
     held = [set(fold.pairs) for fold in tuned.folds]
     assert len(held) == 3
     assert set.union(*held) == {topic.qid for topic in opposed.select("train")}
@@ -121,7 +121,7 @@ def test_every_topic_is_held_out_once_and_groups_stay_whole(tuned, opposed) -> N
 
 
 @pytest.mark.slow
-def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed, caplog) -> None:
+def test_search_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed, caplog) -> None:
     from ragbench.export import measured_arm
     from ragbench.report import html
     from ragbench.results import compare, measurements
@@ -145,7 +145,7 @@ def test_the_winner_is_confirmed_once_as_an_ordinary_experiment(tuned, opposed, 
 
 
 @pytest.mark.slow
-def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, opposed, tmp_path: Path) -> None:
+def test_search_another_winner_is_another_evaluation_and_it_is_said(settings_of, opposed, tmp_path: Path) -> None:
     tuned = search(settings_of, opposed, tmp_path, "tune.trials=4", "tune.folds=0")  # the others count theirs
     confirm.confirm(tuned, opposed)
     other = replace(tuned, winner=replace(tuned.winner, number=-2, values={WEIGHT: 0.02}))
@@ -155,7 +155,7 @@ def test_another_winner_is_another_evaluation_and_it_is_said(settings_of, oppose
     assert any("exploratory: " in said for said in Tuning(other, second).warnings)
 
 
-def test_the_files_say_everything(tuned) -> None:
+def test_search_files_say_everything(tuned) -> None:
     import pandas as pd
 
     report.write(Tuning(tuned, None))
@@ -178,7 +178,7 @@ def test_agreement_of_folds_by_hand() -> None:
     assert report.agreement(Parameter("x", choices=(5, 10)), [{"x": 5}, {"x": 10}, {"x": 5}]) == pytest.approx(2 / 3)
 
 
-def test_the_same_search_again_tries_nothing_and_more_trials_go_on(settings_of, opposed, tuned) -> None:
+def test_search_same_search_again_tries_nothing_and_more_trials_go_on(settings_of, opposed, tuned) -> None:
     again = search(settings_of, opposed, tuned.base.results, "tune.trials=15", "tune.folds=3")
     assert again.folder == tuned.folder
     assert again.trials == tuned.trials
@@ -187,7 +187,7 @@ def test_the_same_search_again_tries_nothing_and_more_trials_go_on(settings_of, 
 
 
 @pytest.mark.slow
-def test_a_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path: Path) -> None:
+def test_search_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path: Path) -> None:
     words = ("tune.folds=0", "tune.trials=8", "tune.candidates=3")
     front = search(settings_of, opposed, tmp_path, *words, "tune.objective=[ndcg_at_10,p95_ms]", "tune.p95_ms=100000")
     assert front.rules.sampler == "nsga2"
@@ -210,12 +210,12 @@ def test_a_budget_is_kept_by_measured_candidates(settings_of, opposed, tmp_path:
         (["tune.objective=[silence]"], BenchmarkError, "no training topic has a value for Silence"),
     ],
 )
-def test_what_cannot_be_searched(settings_of, opposed, tmp_path, overrides, error, said) -> None:
+def test_search_refuses_wrong_settings(settings_of, opposed, tmp_path, overrides, error, said) -> None:
     with pytest.raises(error, match=said):
         search(settings_of, opposed, tmp_path, *overrides)
 
 
-def test_a_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path) -> None:
+def test_search_is_confirmed_on_test_only(settings_of, opposed, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="split=all cannot be tuned"):
         confirm.check(settings_of(tmp_path, "split=all"), opposed)
     with pytest.raises(BenchmarkError, match="no queries in split 'test'"):

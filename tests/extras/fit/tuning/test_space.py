@@ -43,12 +43,12 @@ class Fixed:
         ({"low": 0, "high": 1, "step": 3}, "step must be above 0"),
     ],
 )
-def test_a_parameter_refuses_nonsense(node: dict, said: str) -> None:
+def test_space_parameter_refuses_nonsense(node: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Parameter("x.y", **node)
 
 
-def test_places_steps_and_kinds() -> None:
+def test_space_places_steps_and_kinds() -> None:
     log = Parameter("x", low=1, high=100, log=True)
     assert (log.is_integer, log.normalized(10), log.normalized(1), log.normalized(100)) == (
         True,
@@ -66,7 +66,7 @@ def test_places_steps_and_kinds() -> None:
     assert tidy(0.123456) == 0.123 and tidy(123456) == 123456
 
 
-def test_only_what_is_on_is_varied() -> None:
+def test_space_varies_stages_that_are_on() -> None:
     _, fused = of("+exp=baseline")
     words = {"lexical.k1", "lexical.b", "lexical.fields.title", "lexical.fields.path", "lexical.fields.headers"}
     # Calibration is on: its sigmoid is made for ranks, so the method of fusion stays.
@@ -78,7 +78,7 @@ def test_only_what_is_on_is_varied() -> None:
     assert list(reranked) == ["p6.depth", "p6.max_length", "p6.blend", "p6.k"]  # what depends on another comes after it
 
 
-def test_every_preset_has_a_space_its_values_lie_in() -> None:
+def test_space_contains_the_values_of_presets() -> None:
     varied, parameters = of("+exp=all")
     assert len(parameters) >= 15
     assert "p8.semantic.threshold" not in parameters  # P11 takes its place
@@ -87,7 +87,7 @@ def test_every_preset_has_a_space_its_values_lie_in() -> None:
     assert varied.apply(values).pipeline == varied.base.pipeline
 
 
-def test_values_applied_equal_values_composed() -> None:
+def test_space_values_applied_equal_values_composed() -> None:
     varied, parameters = of("+exp=all", "p6.blend=true")
     values = varied.suggest(Fixed())
     assert "p6.k" in values
@@ -110,12 +110,12 @@ def test_values_applied_equal_values_composed() -> None:
         (["+tune.space.dense.depth={low: 1, hihg: 9}"], "did you mean .*high"),
     ],
 )
-def test_a_space_that_cannot_be_searched_is_refused(words: list[str], said: str) -> None:
+def test_space_that_cannot_be_searched_is_refused(words: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         of(*words)
 
 
-def test_a_start_is_a_parameter_with_parameters_of_its_own() -> None:
+def test_space_start_is_a_parameter_with_parameters_of_its_own() -> None:
     words = "exp=recommended index.chunking.max_chars=3000"
     base = compose(["+exp=baseline", "p12=on", "tune=[fuse,lexical,p12]", f"tune.starts=['', 'p12=on', '{words}']"])
     varied = space(base, compose)

@@ -43,14 +43,14 @@ def searched(path: Path, made: Rules, n: int, stop: int | None = None, qids=froz
     return study.trials_of(opened, SPACE)
 
 
-def test_best_first_within_the_budget() -> None:
+def test_study_best_first_within_the_budget() -> None:
     trials = [Trial(0, {}, (0.5,), 50), Trial(1, {}, (0.9,), 80), Trial(2, {}, (0.7,), 60), Trial(3, {}, (0.7,), 60)]
     assert [t.number for t in rules().better(trials)] == [1, 2, 3, 0]
     assert [t.number for t in rules(p95_ms=60).better(trials)] == [2, 3, 0, 1]
     assert [t.number for t in rules(p95_ms=10).better(trials)] == [0, 2, 3, 1]  # the least too slow
 
 
-def test_the_front_by_hand() -> None:
+def test_study_front_by_hand() -> None:
     both = rules(objectives=(QUALITY, SPEED))
     points = [(0.9, 80.0), (0.8, 50.0), (0.8, 60.0), (0.7, 90.0), (0.6, 20.0), (0.9, 80.0)]
     trials = [Trial(n, {}, point, point[1]) for n, point in enumerate(points)]
@@ -59,7 +59,7 @@ def test_the_front_by_hand() -> None:
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_every_sampler_begins_with_the_preset_and_finds_better(sampler: str, tmp_path: Path) -> None:
+def test_study_every_sampler_begins_with_the_preset_and_finds_better(sampler: str, tmp_path: Path) -> None:
     found = searched(tmp_path / "journal.log", rules(sampler), 40)
     assert found[0].values == {"s.x": 0.5, "s.y": 0.5, "s.depth": 10}
     assert found[0].objectives == (pytest.approx(0.6),)
@@ -68,13 +68,13 @@ def test_every_sampler_begins_with_the_preset_and_finds_better(sampler: str, tmp
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_search_that_stopped_goes_on_as_if_it_had_not(sampler: str, tmp_path: Path) -> None:
+def test_study_search_that_stopped_goes_on_as_if_it_had_not(sampler: str, tmp_path: Path) -> None:
     whole = searched(tmp_path / "a.log", rules(sampler), 30)
     parts = searched(tmp_path / "b.log", rules(sampler), 30, stop=13)
     assert [(t.values, t.objectives) for t in whole] == [(t.values, t.objectives) for t in parts]
 
 
-def test_a_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: Path) -> None:
+def test_study_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.log"
     searched(path, rules(), 5)
     path.write_bytes(path.read_bytes() + b'{"op_code": 4, "wor')
@@ -85,12 +85,12 @@ def test_a_cut_line_is_taken_off_and_a_damaged_journal_is_refused(tmp_path: Path
         study.open_storage(path)
 
 
-def test_other_queries_have_no_say(tmp_path: Path) -> None:
+def test_study_other_queries_have_no_say(tmp_path: Path) -> None:
     found = searched(tmp_path / "journal.log", rules(), 3, qids=frozenset({"c"}))
     assert {trial.objectives for trial in found} == {(0.0,)}
 
 
-def test_a_budget_steers_the_search(tmp_path: Path) -> None:
+def test_study_budget_steers_the_search(tmp_path: Path) -> None:
     limited = rules(cost=COST, p95_ms=15.0)
     found = searched(tmp_path / "journal.log", limited, 40)
     best = limited.better(found)[0]
@@ -98,7 +98,7 @@ def test_a_budget_steers_the_search(tmp_path: Path) -> None:
     assert sum(trial.values["s.depth"] == 5 for trial in found[20:]) > 10
 
 
-def test_two_objectives_are_searched_together(tmp_path: Path) -> None:
+def test_study_two_objectives_are_searched_together(tmp_path: Path) -> None:
     both = rules("nsga2", (QUALITY, SPEED), cost=COST)
     front = both.front(searched(tmp_path / "journal.log", both, 60))
     assert {trial.values["s.depth"] for trial in front} == {5, 10, 20}
@@ -141,5 +141,5 @@ def test_search_tries_an_interrupted_trial_again(sampler: str, stopped_at: int, 
 
 
 @pytest.mark.parametrize("start", ["name=größer", "cut.top_n=200 fuse.k=20", "data.corpus='my notes'", 'name="a, b"'])
-def test_a_list_of_texts_arrives_as_it_was_given(start: str) -> None:
+def test_study_list_of_texts_arrives_as_it_was_given(start: str) -> None:
     assert spec_of(composition.compose([word("tune.starts", ["p6=on", start])])).starts == ("p6=on", start)

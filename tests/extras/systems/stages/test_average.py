@@ -19,22 +19,22 @@ def averaged(given, **weights: float) -> dict[int, float]:
     return dict(zip(ranking.chunks.tolist(), ranking.scores.tolist(), strict=True))
 
 
-def test_half_and_half(given) -> None:
+def test_average_scores_half_and_half(given) -> None:
     # words become 1.0 and 0.5: 1 gets (0.6 + 1.0) / 2, 0 gets 0.8 / 2, 2 gets 0.5 / 2
     assert averaged(given) == pytest.approx({1: 0.8, 0: 0.4, 2: 0.25})
     assert list(averaged(given)) == [1, 0, 2]
 
 
-def test_weights_need_not_sum_to_one(given) -> None:
+def test_average_scores_weights_need_not_sum_to_one(given) -> None:
     assert averaged(given, dense=3.0, lexical=1.0) == pytest.approx({1: 0.7, 0: 0.6, 2: 0.125})
 
 
-def test_a_source_of_weight_zero_is_left_out(given) -> None:
+def test_average_scores_source_of_weight_zero_is_left_out(given) -> None:
     assert averaged(given, dense=1.0, lexical=0.0) == pytest.approx({0: 0.8, 1: 0.6})
     assert averaged(given, dense=0.0, lexical=0.0) == {}
 
 
-def test_one_source_alone_keeps_its_scores(state) -> None:
+def test_average_scores_one_source_alone_keeps_its_scores(state) -> None:
     assert averaged(state().with_ranking("dense", Ranking.ordered([4, 2], [0.9, -0.1]))) == pytest.approx(
         {4: 0.9, 2: 0}
     )
@@ -42,6 +42,6 @@ def test_one_source_alone_keeps_its_scores(state) -> None:
     assert averaged(state().with_ranking("dense", Ranking.empty())) == {}
 
 
-def test_a_negative_weight_is_named() -> None:
+def test_average_scores_negative_weight_is_named() -> None:
     with pytest.raises(ConfigError, match=r"weights\.dense must be at least 0, got -1"):
         AverageScores(weights={"dense": -1})

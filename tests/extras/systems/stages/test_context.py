@@ -18,7 +18,7 @@ def index(handmade, page):
     return handmade([page("a", "wxyz", tags=["t"]), page("b", "uv")])
 
 
-def test_the_best_of_every_document_with_one_on_either_side(state, index) -> None:
+def test_context_best_of_every_document_with_one_on_either_side(state, index) -> None:
     (after,) = AddNeighbours()([state(fused=[(2, 0.9), (5, 0.8), (0, 0.7), (4, 0.6)])], index)
     assert after.fused.chunks.tolist() == [2, 5]
     assert after.contexts == {2: (1, 2, 3), 5: (4, 5)}
@@ -61,6 +61,6 @@ def test_texts_are_joined_without_repeating_what_overlaps(make_index) -> None:
     assert _join_texts(table, [start, stop - 1]) == f"{table.text(start)}\n\n{table.text(stop - 1)}"
 
 
-def test_neighbours_are_not_negative() -> None:
+def test_context_neighbours_are_not_negative() -> None:
     with pytest.raises(ConfigError, match=r"neighbours must be at least 0, got -1"):
         AddNeighbours(-1)

@@ -15,12 +15,12 @@ from ragbench.extras.systems.stages.adjust import KeepDiverse
     ("top_k", "kept"),
     [(1, [0]), (2, [0, 2]), (3, [0, 2, 3]), (4, [0, 1, 2, 3]), (5, [0, 1, 2, 3, 4]), (30, [0, 1, 2, 3, 4])],
 )
-def test_every_document_once_before_any_twice(top_k: int, kept: list[int]) -> None:
+def test_keep_diverse_every_document_once_before_any_twice(top_k: int, kept: list[int]) -> None:
     # documents a a b c b
     assert np.flatnonzero(KeepDiverse(top_k=top_k).select(np.array([0, 0, 1, 2, 1]))).tolist() == kept
 
 
-def test_order_stays_and_guaranteed_hits_too(state, handmade, page) -> None:
+def test_keep_diverse_order_stays_and_guaranteed_hits_too(state, handmade, page) -> None:
     index = handmade([page("a", ("x", "y")), page("b"), page("c")])
     scored = state(fused=[(0, 0.9), (1, 0.8), (2, 0.7), (3, 0.6)])
     assert KeepDiverse(top_k=2)([scored], index)[0].fused.chunks.tolist() == [0, 2]
@@ -32,12 +32,12 @@ def test_order_stays_and_guaranteed_hits_too(state, handmade, page) -> None:
 
 @given(documents=st.lists(st.integers(0, 5), max_size=30), top_k=st.integers(1, 20))
 @settings(max_examples=60)
-def test_as_many_hits_and_documents_as_can_be(documents: list[int], top_k: int) -> None:
+def test_keep_diverse_as_many_hits_and_documents_as_can_be(documents: list[int], top_k: int) -> None:
     keep = KeepDiverse(top_k=top_k).select(np.array(documents, dtype=np.int32))
     assert keep.sum() == min(top_k, len(documents))
     assert len({d for d, k in zip(documents, keep, strict=True) if k}) == min(top_k, len(set(documents)))
 
 
-def test_top_k_must_be_positive() -> None:
+def test_keep_diverse_top_k_must_be_positive() -> None:
     with pytest.raises(ConfigError, match=r"top_k must be at least 1, got 0"):
         KeepDiverse(top_k=0)

@@ -42,7 +42,7 @@ def stage(**more) -> ExpandQueries:
     return ExpandQueries(endpoint="http://localhost:1/v1", model="m", **more)
 
 
-def test_what_the_model_says_is_checked(state) -> None:
+def test_expand_queries_checks_the_answer_of_the_model(state) -> None:
     # moon is not in the query, x is too short, the query itself and a repeated phrasing are none, three are enough
     chat = Chat(ANSWER)
     (after,) = stage()([state(QUERY)], chat.index)
@@ -56,7 +56,7 @@ def test_what_the_model_says_is_checked(state) -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "no elements", "<salient></salient>", "<salient><term>moon</term>"])
-def test_an_answer_without_terms_leaves_the_words_of_the_query(answer: str) -> None:
+def test_expand_queries_answer_without_terms_leaves_the_words_of_the_query(answer: str) -> None:
     assert stage().parse("red lamps", answer).salient_terms == ("red", "lamps")
 
 
@@ -70,7 +70,7 @@ def test_an_answer_without_terms_leaves_the_words_of_the_query(answer: str) -> N
         ("", ()),
     ],
 )
-def test_fallback_without_a_model(state, query: str, terms: tuple[str, ...]) -> None:
+def test_expand_queries_fallback_without_a_model(state, query: str, terms: tuple[str, ...]) -> None:
     (after,) = ExpandQueries()([state(query)], SimpleNamespace())
     assert after.expanded == ExpandedQuery(query, terms)
     assert after.expanded.queries == (query,)
@@ -78,7 +78,7 @@ def test_fallback_without_a_model(state, query: str, terms: tuple[str, ...]) -> 
     assert after.expanded.ranking_text == (" ".join(terms) or query)
 
 
-def test_a_failing_model_is_noted_and_asked_again(state) -> None:
+def test_expand_queries_failing_model_is_noted_and_asked_again(state) -> None:
     chat, expand = Chat(ModelError("it is down"), ANSWER), stage()
     (after,) = expand([state(QUERY)], chat.index)
     assert after.expanded == expand.fallback(QUERY)
@@ -86,7 +86,7 @@ def test_a_failing_model_is_noted_and_asked_again(state) -> None:
     assert expand([state(QUERY)], chat.index)[0].expanded.expanded_queries
 
 
-def test_a_model_that_takes_too_long_is_given_up(state) -> None:
+def test_expand_queries_model_that_takes_too_long_is_given_up(state) -> None:
     release = threading.Event()
 
     class Slow(Loopback):
@@ -103,12 +103,12 @@ def test_a_model_that_takes_too_long_is_given_up(state) -> None:
         assert after.notes[0].startswith("query not expanded: ")
 
 
-def test_only_the_first_1000_characters_are_read(state) -> None:
+def test_expand_queries_only_the_first_1000_characters_are_read(state) -> None:
     (after,) = ExpandQueries()([state("word " * 300)], SimpleNamespace())
     assert len(after.expanded.original_query) == 1000
 
 
-def test_the_defaults_are_those_of_the_seed() -> None:
+def test_expand_queries_defaults_are_those_of_the_seed() -> None:
     expand = ExpandQueries()
     assert (expand.max_variants, expand.min_term_length, expand.cache_size, expand.endpoint) == (3, 2, 100, None)
 
@@ -123,12 +123,12 @@ def test_the_defaults_are_those_of_the_seed() -> None:
         ({"endpoint": "http://localhost/v1"}, "model must name a model of the endpoint"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+def test_expand_queries_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         ExpandQueries(**parameters)
 
 
-def test_what_the_caller_gives_stands_in_place_of_the_model(state) -> None:
+def test_expand_queries_prefers_terms_of_the_caller(state) -> None:
     given = state(QUERY)
     given = replace(given, query=replace(given.query, phrasings=("evening light", QUERY), salient_terms=("Lamps", "!")))
     (after,) = stage()([given], None)  # no model is there to be asked

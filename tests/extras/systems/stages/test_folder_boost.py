@@ -16,7 +16,7 @@ from ragbench.extras.systems.stages.adjust import BoostFolder
         (1, 1, 1.0, 1.0),  # one document is less than two
     ],
 )
-def test_the_factor(count: int, total: int, uncapped: float, factor: float) -> None:
+def test_folder_boost_factor(count: int, total: int, uncapped: float, factor: float) -> None:
     assert BoostFolder(max_factor=10.0).factor(count, total) == pytest.approx(uncapped, abs=1e-5)
     assert BoostFolder().factor(count, total) == factor
 
@@ -36,12 +36,12 @@ def test_documents_count_not_chunks_and_the_top_is_no_folder(state, index) -> No
     assert list(found) == [9, 0, 1, 3, 4, 2, 10]
 
 
-def test_two_chunks_of_one_document_are_not_enough(state, index) -> None:
+def test_folder_boost_two_chunks_of_one_document_are_not_enough(state, index) -> None:
     given = state(lexical=[0, 1])
     assert BoostFolder()([given], index)[0].rankings == given.rankings
 
 
-def test_says_why(state, index) -> None:
+def test_folder_boost_says_why(state, index) -> None:
     given = state(lexical=[0, 2, 3])
     assert BoostFolder().explain(given, index, 0) == {
         "folder_boost": {
@@ -55,7 +55,7 @@ def test_says_why(state, index) -> None:
     assert BoostFolder().explain(given, index, 1) == BoostFolder().explain(given, index, 3) == {}
 
 
-def test_the_defaults_are_those_of_the_seed() -> None:
+def test_folder_boost_defaults_are_those_of_the_seed() -> None:
     stage = BoostFolder()
     assert (stage.min_docs, stage.min_ratio, stage.max_factor) == (2, 0.4, 1.15)
 
@@ -64,6 +64,6 @@ def test_the_defaults_are_those_of_the_seed() -> None:
     ("parameters", "said"),
     [({"min_docs": 0}, "min_docs"), ({"min_ratio": 1.1}, "min_ratio"), ({"max_factor": 0.9}, "max_factor")],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+def test_folder_boost_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=f"{said}"):
         BoostFolder(**parameters)

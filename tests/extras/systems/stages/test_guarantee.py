@@ -39,7 +39,7 @@ def after(stage: GuaranteeNotes, state, index):
     return stage([state], index)[0]
 
 
-def test_a_named_note_comes_first_whole_and_the_search_loses_its_hits(state, index) -> None:
+def test_guarantee_named_note_comes_first_whole_and_the_search_loses_its_hits(state, index) -> None:
     found = after(GuaranteeNotes(), state("see [[First]]", fused=[(2, 0.9), (1, 0.8), (3, 0.7)]), index)
     assert found.fused.chunks.tolist() == [0, 2, 3]
     assert found.fused.scores.tolist() == pytest.approx([1.0, 0.9, 0.7])
@@ -48,7 +48,7 @@ def test_a_named_note_comes_first_whole_and_the_search_loses_its_hits(state, ind
     assert hits(found, index, 1)[0].context
 
 
-def test_what_was_guaranteed_before_stays(state, index) -> None:
+def test_guarantee_keeps_earlier_guaranteed_hits(state, index) -> None:
     given_ = replace(state("[[alpha]]", fused=[(1, 0.9), (2, 0.8)]), guaranteed={1: "title-match"})
     found = after(GuaranteeNotes(), given_, index)
     assert found.fused.chunks.tolist() == [0, 1, 2]
@@ -79,21 +79,21 @@ def test_salient_tags_come_before_those_of_the_text(state, index) -> None:
     assert after(GuaranteeNotes(), given_, index).fused.chunks.tolist() == [6]
 
 
-def test_each_kind_can_be_off_and_their_number_has_a_limit(state, index) -> None:
+def test_guarantee_each_kind_can_be_off_and_their_number_has_a_limit(state, index) -> None:
     given_ = state("[[alpha]] #project", fused=[])
     assert after(GuaranteeNotes(tags=False), given_, index).fused.chunks.tolist() == [0]
     assert after(GuaranteeNotes(mentions=False), given_, index).fused.chunks.tolist() == [2, 3]
     assert after(GuaranteeNotes(limit=2), given_, index).fused.chunks.tolist() == [0, 2]
 
 
-def test_says_how_it_was_named(state, index) -> None:
+def test_guarantee_says_how_it_was_named(state, index) -> None:
     given_ = state("[[alpha]] #project", fused=[(6, 0.5)])
     found = after(GuaranteeNotes(), given_, index)
     assert found.guaranteed == {0: "title-match", 2: "tag-match", 3: "tag-match"}
     assert found.notes == ("notes guaranteed: 1 by name, 2 by tag",)
 
 
-def test_a_time_is_the_whole_answer_most_recent_first(state, index) -> None:
+def test_guarantee_time_is_the_whole_answer_most_recent_first(state, index) -> None:
     # the daily note counts for 3 January, whenever it was changed; gamma of day 9 is the first
     given_ = state("anything [[beta]]", fused=[(0, 0.9)])
     found = after(GuaranteeNotes(after="1970-01-02", before="1970-01-11"), given_, index)
@@ -106,7 +106,7 @@ def test_a_time_is_the_whole_answer_most_recent_first(state, index) -> None:
     ("after_", "before", "chunks"),
     [("1970-01-06", None, [6, 3, 2]), (None, "1970-01-03", [0]), ("1970-01-03", "1970-01-04", [6]), ("1980", None, [])],
 )
-def test_the_beginning_of_a_time_belongs_to_it_and_its_end_does_not(state, index, after_, before, chunks) -> None:
+def test_guarantee_beginning_of_a_time_belongs_to_it_and_its_end_does_not(state, index, after_, before, chunks) -> None:
     found = after(GuaranteeNotes(after=after_, before=before), state(fused=[(0, 0.9)]), index)
     assert found.fused.chunks.tolist() == chunks
     assert (found.fused.scores >= 0.3).all()
@@ -126,7 +126,7 @@ def test_filters_hold_for_guaranteed_notes(state, index) -> None:
         ({"after": "2026-02-01", "before": "2026-01-01"}, "after must be earlier than before"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+def test_guarantee_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         GuaranteeNotes(**parameters)
 
@@ -163,7 +163,7 @@ def guaranteed(make_index):
 
 @given(chosen=st.sets(st.sampled_from(LATER)), top_n=st.integers(1, 8))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_subset_of_later_stages_drops_a_guaranteed_note(guaranteed, chosen: set[str], top_n: int) -> None:
+def test_guarantee_no_subset_of_later_stages_drops_a_guaranteed_note(guaranteed, chosen: set[str], top_n: int) -> None:
     index, state = guaranteed
     stages = later_stages()
     for name in LATER:
@@ -176,7 +176,7 @@ def test_no_subset_of_later_stages_drops_a_guaranteed_note(guaranteed, chosen: s
     assert len(state.fused) <= top_n + len(state.guaranteed)
 
 
-def test_the_later_stages_are_all_there() -> None:
+def test_guarantee_later_stages_are_all_there() -> None:
     places = list(composed().config["order"])
     assert [name for name in places[places.index("guarantee") + 1 :] if name != "cut"] == list(LATER)
     assert set(LATER) <= set(later_stages())
@@ -204,7 +204,7 @@ def open_index(make_index):
 
 @given(conditions=CONDITIONS, preset=st.sampled_from(PRESETS))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_filters_never_leak(open_index, conditions: dict[str, Any], preset: str) -> None:
+def test_guarantee_filters_never_leak(open_index, conditions: dict[str, Any], preset: str) -> None:
     settings_ = composed(f"+exp={preset}")
     index = open_index(preset)
     pipeline = Pipeline((("filters", FilterDocuments(**conditions)), *settings_.pipeline.stages))
@@ -217,7 +217,7 @@ def test_filters_never_leak(open_index, conditions: dict[str, Any], preset: str)
         assert index.allowed(state.filters)[shown].all()
 
 
-def test_a_filter_gives_as_many_hits_as_enough_documents_allow(make_index) -> None:
+def test_guarantee_filter_gives_as_many_hits_as_enough_documents_allow(make_index) -> None:
     plain, filtered = composition.sweep(["+exp=librarian_hybrid", "filters=on", "filters.product=guides,null"])
     index = make_index(plain.index)
     (some,) = plain.pipeline([Query("r", "lamps at dusk")], index)

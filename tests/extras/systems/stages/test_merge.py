@@ -28,42 +28,42 @@ def test_lexical_wins_where_both_found_a_chunk(state, index) -> None:
     assert list(found) == [0, 2, 1]
 
 
-def test_a_tag_match_counts_a_tenth_more_and_the_best_score_is_one(state, index) -> None:
+def test_merge_scores_tag_match_counts_a_tenth_more_and_the_best_score_is_one(state, index) -> None:
     # 0.98 * 1.1 = 1.078, by which all are divided
     assert merged(state, index, text="lamp") == pytest.approx({0: 1.0, 2: 0.6 / 1.078, 1: 0.5 / 1.078})
     assert merged(state, index, MergeScores(lexical_weight=0.5), "lamp") == pytest.approx({0: 0.539, 2: 0.6, 1: 0.25})
 
 
-def test_weights(state, index) -> None:
+def test_merge_scores_weights(state, index) -> None:
     assert merged(state, index, MergeScores(dense_weight=0.5)) == pytest.approx({0: 0.98, 1: 0.5, 2: 0.3})
     assert merged(state, index, MergeScores(dense_weight=0)) == pytest.approx({0: 0.98, 1: 0.5})
     assert merged(state, index, MergeScores(lexical_weight=0)) == pytest.approx({1: 0.9, 2: 0.6})
 
 
-def test_a_tag_in_the_query_leaves_lexical_hits_alone(state, index) -> None:
+def test_merge_scores_tag_in_the_query_leaves_lexical_hits_alone(state, index) -> None:
     assert list(merged(state, index, text="#sea")) == [0, 1]
     assert list(merged(state, index, MergeScores(lexical_for_tags=False), "#sea")) == [0, 2, 1]
 
 
-def test_boosted_by_salient_terms(state, index) -> None:
+def test_merge_scores_boosted_by_salient_terms(state, index) -> None:
     given = state("all about it").with_ranking("lexical", Ranking.ordered([0], [0.5]))
     given = replace(given, expanded=ExpandedQuery("all about it", ("lamps",)))
     assert MergeScores()([given], index)[0].fused.scores.tolist() == pytest.approx([0.55])
 
 
-def test_equal_scores_keep_the_order_of_their_source(state, index) -> None:
+def test_merge_scores_equal_scores_keep_the_order_of_their_source(state, index) -> None:
     given = state("sea").with_ranking("lexical", Ranking.ordered([2, 1], [0.5, 0.5]))
     given = given.with_ranking("dense", Ranking.ordered([0], [0.5]))
     assert MergeScores()([given], index)[0].fused.chunks.tolist() == [2, 1, 0]
 
 
-def test_nothing_found_and_cosines_below_zero(state, index) -> None:
+def test_merge_scores_nothing_found_and_cosines_below_zero(state, index) -> None:
     assert len(MergeScores()([state()], index)[0].fused) == 0
     given = state("sea").with_ranking("dense", Ranking.ordered([0], [-0.2]))
     assert MergeScores()([given], index)[0].fused == Ranking.ordered([0], [0.0])
 
 
-def test_the_defaults_are_those_of_the_seed() -> None:
+def test_merge_scores_defaults_are_those_of_the_seed() -> None:
     stage = MergeScores()
     assert (stage.lexical_weight, stage.dense_weight, stage.tag_match_boost) == (1.0, 1.0, 1.1)
 
@@ -76,6 +76,6 @@ def test_the_defaults_are_those_of_the_seed() -> None:
         ({"tag_match_boost": 0.9}, "tag_match_boost must be at least 1"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+def test_merge_scores_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         MergeScores(**parameters)

@@ -18,14 +18,14 @@ from ragbench.extras.systems.stages.adjust import NormaliseScores
         ([], []),
     ],
 )
-def test_scaled_between_the_extremes_and_clipped(state, scores: list[float], scaled: list[float]) -> None:
+def test_normalise_scaled_between_the_extremes_and_clipped(state, scores: list[float], scaled: list[float]) -> None:
     ranking = Ranking.ordered(range(10, 10 + len(scores)), scores)
     (after,) = NormaliseScores()([state().with_ranking("lexical", ranking)], None)
     assert after.rankings["lexical"].scores.tolist() == pytest.approx(scaled)
     assert after.rankings["lexical"].chunks.tolist() == ranking.chunks.tolist()
 
 
-def test_the_fused_ranking_after_fusion_and_no_other_source(state) -> None:
+def test_normalise_fused_ranking_after_fusion_and_no_other_source(state) -> None:
     given = state(fused=[(1, 3.0), (2, 1.0)], lexical=[1, 2])
     (after,) = NormaliseScores()([given], None)
     assert after.fused.scores.tolist() == pytest.approx([0.98, 0.02])
@@ -40,6 +40,6 @@ def test_the_fused_ranking_after_fusion_and_no_other_source(state) -> None:
         ({"high": 1.1}, "high"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+def test_normalise_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         NormaliseScores(**parameters)

@@ -34,7 +34,7 @@ def test_title_and_path_outweigh_the_body_and_beginnings_count(state, index) -> 
     assert set(ranked(state("lamp"), index, body)) == {1, 2}
 
 
-def test_candidates_and_filters_limit_it(state, index) -> None:
+def test_rank_v3_candidates_and_filters_limit_it(state, index) -> None:
     assert set(ranked(replace(state("lamp"), candidates=(0, 2)), index)) == {0, 1, 3}
     assert ranked(replace(state("lamp"), filters=Filters(tags=("t",))), index) == [2]
     assert ranked(replace(state("lamp"), candidates=()), index) == []
@@ -48,7 +48,7 @@ class Broken:
         raise OSError("the disk is gone")
 
 
-def test_falls_back_to_the_place_among_files_that_hold_the_query(state, index) -> None:
+def test_rank_v3_falls_back_to_the_place_among_files_that_hold_the_query(state, index) -> None:
     index.prefixes = Broken()
     with pytest.raises(OSError, match="the disk is gone"):  # the fallback is of the whole search: no later stage runs
         RankCandidates()([state("lamp")], index)
@@ -60,12 +60,12 @@ def test_falls_back_to_the_place_among_files_that_hold_the_query(state, index) -
     assert RankCandidates().when_failed(filtered, index).chunks.tolist() == [2]
 
 
-def test_nothing_when_that_fails_too(state, index) -> None:
+def test_rank_v3_finds_nothing_without_fallback(state, index) -> None:
     index.scan = type("Gone", (), {"recall": Broken.search})()
     assert RankCandidates().when_failed(state("lamp"), index).chunks.tolist() == []
 
 
-def test_says_which_fields_match(state, index) -> None:
+def test_rank_v3_says_which_fields_match(state, index) -> None:
     said = RankCandidates().explain(state("lamp"), index, 0)
     assert said == {
         "lexical_matches": [
@@ -75,7 +75,7 @@ def test_says_which_fields_match(state, index) -> None:
     }
 
 
-def test_the_defaults_are_those_of_the_seed() -> None:
+def test_rank_v3_defaults_are_those_of_the_seed() -> None:
     assert RankCandidates().depth == 3 * 30
     assert RankCandidates().weights == {"title": 5, "tags": 4, "heading": 2.5, "path": 1.5, "body": 1}
 
@@ -88,6 +88,6 @@ def test_the_defaults_are_those_of_the_seed() -> None:
         ({"weights": {"body": -1}}, "weights.body must be at least 0"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict, said: str) -> None:
+def test_rank_v3_bad_parameters_are_named(parameters: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         RankCandidates(**parameters)

@@ -20,24 +20,24 @@ def candidates(given, index) -> tuple[int, ...]:
     return RecallBySubstring()([given], index)[0].candidates
 
 
-def test_without_expansion_the_query_is_the_only_term(state, index) -> None:
+def test_recall_without_expansion_the_query_is_the_only_term(state, index) -> None:
     assert candidates(state("sea"), index) == (0, 1)
     assert candidates(state("sea of LAMPS"), index) == (1,)
     assert candidates(state("the sea"), index) == ()
     assert candidates(state("x"), index) == ()
 
 
-def test_other_phrasings_and_salient_terms_widen_it(state, index) -> None:
+def test_recall_other_phrasings_and_salient_terms_widen_it(state, index) -> None:
     given = replace(state("no such"), expanded=ExpandedQuery("no such", ("lamp",), ("waves",)))
     assert candidates(given, index) == (0, 1, 2)
     assert RecallBySubstring()([given], index)[0].notes == ("3 candidates hold a term, 0 of them in their path",)
 
 
-def test_filters_act_inside(state, index) -> None:
+def test_recall_filters_act_inside(state, index) -> None:
     assert candidates(replace(state("sea"), filters=Filters(tags=("t",))), index) == (0,)
 
 
-def test_limits_of_the_seed() -> None:
+def test_recall_limits_of_the_seed() -> None:
     assert RecallBySubstring().limit == 200
     for limit in (9, 1001):
         with pytest.raises(ConfigError, match=f"limit must be between 10 and 1000, got {limit}"):
