@@ -145,11 +145,12 @@ def over(
 
 
 def _state(engine: Engine) -> object:
-    """What changes with the content of an engine, None while it does not answer."""
+    """What changes with the content of an engine, or with its file; None while it does not answer."""
     try:
-        return engine.version() or None
+        version = engine.version()
     except RagbenchError:
         return None
+    return (version, generation.file_version(Path(engine.name))) if version else None
 
 
 def pipeline_over(engine: Engine, settings: Settings, order: bool = True) -> Pipeline:
