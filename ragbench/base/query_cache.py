@@ -38,9 +38,8 @@ OF_PLUGINS = QueryCache()
 def remember(size: int = 1000) -> Callable[[Callable[[str], Result]], Callable[[str], Result]]:
     """Decorate a function of a text so that its `size` latest results are kept, for plug-ins.
 
-    A
-    plug-in with a cache of its own is timed with novel queries, and the run reports that it caches; with this decorator
-    the latency of a repeated query is measured, too.
+    A plug-in with a cache of its own is timed with novel queries, and the run reports that it caches; with this
+    decorator the latency of a repeated query is measured, too.
 
         @ragbench.remember(500)
         def synonyms(text): ...

@@ -1,18 +1,18 @@
 """The values that flow through ragbench; this module imports nothing from ragbench.
 
-| value        | is                                                  | made by            | read by               |
-|--------------|-----------------------------------------------------|--------------------|-----------------------|
-| `Document`   | one markdown file: text, sections, code, links      | `corpus`           | `index`, `benchmark`  |
-| `Section`    | a heading and what stands under it                  | `corpus`           | qrels, chunkers       |
-| `CodeBlock`  | a fenced block with language and lines              | `corpus`           | the code index (P7)   |
-| `Chunk`      | the unit of retrieval, a span of one document       | `corpus.chunking`  | `index`               |
-| `Query`      | `qid` and text, with the benchmark's annotations    | `benchmark`        | `stages`              |
-| `ExpandedQuery` | a query with other phrasings (v3)                | `stages`           | `stages`              |
-| `Filters`    | which documents may be found at all                 | `stages`           | `index`               |
-| `Ranking`    | chunk numbers and scores, best first                | `stages`           | `stages`, `executor`  |
-| `QueryState` | a query on its way through the pipeline             | `executor`         | `stages`              |
-| `Hit`        | one result for display                     | `engine`           | `cli`, services       |
-| `StoredDocument` | a document as an index keeps it                 | `index`            | services              |
+| value            | is                                                | made by              | read by              |
+|------------------|---------------------------------------------------|----------------------|----------------------|
+| `Document`       | one markdown file: text, sections, code, links    | `corpus`             | `index`, `benchmark` |
+| `Section`        | a heading and the text below it                   | `corpus`             | qrels, chunkers      |
+| `CodeBlock`      | a fenced block with language and lines            | `corpus`             | the code index (P7)  |
+| `Chunk`          | the unit of retrieval, a span of one document     | `corpus.chunking`    | `index`              |
+| `Query`          | `qid` and text, with the benchmark's annotations  | `benchmark`          | `search.stages`      |
+| `ExpandedQuery`  | a query with other phrasings (v3)                 | `search.stages`      | `search.stages`      |
+| `Filters`        | which documents may be found at all               | `search.stages`      | `index`              |
+| `Ranking`        | chunk numbers and scores, best first              | `search.stages`      | `search`             |
+| `QueryState`     | a query on its way through the pipeline           | `search.engine`      | `search.stages`      |
+| `Hit`            | one result for display                            | `search.engine`      | `commands`, extras   |
+| `StoredDocument` | a document as an index keeps it                   | `index`              | extras               |
 
 Everything here is immutable: a stage answers with new values and never changes those it was given.
 """
