@@ -82,7 +82,6 @@ bench: .venv/installed
 # load and kills of refreshes; the same bytes under other seeds, threads and orders. About two hours.
 faults: .venv/installed
 	$(BIN)/python -m research.faults.campaign
-	$(BIN)/python -m research.faults.fuzz_inputs
 	$(BIN)/python -m research.faults.concurrent_refresh
 	$(BIN)/python -m research.faults.determinism
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from research.bench.scaling_corpus import CHUNKS_PER_DOCUMENT, GeneratedDocuments, SyntheticEncoder, SyntheticModels
-from research.bench.scaling_report import report
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 REAL_UP_TO = 10_000
@@ -38,7 +38,6 @@ class Case:
     """One collection: about `size` chunks below `folder`, with vectors of the model or synthetic ones."""
 
     size: int
-    workers: int
     folder: Path
     real: bool
 
@@ -48,54 +47,36 @@ class Case:
 
         return Models() if self.real else SyntheticModels(SyntheticEncoder(max(10, self.size // 30)))
 
-    def index(self, models: Any = None, times: dict[str, float] | None = None) -> Any:
+    def index(self, models: Any = None) -> Any:
+        """The index of the collection; parts that are not there yet are built when they are asked for."""
         from ragbench.index.artefacts import ArtefactStore
         from ragbench.index.dense import DenseSpec
         from ragbench.index.index import Index
         from ragbench.index.spec import IndexSpec
 
         documents = GeneratedDocuments(round(self.size / CHUNKS_PER_DOCUMENT), self.size <= PARSED_UP_TO)
-
-        def note(task: str, done: int, total: int) -> None:
-            if times is not None:
-                times[task] = time.perf_counter()
-
-        store = ArtefactStore(self.folder)
         spec = IndexSpec(dense=DenseSpec(kind="auto"))
-        return Index(spec, f"generated {self.size}", lambda: documents, store, models or self.models)
+        name = f"generated {self.size}"
+        return Index(spec, name, lambda: documents, ArtefactStore(self.folder), models or self.models)
 
 
 def build(case: Case) -> dict[str, Any]:
     """Seconds and bytes of the chunk table, the words and the vectors; the peak memory of the whole build."""
-    ticks: dict[str, float] = {}
-    index = case.index(times=ticks)
-    seconds, started = {}, time.perf_counter()
+    index = case.index()
+    seconds = {}
     for part in ("chunks", "lexical", "dense"):
         if part == "dense":
             index.encoder.encode_queries(["load the model"])
-            started = time.perf_counter()
-            if not case.real:  # worker processes would load the real model
-                index = Case(case.size, 1, case.folder, False).index(times=ticks)
-                index.artefact("lexical")
+        started = time.perf_counter()
         index.artefact(part)
         seconds[part] = time.perf_counter() - started
-        if part == "dense":
-            seconds["embedding"] = ticks["embedding"] - started
-        started = time.perf_counter()
-    artefacts = {artefact.kind: artefact for artefact in index.artefacts()}
-    vectors = artefacts["dense"].manifest["files"]["vectors.npy"]["bytes"]
     return {
         "chunks": len(index.chunks),
         "documents": index.chunks.n_documents,
         "kind": index.spec.dense.with_kind_for(len(index.chunks)).kind,
         "seconds": seconds,
-        "bytes": {
-            "chunks": artefacts["chunks"].size_bytes,
-            "lexical": artefacts["lexical"].size_bytes,
-            "vectors": vectors,
-            "structure": artefacts["dense"].size_bytes - vectors,
-        },
-        **_peaks(),
+        "bytes": {artefact.kind: artefact.size_bytes for artefact in index.artefacts()},
+        "peak_mb": _peak_mb(),
     }
 
 
@@ -114,7 +95,9 @@ def ask(case: Case) -> dict[str, Any]:
     model = Models().encoder(index.spec.encoder)
     model_ms = _times(lambda text: model.encode_queries([text]), texts[:60])
     known = dict(zip(texts, _query_vectors(index, case, model, texts), strict=True))
-    index = case.index(SimpleNamespace(encoder=lambda spec: _Known(case.models.encoder(spec), known)))
+    models = case.models
+    known_only = {"encoder": lambda spec: _Known(models.encoder(spec), known), "memory": models.memory}
+    index = case.index(SimpleNamespace(**known_only))
     pipeline = composition.compose([]).pipeline
     index.prepare(pipeline.needs)
     (chunks, lexical, dense) = index.chunks, index.lexical, index.dense
@@ -125,7 +108,7 @@ def ask(case: Case) -> dict[str, Any]:
         "model": model_ms,
         "recall": _recall(dense, np.stack([known[text] for text in texts])),
         "chunks": len(chunks),
-        **_peaks(),
+        "peak_mb": _peak_mb(),
     }
 
 
@@ -147,7 +130,7 @@ def neighbours(case: Case, kind: str) -> dict[str, Any]:
             "bytes": sum(path.stat().st_size for path in place.iterdir() if path.name != VECTORS),
             "ms": _times(lambda row: dense.search(queries[row][None], DEPTH), range(N_QUERIES)),
             "recall": _recall(dense, queries),
-            **_peaks(),
+            "peak_mb": _peak_mb(),
         }
 
 
@@ -161,7 +144,9 @@ class _Known:
         return getattr(self._encoder, name)
 
     def encode_queries(self, texts: Any) -> Any:
-        return np.stack([self._vectors[text] for text in texts])
+        return np.stack(
+            [self._vectors[t] if t in self._vectors else self._encoder.encode_queries([t])[0] for t in texts]
+        )
 
 
 def _query_vectors(index: Any, case: Case, model: Any, texts: list[str]) -> Any:
@@ -201,19 +186,28 @@ def _times(work: Any, items: Any) -> dict[str, float]:
     return {"p50": float(p50), "p95": float(p95), "cpu95": float(np.percentile(processor[WARM_UP:], 95))}
 
 
-def _peaks() -> dict[str, float]:
-    """Resident megabytes at the peak, mapped pages of files included: of this process and of its largest worker."""
-    own, workers = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return {"peak_mb": own / 1024, "worker_peak_mb": workers / 1024}
+def _peak_mb() -> float:
+    """Resident megabytes of this process at the peak, mapped pages of files included."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _measured(case: Case, what: str) -> dict[str, Any]:
     """Measure in a process of its own."""
-    command = [sys.executable, __file__, "--measure", what, "--sizes", str(case.size), "--folder", str(case.folder)]
-    command += ["--workers", str(case.workers), *(["--synthetic"] if not case.real else [])]
+    command = [
+        sys.executable,
+        "-m",
+        "research.bench.scaling",
+        "--measure",
+        what,
+        "--sizes",
+        str(case.size),
+        "--folder",
+        str(case.folder),
+    ]
+    command += ["--synthetic"] if not case.real else []
     started = time.time()
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    print(f"{case.size} chunks, {case.workers} workers, {what}: {time.time() - started:.0f} s", flush=True)
+    print(f"{case.size} chunks, {what}: {time.time() - started:.0f} s", flush=True)
     row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return row
 
@@ -223,20 +217,60 @@ def measure_all(sizes: list[int], real_up_to: int, place: Path, fresh: bool) -> 
     rows: dict[str, Any] = {} if fresh or not place.exists() else json.loads(place.read_text())
     with tempfile.TemporaryDirectory(prefix="scaling-", dir=place.parent) as scratch:
         for size in sizes:
-            case = Case(size, 1, Path(scratch) / str(size), size <= real_up_to)
-            wanted = [("build 2", "build", 2), ("build 1", "build", 1), ("ask", "ask", 1)]
-            kinds = ["flat", "ivf_sq8", *(["hnsw"] if size <= HNSW_UP_TO else [])]
-            wanted += [(kind, kind, 1) for kind in kinds]
-            if all(f"{size} {name}" in rows for name, _, _ in wanted):
+            case = Case(size, Path(scratch) / str(size), size <= real_up_to)
+            kinds = ["build", "ask", "flat", "ivf_sq8", *(["hnsw"] if size <= HNSW_UP_TO else [])]
+            if all(f"{size} {kind}" in rows for kind in kinds):
                 continue
-            for name, what, workers in wanted:
-                if what == "build":
-                    shutil.rmtree(case.folder, ignore_errors=True)
-                row = _measured(Case(size, workers, case.folder, case.real), what)
-                rows[f"{size} {name}"] = {**row, "real": case.real}
+            for kind in kinds:
+                rows[f"{size} {kind}"] = {**_measured(case, kind), "real": case.real}
             place.write_text(json.dumps(rows, indent=1))
             shutil.rmtree(case.folder)
     return rows
+
+
+def report(rows: dict[str, Any], note: str) -> str:
+    """The tables of the page: building, latency by size, and structures over the same vectors."""
+    sizes = sorted({int(key.split()[0]) for key in rows})
+    builds = [rows[f"{size} build"] for size in sizes]
+    parts = [note, "### Building"]
+    head = ("chunks", "documents", "parse, chunk s", "words s", "vectors s", "peak MB")
+    head += ("tables MB", "words MB", "vectors MB")
+    body = [
+        (
+            f"{row['chunks']:,}",
+            f"{row['documents']:,}",
+            *(f"{row['seconds'][part]:.1f}" for part in ("chunks", "lexical", "dense")),
+            f"{row['peak_mb']:.0f}",
+            *(f"{row['bytes'][part] / 1e6:.1f}" for part in ("chunks", "lexical", "dense")),
+        )
+        for row in builds
+    ]
+    parts += [_table(head, body), "### Query latency"]
+    head = ("chunks", "words ms", "dense ms", "hybrid ms", "model ms", "R@10", "MB")
+    body = []
+    for size, build in zip(sizes, builds, strict=True):
+        row = rows[f"{size} ask"]
+        times = (_times_text(row[name]) for name in ("lexical", "dense", "hybrid", "model"))
+        first = f"{build['chunks']:,} ({build['kind']})"
+        body.append((first, *times, f"{row['recall']:.3f}", f"{row['peak_mb']:.0f}"))
+    parts += [_table(head, body), "### ANN indexes over the same vectors"]
+    head = ("chunks", "structure", "build s", "MB", "ms", "R@10")
+    body = []
+    for size, build in zip(sizes, builds, strict=True):
+        for kind in ("flat", "hnsw", "ivf_sq8"):
+            if (row := rows.get(f"{size} {kind}")) is not None:
+                cells = (f"{row['seconds']:.1f}", f"{row['bytes'] / 1e6:.1f}", _times_text(row["ms"]))
+                body.append((f"{build['chunks']:,}", kind, *cells, f"{row['recall']:.3f}"))
+    return "\n\n".join(part for part in (*parts, _table(head, body)) if part)
+
+
+def _times_text(times: Mapping[str, float]) -> str:
+    return f"{times['p50']:.2f} / {times['p95']:.2f} ({times['cpu95']:.2f})"
+
+
+def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> None:
@@ -250,12 +284,11 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true")
     for hidden in ("--measure", "--folder"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
-    parser.add_argument("--workers", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--synthetic", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     sizes = [int(size) for size in given.sizes.split(",")]
     if given.measure:
-        case = Case(sizes[0], given.workers, Path(given.folder), not given.synthetic)
+        case = Case(sizes[0], Path(given.folder), not given.synthetic)
         case.folder.mkdir(parents=True, exist_ok=True)
         what = given.measure
         row = build(case) if what == "build" else ask(case) if what == "ask" else neighbours(case, what)

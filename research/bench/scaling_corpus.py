@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base import locations
+from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Document, Link
 from ragbench.corpus.reader import parse_document
 from ragbench.corpus.sections import Heading, build_sections
@@ -172,6 +173,7 @@ class SyntheticModels:
     made: SyntheticEncoder
     cache: Path | None = None
     threads: int | None = None
+    memory: QueryCache = field(default_factory=QueryCache)
 
     def encoder(self, spec: object) -> SyntheticEncoder:
         """The encoder."""

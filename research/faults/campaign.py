@@ -5,8 +5,8 @@
 
 Kinds, such as kills=200: kills and errors at the nth change of a file (`shim.c`, needs gcc), of a named command at one
 change after the other; bundles and databases with mutations, flips of results, crowds (four of a command at once),
-inputs. Every case has a folder of its own and runs in a fork of this process; bundles and databases that are only
-opened share forks.
+inputs, and doors (`doors.py`). Every case but those of doors has a folder of its own and runs in a fork; bundles and
+databases that are only opened share forks.
 It prints what came of them; exit code 1 for harm: a result or an earlier state that is lost, or altered and still taken
 for good; a traceback, a hang, a process or a draft left behind; a file changed outside the folder; a connection.
 """
@@ -71,6 +71,7 @@ from tools import pages
 
 SEED = 13
 COUNTS = {"kills": 200, "errors": 200, "bundles": 1000, "databases": 300, "flips": 3000, "crowds": 40, "inputs": 2000}
+COUNTS |= {"doors": 3000}  # last, for its servers keep threads
 VAULT = Path(__file__).parents[2] / "tests" / "data" / "vault"
 QUERIES = """qid,text,relevant,split
 t1,LNT-301,reference/errors.md,test
@@ -378,6 +379,19 @@ class Campaign:
             self._expect(done.code == 0 and not done.value, f"inputs {number}: {case.name[:300]}: {done.value}", done)
             shutil.rmtree(root, ignore_errors=True)
             self.counts["bad inputs"] += 1
+
+    def doors(self, times: int) -> None:
+        """Put bad content through every door, each in turn: it is refused, or read as another parser reads it."""
+        from research.faults.doors import Doors
+
+        doors = Doors(self.folder / "doors", self.export(), self.words)
+        try:
+            doors.try_all(times)
+        finally:
+            doors.close()
+        self.counts.update({f"doors: {name}": count for name, count in doors.counts.items()})
+        self.counts["doors that refuse"] += doors.refused.total()
+        self.harms += doors.harms
 
     def _cases(self, kind: str, times: int) -> Iterator[tuple[int, random.Random]]:
         """So many numbers of cases, each with chance of its own, so that a case can be repeated alone.

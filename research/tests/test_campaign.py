@@ -15,7 +15,7 @@ from research.faults.bad_inputs import cases, harm
 from research.faults.campaign import SEED, exported, words_in
 from research.faults.concurrent_refresh import Company
 from research.faults.determinism import differences, measure
-from research.faults.fuzz_inputs import Doors
+from research.faults.doors import Doors
 
 ROOT = Path(__file__).parents[2]
 

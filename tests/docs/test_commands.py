@@ -79,6 +79,7 @@ NOT_RUN = {
     "opensearch://": "needs a server: tests/extras/engines",
     "postgres://": "needs a server: tests/extras/engines",
     "env:NOTES": "needs a server: tests/extras/engines",
+    "live=mcp": "starts a program of others",
     "ollama:": "needs a server: tests/extras/remote",
     "model=chat:": "needs a server: tests/extras/remote",
     "model=rerank:": "needs a server: tests/extras/remote",

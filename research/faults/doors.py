@@ -1,8 +1,7 @@
 """Bad content through every door: what others send, and the files that come from somewhere else.
 
-    python -m research.faults.fuzz_inputs [CASES] [PAGE]  print a table or write it between marks; exit code 1 for harm
-
-Engines answer from here, in the shapes of their documentation; a run file and an index of Lucene are files.
+The kind `doors` of the campaign. Engines answer from here, in the shapes of their documentation; a run file and an
+index of Lucene are files.
 
 A case is a good content with one thing wrong (`tests.boundary.mutations`). Harm is an exception that is not a
 RagbenchError (the command line would show a traceback), an answer with status 500, or a value that an independent
@@ -13,14 +12,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import datetime
 import itertools
 import json
 import os
 import random
 import re
-import sys
-import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -60,7 +56,6 @@ from tests import anserini_index
 from tests.boundary.mutations import flipped, json_texts, run_texts, yaml_texts
 from tests.export.scores import by_chunk
 from tests.loopback import Loopback
-from tools import pages
 
 SEED = 29
 CHAT = {"choices": [{"message": {"role": "assistant", "content": "It is so."}}], "usage": {"total_tokens": 7}}
@@ -488,38 +483,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _note(content: bytes) -> str:
     return f"---\n{content.decode('utf-8', 'replace')}\n---\n# A\n"
-
-
-def figures(doors: Doors) -> Iterator[str]:
-    """The table."""
-    yield "| input | cases | rejected | failures |"
-    yield "| --- | ---: | ---: | ---: |"
-    harms = Counter(
-        name for name in doors.counts for harm in doors.harms if re.match(rf"{re.escape(name)} \d+: ", harm)
-    )
-    for name in sorted(doors.counts, key=str.casefold):
-        yield f"| {name} | {doors.counts[name]:,} | {doors.refused[name]:,} | {harms[name]} |"
-    yield f"| all | {doors.counts.total():,} | {doors.refused.total():,} | {len(doors.harms)} |"
-
-
-def main() -> int:
-    """Export a bundle of the small vault and try its doors."""
-    from research.faults.campaign import exported, words_in
-
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        doors = Doors(place / "doors", exported(place), words_in(place))
-        try:
-            doors.try_all(cases)
-        finally:
-            doors.close()
-        print(*figures(doors), *doors.harms, sep="\n")
-        if len(sys.argv) > 2:
-            said = f"Measured on {datetime.date.today()} by `python -m research.faults.fuzz_inputs {cases}`."
-            pages.write_between(Path(sys.argv[2]), "doors", "\n".join([*figures(doors), "", said]))
-        return int(bool(doors.harms))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
