@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import takewhile
 
 from markdown_it import MarkdownIt
@@ -70,8 +70,8 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
     tags: list[str] = []
     unclosed: list[int] = []
     opened: Token | None = None
-    environment: dict[str, object] = {}
-    for token in parser(mdx).parse(text, environment):
+    tokens, environment = blocks_of(text, mdx)
+    for token in tokens:
         if token.type == "heading_open":
             opened = token
         elif token.type == "fence" and token.map:
@@ -91,6 +91,13 @@ def parse_markdown(text: str, first_line: int = 1, mdx: bool = False) -> Markup:
                     headings.append(Heading(int(opened.tag[1]), " ".join(title.split()), start))
             opened = None
     return Markup(tuple(headings), tuple(blocks), tuple(links), tuple(tags), tuple(unclosed))
+
+
+@lru_cache(2)
+def blocks_of(text: str, mdx: bool) -> tuple[Sequence[Token], dict[str, object]]:
+    """The blocks of a text and the links that it defines; of a page without edits they are asked for twice."""
+    environment: dict[str, object] = {}
+    return parser(mdx).parse(text, environment), environment
 
 
 def module_lines(text: str, tokens: Sequence[Token], mdx: bool = False) -> Iterator[tuple[int, int]]:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from markdown_it.common.html_re import HTML_OPEN_CLOSE_TAG_STR
 
-from ragbench.corpus.markdown import module_lines, parser
+from ragbench.corpus.markdown import blocks_of, module_lines
 
 _SUSPICIOUS = re.compile(
-    r"<[A-Za-z/!?>]|[{}]|%%|&[#\w]+;|^[ \t>]*:::|^[ \t]*(?:--8<--|<<<|\[\[?_?TOC)|^(?:import|export)\s"
+    r"<[A-Za-z/!?>]|\{[{%#:*!.]|\{ [#.:]|%%|&[#\w]+;|^[ \t>]*:::|^[ \t]*(?:--8<--|<<<|\[\[?_?TOC)|^(?:import|export)\s"
     r"|[ \t]\^[\w-]+[ \t]*$|data:|[\w+/=-]{160}|^[ \t]*[A-Za-z0-9+/]{60,}={0,2}$"
     r"|^[ \t]*[`~]{3,}[ \t]*(?:dataview|tasks|compressed)",
     re.MULTILINE | re.IGNORECASE,
@@ -90,7 +90,7 @@ class Page:
 
 def visible(text: str, mdx: bool = False) -> Page:
     """The page without what its reader does not see; never raises."""
-    if not _SUSPICIOUS.search(text):
+    if not _SUSPICIOUS.search(text) and not (mdx and "{" in text):
         return Page(text)
     edits, masked = _edits_of_rules(text, mdx)
     return _Tags(text, edits).page(masked)
@@ -99,7 +99,7 @@ def visible(text: str, mdx: bool = False) -> Page:
 def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
     """The edits of everything but tags, and the text with `_` for code and for all that has been read."""
     starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
-    tokens = parser(mdx).parse(text, {})
+    tokens, _ = blocks_of(text, mdx)
     edits = [Edit(starts[begin], starts[end], "", "module") for begin, end in module_lines(text, tokens, mdx)]
     code = [(edit.start, edit.end) for edit in edits]
     for token in tokens:

@@ -1,0 +1,81 @@
+"""Answers are found by the names that people have for them."""
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.benchmark.names import Names
+from ragbench.corpus.reader import read_vault
+
+PAGES = {
+    "harbour/berths.md": "# Berths\n\n## Fees\n\nText.\n",
+    "docs/Start.MDX": "# Start here\n\nText.\n",
+    "docs/readme.md": "# Welcome\n\nText.\n",
+    "docs/02-setup.md": "---\nslug: /install\n---\n# Set up\n\nText.\n",
+    "ref/signals.md": (
+        "# Signals\n\n## Day {#daytime}\n\nA.\n\n### Limits\n\nB.\n\n## Night\n\nC.\n\n### Limits\n\nD.\n\n"
+        "## Don't & do\n\nE.\n"
+    ),
+}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    for path, text in PAGES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "docno", "kind"),
+    [
+        ("harbour/berths.md", "harbour/berths", "path"),
+        ("berths.html", "harbour/berths", "file name"),
+        ("start.mdx", "docs/Start", "file name"),
+        ("Start.txt", "docs/Start", "file name"),
+        ("https://docs.example.org/harbour/berths/", "harbour/berths", "URL"),
+        ("/harbour/berths/", "harbour/berths", "URL"),
+        ("harbour/berths.html", "harbour/berths", "path"),
+        ("https://docs.example.org/docs/", "docs/readme", "URL"),
+        ("/docs/setup", "docs/02-setup", "URL"),
+        ("/install", "docs/02-setup", "URL"),
+        ("https://x.org/base/harbour/berths?q=1", "harbour/berths", "URL"),
+        ("Start here", "docs/Start", "title"),
+        ("https://x.org/berths", None, ""),
+        ("nothing", None, ""),
+    ],
+)
+def test_document_of_a_name(vault: Path, name: str, docno: str | None, kind: str) -> None:
+    names = Names(read_vault(vault).documents)
+    assert (names.document(name), names.kind(name)) == (docno, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "anchor"),
+    [
+        ("ref/signals.md#limits", "signals/day/limits"),
+        ("ref/signals.md#limits-1", "signals/night/limits"),
+        ("ref/signals.md#limits_1", "signals/night/limits"),
+        ("ref/signals.md#daytime", "signals/day"),
+        ("ref/signals.md#dont--do", "signals/dont--do"),
+        ("[[signals#Night#Limits]]", "signals/night/limits"),
+        ("https://docs.example.org/ref/signals/#night", "signals/night"),
+        ("ref/signals.md#Limits", None),
+        ("ref/signals.md#fog", None),
+    ],
+)
+def test_section_of_an_anchor(vault: Path, name: str, anchor: str | None) -> None:
+    names = Names(read_vault(vault).documents)
+    assert names.section(name) == (anchor and f"ref/signals#{anchor}")
+
+
+def test_addresses_below_the_site_only(vault: Path) -> None:
+    names = Names(read_vault(vault).documents, site="https://docs.example.org/guide")
+    assert names.document("https://docs.example.org/guide/harbour/berths/") == "harbour/berths"
+    assert names.document("https://other.example.org/guide/harbour/berths/") is None
+
+
+def test_hint_names_the_sections_of_the_page(vault: Path) -> None:
+    hint = Names(read_vault(vault).documents).hint("harbour/berths.md#costs")
+    assert "harbour/berths" in hint and "#berths/fees" in hint

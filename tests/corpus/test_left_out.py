@@ -1,0 +1,84 @@
+"""Which files and pages of a folder are left out, and how that is said."""
+
+from pathlib import Path
+
+import pytest
+
+from ragbench.base.errors import ConfigError
+from ragbench.corpus.file_warning import counted_by_kind
+from ragbench.corpus.folder import MARKDOWN, find_files
+from ragbench.corpus.reader import read_vault
+
+
+def write(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("# Page\n\nText.\n")
+
+
+def paths_of(root: Path, *exclude: str) -> list[str]:
+    return sorted(file.path for file in find_files(root, MARKDOWN, exclude).files)
+
+
+def test_folders_of_dependencies_and_build_output_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "node_modules/x/README.md", "docs/node_modules/y.md", "web/dist/b.md", "guide/build/c.md")
+    (tmp_path / "web/package.json").write_text("{}")
+    found = find_files(tmp_path, MARKDOWN)
+    assert sorted(file.path for file in found.files) == ["a.md", "guide/build/c.md"]
+    kinds = sorted((left.path, left.name) for left in found.left_out)
+    assert kinds == [
+        ("docs/node_modules/", "dependencies"),
+        ("node_modules/", "dependencies"),
+        ("web/dist/", "build-output"),
+    ]
+
+
+def test_folder_with_a_usual_name_is_named_when_read(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "site/b.md")
+    found = find_files(tmp_path, MARKDOWN)
+    assert len(found.files) == 2
+    assert [(warning.path, warning.name) for warning in found.warnings] == [("site/", "output-folder")]
+
+
+def test_gitignore_of_every_folder_is_respected(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "drafts/b.md", "x/c.md", "x/keep.md", "x/y/c.md")
+    (tmp_path / ".gitignore").write_text("drafts/\n[\n")
+    (tmp_path / "x/.gitignore").write_text("*.md\n!keep.md\n")
+    assert paths_of(tmp_path) == ["a.md", "x/keep.md"]
+
+
+def test_gitignore_above_the_folder_holds_in_a_repository_only(tmp_path: Path) -> None:
+    write(tmp_path, "docs/a.md", "docs/old/b.md")
+    (tmp_path / ".gitignore").write_text("old/\n")
+    assert len(paths_of(tmp_path / "docs")) == 2
+    (tmp_path / ".git").mkdir()
+    assert paths_of(tmp_path / "docs") == ["a.md"]
+    (tmp_path / ".gitignore").write_text("docs/\n")  # the folder that was asked for is read nonetheless
+    assert len(paths_of(tmp_path / "docs")) == 2
+
+
+def test_exclude_takes_globs_and_takes_folders_back(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "old/b.md", "node_modules/c.md", "x/d.draft.md")
+    assert paths_of(tmp_path, "old/", "*.draft.md", "!node_modules/") == ["a.md", "node_modules/c.md"]
+    with pytest.raises(ConfigError, match="exclude"):
+        paths_of(tmp_path, "!")
+
+
+@pytest.mark.parametrize(
+    "field", ["draft: true", "unlisted: true", "published: false", "search:\n  exclude: true", "search_exclude: true"]
+)
+def test_unpublished_pages_are_read_on_request_only(tmp_path: Path, field: str) -> None:
+    write(tmp_path, "a.md")
+    (tmp_path / "b.md").write_text(f"---\n{field}\n---\nSecret.\n")
+    vault = read_vault(tmp_path)
+    assert [document.docno for document in vault.documents] == ["a"]
+    assert [(left.path, left.name) for left in vault.left_out] == [("b.md", "unpublished")]
+    assert len(read_vault(tmp_path, drafts=True).documents) == 2
+
+
+def test_left_out_is_counted_by_kind_with_an_example(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", ".hidden/b.md")
+    (tmp_path / "c.md").write_text("x <!-- note --> y <!-- other -->\n")
+    sentences = counted_by_kind(read_vault(tmp_path).left_out)
+    assert [sentence.partition(" ")[0] for sentence in sentences] == ["hidden", "comment"]
+    assert "2, such as <!-- note --> in c.md" in sentences[1]

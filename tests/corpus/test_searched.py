@@ -1,0 +1,29 @@
+"""Text is Unicode: what is indexed and asked is normalised, what is shown is not."""
+
+import unicodedata
+
+import pytest
+
+from ragbench.benchmark.phrases import Finder, words
+from ragbench.corpus.searched import normalised
+
+
+@pytest.mark.parametrize(
+    ("written", "searched"),
+    [
+        ("plain", "plain"),
+        (unicodedata.normalize("NFD", "Fähre Tromsø"), "Fähre Tromsø"),
+        ("har\u00adbour", "harbour"),
+        ("har\u200bbour\u2060", "harbour"),
+        ("\u202eright\u202c", "right"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+    ],
+)
+def test_normalised_text(written: str, searched: str) -> None:
+    assert normalised(written) == searched
+
+
+def test_passage_is_found_in_decomposed_letters_at_its_offsets() -> None:
+    text = unicodedata.normalize("NFD", "Die Fähre fährt täg\u00adlich ab.")
+    ((start, end),) = Finder([words("Fähre fährt täglich")]).spans(text)
+    assert normalised(text[start:end]) == "Fähre fährt täglich"
