@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ragbench.benchmark.names import Names
+from ragbench.benchmark.vault import load_vault
 from ragbench.corpus.reader import read_vault
 
 PAGES = {
@@ -79,3 +80,10 @@ def test_addresses_below_the_site_only(vault: Path) -> None:
 def test_hint_names_the_sections_of_the_page(vault: Path) -> None:
     hint = Names(read_vault(vault).documents).hint("harbour/berths.md#costs")
     assert "harbour/berths" in hint and "#berths/fees" in hint
+
+
+def test_notes_say_how_answers_were_found(vault: Path) -> None:
+    queries = vault / "q.csv"
+    queries.write_text("text,relevant\none,/harbour/berths/\ntwo,ref/signals.md#limits-1\nthree,gone.md\n")
+    (note,) = load_vault(vault, queries).notes
+    assert "2 of 3 answers" in note and "1 by URL" in note and "1 by anchor of the site" in note

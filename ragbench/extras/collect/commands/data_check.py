@@ -42,6 +42,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print_json(findings)
         return code
+    for note in benchmark.notes:
+        print(note)
     if findings:
         console.print_table(pd.DataFrame([vars(finding) for finding in findings]))
     numbers = [(counts[severity], severity) for severity in ("error", "warning", "note")]
