@@ -2,15 +2,15 @@
 
     python -m tests.shipped [key=value ...]     writes it anew: two minutes of two processors
 
-It holds the passages of the presets below, and the queries of the test topics. `paths.cache=FOLDER` continues one that
-was stopped.
+It holds the passages of the presets below, and the queries of the test topics. `cache.shipped=on` computes only what
+the present file lacks and keeps its other vectors bit by bit. `paths.cache=FOLDER` continues one that was stopped.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load
 from ragbench.models.bundled_vectors import _KEY_BYTES as KEY_BYTES
 from ragbench.models.bundled_vectors import packed, shipped
+from ragbench.models.cache import CachedEncoder
 from ragbench.models.store import embedding_key
 
 ARMS = ("baseline", "plain_hybrid", "recommended")
@@ -34,7 +35,7 @@ class Group:
     digest: str
     texts: Sequence[str]
     embed: Callable[[Sequence[str]], np.ndarray]
-    numerics: str = ""
+    numerics: Set[str] = frozenset()
 
 
 def groups(overrides: Sequence[str]) -> Iterator[Group]:
@@ -44,6 +45,7 @@ def groups(overrides: Sequence[str]) -> Iterator[Group]:
     benchmark = load(settings[0].config)
     for arm in ArmBuilder.of(settings[0], benchmark).arms(settings):
         encoder, passages = arm.index.encoder, arm.index.spec.passage.passages(arm.index.chunks)
+        assert isinstance(encoder, CachedEncoder)
         queries = [topic.text for topic in benchmark.select("test")]
         for kind, digest, texts, embed in (
             ("passages", encoder.passage_digest, passages, encoder.encode_passages),
@@ -52,7 +54,14 @@ def groups(overrides: Sequence[str]) -> Iterator[Group]:
             new = [text for text in dict.fromkeys(texts) if (digest, text) not in seen]
             seen.update((digest, text) for text in new)
             if new:
-                yield Group(f"{arm.name}, {kind}", digest, new, embed, encoder.numerics)
+                yield Group(f"{arm.name}, {kind}", digest, new, embed, _numerics(encoder, digest, new))
+
+
+def _numerics(encoder: CachedEncoder, digest: str, texts: Sequence[str]) -> set[str]:
+    """How the CPUs round that compute the vectors of these texts, or that computed those in the present file."""
+    kept = encoder.shipped.present(digest, texts) if encoder.shipped else set()
+    kinds = set(encoder.shipped.numerics.split(", ")) if encoder.shipped and kept else set()
+    return kinds | ({encoder.numerics} if len(kept) < len(texts) else set())
 
 
 def write(path: Path, all_groups: Sequence[Group]) -> None:
@@ -61,7 +70,7 @@ def write(path: Path, all_groups: Sequence[Group]) -> None:
     arrays = {f"group-{number}": packed(group.embed(group.texts)) for number, group in enumerate(all_groups)}
     ends = np.cumsum([len(group.texts) for group in all_groups])
     table = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES)
-    numerics = np.array(", ".join(sorted({group.numerics for group in all_groups})))
+    numerics = np.array(", ".join(sorted(set[str]().union(*(group.numerics for group in all_groups)))))
     np.savez_compressed(path, keys=table, ends=ends, numerics=numerics, **arrays)
 
 

@@ -6,7 +6,7 @@ text, model or library has another key: it is not found, and is computed. `pytho
 
     keys     uint8 (n, 16)
     ends     int64 (k,): the groups of rows, one for each template, stop before these
-    numerics the `OnnxGraph.numerics` of the CPU that computed them (not in the first file)
+    numerics the `OnnxGraph.numerics` of the CPUs that computed them (`unknown`: those of the first file)
     group-0  uint8 (4, dim, rows): exponents, then the three bytes of mantissa and sign, of float32; and so on
 
 Nothing is rounded: the exponents of one dimension resemble each other, and deflate makes them small.
