@@ -17,7 +17,7 @@ ARMS = [
     ["exp=recommended"],
     ["exp=recommended", "p6=on", "fuse.k=30"],
     ["exp=phase4", "p1=off", "p6.depth=3"],
-    ["exp=phase2", "graph=on", "index.encoder.name=draft", "fuse.weights.lexical=0.4"],
+    ["exp=phase2", "graph=on", "index.encoder.name=all-MiniLM-L6-v2", "fuse.weights.lexical=0.4"],
     ["exp=lexical_v3", "chunking=librarian_fixed"],
     ["exp=librarian_hybrid", "recency=on", "recency.now='2026-01-01'"],
     ["p4=on", "p2=on"],
