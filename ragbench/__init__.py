@@ -39,7 +39,17 @@ if TYPE_CHECKING:
 for _name in ("ORT_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
     os.environ.setdefault(_name, "1")
 
-__all__ = ["Benchmark", "Experiment", "Results", "encoder", "evaluate", "load", "load_benchmark", "measure"]
+__all__ = [
+    "Benchmark",
+    "Experiment",
+    "Results",
+    "configuration",
+    "encoder",
+    "evaluate",
+    "load",
+    "load_benchmark",
+    "measure",
+]
 __all__ += ["mlflow_metrics", "pipeline", "reranker", "retriever", "save_benchmark", "stage", "tune"]
 
 HOME = {
@@ -48,6 +58,7 @@ HOME = {
     "CustomStage": "ragbench.workbench",
     "Results": "ragbench.workbench",
     "Tuning": "ragbench.extras.fit.tuning.report",
+    "configuration": "ragbench.base.locations",
     "encoder": "ragbench.models.functions",
     "evaluate": "ragbench.workbench.runs",
     "load": "ragbench.extras.ship.deployment",

@@ -126,12 +126,13 @@ def helps(work: Path) -> dict[str, str]:
 
 def configurations(work: Path) -> dict[str, Any]:
     """Return the configuration of every preset, and of every option what it changes in the default one."""
-    from ragbench.config import catalogue, composition
+    from ragbench.config import choices as config_choices
+    from ragbench.config import composition
 
-    known = catalogue.read()
+    known = config_choices.read()
     frozen: dict[str, Any] = {}
     plain = {key: _portable(value) for key, value in flat(composition.compose([]).config)}
-    for group, options in known.choices.items():
+    for group, options in known.by_group.items():
         for option in options:
             word = f"{group}={option}"
             try:
@@ -318,9 +319,9 @@ def command(*words: str) -> tuple[int, str, str]:
 
 def presets() -> tuple[str, ...]:
     """Return the names of all presets."""
-    from ragbench.config import catalogue
+    from ragbench.config import choices as config_choices
 
-    return tuple(sorted(catalogue.read().choices["exp"]))
+    return tuple(sorted(config_choices.read().by_group["exp"]))
 
 
 def places(work: Path) -> list[str]:

@@ -17,8 +17,8 @@ from ragbench.base.errors import BAD_INPUT, ConfigError, RagbenchError
 from ragbench.base.files import write_text
 from ragbench.base.formatting import with_interval
 from ragbench.benchmark.split import TEST, TRAIN
-from ragbench.config import catalogue
-from ragbench.config.catalogue.names import label
+from ragbench.config import choices as config_choices
+from ragbench.config.names import label
 from ragbench.evaluation.measures import DOCUMENT, FALSE_SILENCE, PASSAGE, PRIMARY, SILENCE
 from ragbench.evaluation.passages import TOKENS
 from ragbench.evidence.arms import Arms
@@ -154,7 +154,7 @@ def effects(verdicts: Mapping[str, pd.DataFrame]) -> str:
             "option": f"`{label(group.name)}`",
             **{head: _effect(frame, group.name) for head, frame in verdicts.items()},
         }
-        for group in catalogue.read().switches
+        for group in config_choices.read().switches
         if any(group.name in set(frame["factor"]) for frame in verdicts.values())
     ]
     return markdown(pd.DataFrame(rows))
@@ -205,7 +205,7 @@ def _preset_table(presets: Measurements, names: Sequence[str]) -> pd.DataFrame:
 
     table = verdict_table(Arms.of(presets, split=TEST).against(names[0]))
     judged = {str(row["factor"]): row for _, row in table.iterrows()}
-    known = catalogue.read()
+    known = config_choices.read()
     rows = []
     for name in names:
         documents, passages = (presets.values(name, PRIMARY, TEST, level).mean() for level in (DOCUMENT, PASSAGE))
@@ -426,9 +426,9 @@ def _command_line(command: str, words: Sequence[str]) -> str:
 
 def every_preset() -> list[str]:
     """The names of all experiments, the baseline first."""
-    from ragbench.config import catalogue
+    from ragbench.config import choices as config_choices
 
-    names = [each.name for each in catalogue.read().experiments]
+    names = [each.name for each in config_choices.read().presets]
     return sorted(names, key=lambda name: name != "baseline")
 
 

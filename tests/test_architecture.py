@@ -7,15 +7,11 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
 
-from ragbench.config import catalogue, composition
-from ragbench.config.catalogue.fields import filled
-from ragbench.config.catalogue.nodes import Leaf, Node, overlaid, plain
 from tests import package_layers
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ragbench"
@@ -244,59 +240,3 @@ def test_help_imports_nothing_heavy() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
-
-
-def repeated(said: Node, before: Mapping[str, Any], path: str) -> list[str]:
-    """The keys of a node whose values are those that they overwrite."""
-    found = []
-    for key, value in said.items():
-        where = f"{path}.{key}".lstrip(".")
-        below = before.get(key) if isinstance(before, Mapping) else None
-        if not isinstance(value, Leaf):
-            found += repeated(value, below or {}, where)
-        elif not key.startswith("_") and where not in ("data.loader", "topics.kind", "execution.kind"):
-            known = isinstance(before, Mapping) and key in before
-            merged = (
-                {**below, **value.value} if isinstance(below, dict) and isinstance(value.value, dict) else value.value
-            )
-            found += [f"{where}: {value.text}"] if known and merged == below and value.value is not None else []
-    return found
-
-
-def bare(node: Node) -> Node:
-    """A node with nothing but what names its classes."""
-    return {
-        key: value if isinstance(value, Leaf) else bare(value)
-        for key, value in node.items()
-        if not isinstance(value, Leaf) or key in ("_target_", "kind", "loader")
-    }
-
-
-def test_a_default_stands_once() -> None:
-    """No value of conf/ is the one that it overwrites: of its class, or of the option or preset that it begins with."""
-    known = catalogue.read()
-    found = {}
-    config = catalogue.read_source(known.folder / "config.yaml")
-    found["config.yaml"] = repeated(config.node, plain(filled(bare(config.node), "", catalogue.CLASSES)), "")
-    for group, options in known.choices.items():
-        for option in options if group != "exp" else ():
-            declared = known._declared[group].get(option)
-            if declared is not None:
-                said, package = declared.node, declared.package or group
-                begun: Node = {}
-                for parent in catalogue._parents(declared, options, (option,)):
-                    begun = overlaid(begun, known.option(group, parent).node)
-                before = filled(overlaid(begun, bare(said)), package, catalogue.CLASSES)
-                found[f"{group}={option}"] = repeated(said, plain(before), package)
-    for name in known.choices["exp"]:
-        source = catalogue.read_source(known.folder / "exp" / f"{name}.yaml")
-        parents = [known.experiment(each) for each in catalogue._parents(source, known.choices["exp"], (name,))]
-        values = [f"{key}={value}" for parent in parents for key, value in parent.values.items()]
-        choices = [f"{group}={option}" for group, option in known.experiment(name).choices.items()]
-        said = {key: value for key, value in source.node.items() if key != "name"}
-        found[f"exp={name}"] = repeated(said, composition.compose([*choices, *values]).config, "")
-        inherited = {group: option for parent in parents for group, option in parent.choices.items()}
-        chosen = dict(catalogue._choice(source, item) for item in source.defaults if item.id != "scalar")
-        begun_with = {**known.defaults, **inherited}
-        found[f"exp={name}"] += [f"{group}={each}" for group, each in chosen.items() if begun_with.get(group) == each]
-    assert {file: keys for file, keys in found.items() if keys} == {}, "leave these out: they are the defaults"

@@ -3,12 +3,12 @@
 import pytest
 
 from ragbench.base.errors import ConfigError
-from ragbench.config import catalogue, composition
-from ragbench.config.catalogue import names
+from ragbench.config import choices as config_choices
+from ragbench.config import composition, names
 from ragbench.config.overrides import canonical, from_environment, named_arms
 from ragbench.corpus.reader import parse_document
 
-KNOWN = catalogue.read()
+KNOWN = config_choices.read()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_is_no_word_is_refused(typed: str, said: str) -> None:
 
 def test_every_name_of_a_proposal_is_its_number() -> None:
     assert set(names.ALIASES) == {f"p{n}" for n in range(1, 14)} <= {group.name for group in KNOWN.switches}
-    assert not set(names.ALIASES.values()) & (set(KNOWN.tree) | set(KNOWN.choices))
+    assert not set(names.ALIASES.values()) & (KNOWN.names | set(KNOWN.by_group))
     for number, name in names.ALIASES.items():
         assert composition.compose([f"{name}=on"]).config == composition.compose([f"{number}=on"]).config
         assert names.label(number) == f"{number} {name}"

@@ -176,9 +176,9 @@ def test_typed_words_need_no_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_project_values_become_words() -> None:
-    from ragbench.config import catalogue
+    from ragbench.config import choices as config_choices
 
-    known = catalogue.read()
+    known = config_choices.read()
     given = {"exp": "phase1", "rerank": {"depth": 20}, "p5": True, "p8": False, "fuse": {"weights": {"dense": 2}}}
     assert words(given, known) == ["exp=phase1", "p6=on", "p6.depth=20", "p5=on", "p8=off", "fuse.weights={dense: 2}"]
     assert word("measures", ["nDCG@10", None, 1.5]) == "measures=[nDCG@10, null, 1.5]"

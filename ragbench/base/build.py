@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ragbench.base import options
 from ragbench.base.bounds import Refused, check_field, dataclass_in, shown
 from ragbench.base.suggestions import did_you_mean
 
@@ -13,9 +14,6 @@ _T = TypeVar("_T")
 
 TARGET = "_target_"
 """The key of a node that names its class."""
-REPLACES = "_replaces_"
-"""In a stage's configuration: entries of `order` that are excluded while this stage is on; `*` is all others."""
-
 SOURCES = "sources"
 """The key of further sources by name, and the entry of `order` that stands for them."""
 SOURCE_KINDS = {
@@ -51,12 +49,18 @@ def build(cls: type[_T], values: Mapping[str, Any], label: str) -> _T:
 
 
 def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The entries of `order` that are on and not replaced by another, with their configuration."""
+    """The entries of `order` that are on and that no stage replaces, with their configuration.
+
+    A class says in `replaces` which entries are left out while its stage is on; `*` is all others.
+    """
     nodes = dict(_entries_of_order(config))
     on = {entry: node for entry, node in nodes.items() if isinstance(node, Mapping) and TARGET in node}
-    alone = {entry: node for entry, node in on.items() if "*" in node.get(REPLACES, ())}
-    replaced = {name for node in on.values() for name in node.get(REPLACES, ())}
-    return ((entry, node) for entry, node in (alone or on).items() if entry not in replaced)
+    replaces = {entry: options.replaces(str(node[TARGET])) for entry, node in on.items()}
+    alone = [entry for entry, others in replaces.items() if "*" in others]
+    replaced = {other for others in replaces.values() for other in others}
+    for entry in alone or on:
+        if entry not in replaced:
+            yield entry, on[entry]
 
 
 def _entries_of_order(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -78,3 +82,15 @@ def value_at(node: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         node = node.get(key) if isinstance(node, Mapping) else None
     return node
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one level with dotted keys."""
+    flattened: dict[str, Any] = {}
+    for key, value in config.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            flattened |= flat(value, f"{path}.")
+        else:
+            flattened[path] = value
+    return flattened

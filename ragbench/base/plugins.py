@@ -25,10 +25,12 @@ _Group = Literal[
     "ragbench.exports",
     "ragbench.hooks",
     "ragbench.models",
+    "ragbench.options",
 ]
 """`commands`: modules like those of `ragbench.commands`. `executions`: `ragbench.experiment.execution.Execution`.
 `exports`: `ragbench.export.file_format.Format`. `hooks`: functions that the core calls where an extra has one, by the
-names in pyproject.toml. `models`: make a model behind an endpoint of its specification, by scheme."""
+names in pyproject.toml. `models`: make a model behind an endpoint of its specification, by scheme. `options`: modules
+and packages whose classes say `@option` or `@section`."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- pathlib would slow `ragbench --help` down
 
@@ -75,6 +77,17 @@ def missing_package(error: BaseException) -> str:
     extras = re.findall(r"ragbench.extras.(\w+)", files)
     package = str(error.name).partition(".")[0]
     return f"this command needs the package {package}: pip install 'ragbench[{extras[0]}]'" if extras else ""
+
+
+def import_all(group: _Group) -> None:
+    """Import every module of a group, for what it registers; a package stands for all modules in it."""
+    import importlib
+    import pkgutil
+
+    for point in _points(group).values():
+        made = point.load()
+        for _, name, _ in pkgutil.iter_modules(getattr(made, "__path__", ()), f"{point.module}."):
+            importlib.import_module(name)
 
 
 @cache

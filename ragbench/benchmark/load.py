@@ -14,6 +14,7 @@ from ragbench.base import plugins
 from ragbench.base.bounds import Natural, Refused, Validated, check_field, shown
 from ragbench.base.build import build
 from ragbench.base.errors import BenchmarkError, ConfigError
+from ragbench.base.options import option
 from ragbench.base.suggestions import did_you_mean
 from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades
@@ -87,6 +88,7 @@ def check(spec: Mapping[str, Any]) -> None:
     _parse(spec)
 
 
+@option("data=builtin", "The benchmark that comes with ragbench: version 2.", plain=True, dialect="${links.dialect}")
 def load_builtin(
     corpus: Path | None = None,  # another folder of documents instead
     qrels: Path | None = None,  # another folder of topics and judgments instead

@@ -17,6 +17,7 @@ from typing import Any
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.fingerprint import plain
+from ragbench.base.options import option
 from ragbench.benchmark.benchmark import Benchmark, Qrels, Topic, docno_of_section
 from ragbench.benchmark.judgments import UnknownTopics, parse_grade, require_topics, unknown_names
 from ragbench.benchmark.lines import read_lines, read_objects, write_atomically
@@ -28,6 +29,12 @@ _COLLECTION = "documents.txt"
 _FIELDS = ("qid", "text", "type", "split", "need", "hypothesis", "group", "provenance", "masked", "salient_terms")
 
 
+@option(
+    "data=native",
+    "A collection in ragbench's own format:  data=native data.corpus=DIR data.qrels=DIR",
+    plain=True,
+    dialect="${links.dialect}",
+)
 def load_native(
     corpus: Path,  # folder of markdown files
     qrels: Path,  # folder with topics.jsonl, sections.qrels and documents.qrels

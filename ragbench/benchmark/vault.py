@@ -11,6 +11,7 @@ from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import text_digest
+from ragbench.base.options import option
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import identifier
 from ragbench.benchmark.judgments import Grades, UnknownTopics, check_grades, convention, read_judgments, require_topics
@@ -40,6 +41,12 @@ _LISTED = 5
 _Pairs = dict[str, dict[str, int]]
 
 
+@option(
+    "data=vault",
+    "Your own notes and questions:  data=vault data.corpus=DIR data.queries=FILE",
+    plain=True,
+    dialect="${links.dialect}",
+)
 def load_vault(
     corpus: Path,  # folder of markdown files
     # CSV, TSV or JSONL: text; optional: qid, relevant (paths, separated by ;), split, type, need, group

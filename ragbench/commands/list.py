@@ -11,8 +11,8 @@ from ragbench.base import console
 from ragbench.base.errors import ConfigError
 from ragbench.base.extensions import Kind
 from ragbench.base.files import Damaged
-from ragbench.config.catalogue import Catalogue
-from ragbench.config.catalogue.names import label
+from ragbench.config.choices import Choices
+from ragbench.config.names import label
 
 DESCRIPTION = "List presets, options, parameters with their defaults, data, models, plug-ins and runs."
 EXAMPLES = """examples:
@@ -43,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Read the configuration files and print."""
-    from ragbench.config import catalogue
+    from ragbench.config import choices
 
-    available = catalogue.read()
+    available = choices.read()
     kinds = [arguments.kind] if arguments.kind else list(_UNASKED)
     rows = {kind: [row for row in _ROWS[kind](available) if _key(row).startswith(arguments.prefix)] for kind in kinds}
     if not any(rows.values()) and (arguments.prefix or arguments.kind not in ("plugins", "runs")):
@@ -63,11 +63,11 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _experiments(available: Catalogue) -> _Rows:
-    return [asdict(experiment) for experiment in available.experiments]
+def _experiments(available: Choices) -> _Rows:
+    return [asdict(experiment) for experiment in available.presets]
 
 
-def _switches(available: Catalogue) -> _Rows:
+def _switches(available: Choices) -> _Rows:
     return [
         {
             "name": switch.name,
@@ -80,11 +80,11 @@ def _switches(available: Catalogue) -> _Rows:
     ]
 
 
-def _parameters(available: Catalogue) -> _Rows:
+def _parameters(available: Choices) -> _Rows:
     return [asdict(parameter) | {"short": parameter.short} for parameter in available.parameters]
 
 
-def _data(available: Catalogue) -> _Rows:
+def _data(available: Choices) -> _Rows:
     return [
         {
             "name": loader.name,
@@ -95,7 +95,7 @@ def _data(available: Catalogue) -> _Rows:
     ]
 
 
-def _models(available: Catalogue) -> _Rows:
+def _models(available: Choices) -> _Rows:
     from ragbench.models.bundled import BUNDLED
 
     return [
@@ -111,7 +111,7 @@ def _models(available: Catalogue) -> _Rows:
     ]
 
 
-def _plugins(available: Catalogue) -> _Rows:
+def _plugins(available: Choices) -> _Rows:
     from ragbench.base import extensions
 
     return [
@@ -121,7 +121,7 @@ def _plugins(available: Catalogue) -> _Rows:
     ]
 
 
-def _runs(available: Catalogue) -> _Rows:
+def _runs(available: Choices) -> _Rows:
     from ragbench.boundary.checksummed_json import read_checksummed
     from ragbench.config import composition
     from ragbench.results import store
@@ -147,7 +147,7 @@ _USES: Mapping[Kind, str] = {
     "measure": "measures=[{}]",
     "retriever": "source=python:{}",
 }
-_ROWS: Mapping[str, Callable[[Catalogue], _Rows]] = {
+_ROWS: Mapping[str, Callable[[Choices], _Rows]] = {
     "experiments": _experiments,
     "switches": _switches,
     "parameters": _parameters,

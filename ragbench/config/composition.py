@@ -1,33 +1,31 @@
-"""Compose configurations: what the catalogue declares, with words in Hydra's grammar on top, resolved by OmegaConf.
+"""Compose configurations with Hydra: words such as `p6=on rerank.depth=20 exp=phase1` to checked settings.
 
-No other module imports Hydra or OmegaConf, and none of their messages are shown. One process composes every arm of a
-sweep, so that arms can share work and be timed side by side.
+Hydra composes the choices of the words once; the values among them are merged into a copy of that, so that a sweep of
+a thousand values composes once. Errors of Hydra and OmegaConf become one sentence.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ragbench.base import extensions
-from ragbench.base.bounds import Refused, shown
-from ragbench.base.build import SOURCES, TARGET, build, value_at
+from ragbench.base import options
+from ragbench.base.bounds import Refused, check_field, shown
+from ragbench.base.build import SOURCES, TARGET, build, flat, value_at
 from ragbench.base.console import short_path
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import OFF, sections
 from ragbench.base.suggestions import did_you_mean, nearest
 from ragbench.benchmark import load
 from ragbench.boundary.permissions import trusting
-from ragbench.config import catalogue, project
-from ragbench.config.catalogue import SPECS, Catalogue, Experiment, Tree
-from ragbench.config.catalogue.names import numbered
-from ragbench.config.catalogue.nodes import below, merged, plain
-from ragbench.config.differences import flat
-from ragbench.config.function_stage import insert, node_of
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config import choices as config_choices
+from ragbench.config import hydra_api, project, store
+from ragbench.config.choices import Choices
 from ragbench.config.overrides import (
     EXPERIMENT,
     canonical,
@@ -37,10 +35,13 @@ from ragbench.config.overrides import (
     section_of,
     why_not_plain,
 )
-from ragbench.config.registry import class_named, make
+from ragbench.config.registry import make
 from ragbench.config.sections import Basics
 from ragbench.config.settings import Settings
 from ragbench.config.trust import beyond_plain
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
 
 # Keys that say where and how to measure, not what; they are left out of an arm's name.
 _MEASUREMENT_KEYS = {
@@ -50,6 +51,8 @@ _MEASUREMENT_KEYS = {
 _STANDARD = {name: (f"exp={name}",) for name in ("baseline", "recommended")}
 """The arms of a run that names none."""
 _MOST_ARMS = 1024
+_FITTED = ("calibration", "ranker")
+"""Groups to which a project can add options: what `ragbench fit --write` writes."""
 
 _Inspect = Callable[[Settings], object]
 """Looks at composed settings, and raises ConfigError for those it refuses."""
@@ -65,25 +68,30 @@ def compose(overrides: Sequence[str], *, inspect: _Inspect = _accept, typed: Seq
     `inspect` sees them before any model or folder that they name is looked for, and may refuse them. `typed` are those
     of the overrides that the user wrote (default: all); the others come from the project file.
     """
-    known = catalogue.read()
+    known = config_choices.read()
     all_overrides = _with_project_overrides(overrides, known)
     for override in all_overrides:
-        if _parse(override).is_sweep_override():
+        if hydra_api.parse(override).is_sweep_override():
             typed_word = override.removeprefix("+")  # of `+exp`, which `canonical` writes for `exp`
             raise ConfigError(f"'{typed_word}' has several values: add -m for an arm of each, or put them in [ ]")
     trusted = _inspect_project(canonical(overrides if typed is None else typed, known), all_overrides, known)
-    return _compose_settings(all_overrides, set(), known, lambda settings: (trusted(settings), inspect(settings)))
+
+    def inspect_both(settings: Settings) -> None:
+        trusted(settings)
+        inspect(settings)
+
+    return _compose_settings(all_overrides, set(), known, inspect_both)
 
 
 def compose_alone(overrides: Sequence[str]) -> Settings:
     """The settings for words without those of a project file."""
-    known = catalogue.read()
+    known = config_choices.read()
     return _compose_settings(canonical(overrides, known), set(), known)
 
 
 def sweep(overrides: Sequence[str]) -> list[Settings]:
     """The settings for every combination of `key=a,b`, in order, checked; no two have the same name."""
-    known = catalogue.read()
+    known = config_choices.read()
     all_overrides = _with_project_overrides(overrides, known)
     trusted = _inspect_project(canonical(overrides, known), all_overrides, known)
     swept = {key_of(override): _swept(override) for override in all_overrides}
@@ -124,7 +132,7 @@ def arms(named: Mapping[str, Sequence[str]], shared: Sequence[str] = (), *, of_p
 
 def project_overrides() -> list[str]:
     """The words of the project file, with which every command in the folder begins; none without a project."""
-    return _with_project_overrides((), catalogue.read())
+    return _with_project_overrides((), config_choices.read())
 
 
 def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
@@ -137,7 +145,7 @@ def standard_arms(overrides: Sequence[str]) -> list[Settings] | None:
     return arms(_STANDARD, overrides)
 
 
-def _with_project_overrides(overrides: Sequence[str], known: Catalogue) -> list[str]:
+def _with_project_overrides(overrides: Sequence[str], known: Choices) -> list[str]:
     """The words of the project, where there is one, and the overrides."""
     typed = canonical(overrides, known)
     project_file = project.find()
@@ -149,7 +157,7 @@ def _with_project_overrides(overrides: Sequence[str], known: Catalogue) -> list[
         raise ConfigError(f"{error} (with the words of {short_path(project_file.file)})") from None
 
 
-def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Catalogue) -> _Inspect:
+def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Choices) -> _Inspect:
     """Return a function that refuses what the project file would send or start, beyond what was typed."""
     project_file = project.find()
     if project_file is None or trusting():
@@ -172,141 +180,170 @@ def _inspect_project(typed: Sequence[str], overrides: Sequence[str], known: Cata
 
 
 def _compose_settings(
-    overrides: Sequence[str], varying: set[str], known: Catalogue, inspect: _Inspect = _accept
+    overrides: Sequence[str], varying: set[str], known: Choices, inspect: _Inspect = _accept
 ) -> Settings:
-    added = [override for override in overrides if _is_function_stage(key_of(override), known)]
-    if added:
-        remaining = [override for override in overrides if override not in added]
-        settings = _with_function_stages(_compose_settings(remaining, varying, known, inspect), added)
-        return replace(settings, name=_arm_name(settings.config, overrides, varying), overrides=tuple(overrides))
+    if not trusting():
+        _check_own_files()
     overrides = from_environment(overrides, os.environ)
-    chosen = _experiment(overrides, known)
-    choices = {**known.defaults, **(chosen.choices if chosen else {})}
-    spaces = known.search_space_choice
-    for override in overrides:
-        if key_of(override) in known.choices:
-            value = _parse(override).value()
-            check_choice(key_of(override), value, known)
-            if key_of(override) in known.defaults:
-                choices[key_of(override)] = value
-            elif key_of(override) == "tune":
-                spaces = tuple(value if isinstance(value, list) else [value])
-    options = (*choices.items(), *(("tune", space) for space in spaces))
-    config = _compose_config(overrides, options, chosen.name if chosen else None, known)
-    for override in overrides:
-        group, _, option = override.partition("=")
-        if (
-            option == "off"
-            and chosen is not None
-            and _sets_key_below(chosen.values, group)
-            and not _sets_key_below(overrides, group)
-        ):
-            config[group] = known.option(group, option).content  # the experiment's values for it have no effect now
-    settings = Settings(_arm_name(config, overrides, varying), config, tuple(overrides))
+    chosen, values = _chosen_and_values(overrides, known)
+    config, choices = hydra_api.compose(chosen)
+    for override in values:
+        _set(config, override, known)
+    plain = _resolved(config, overrides, known)
+    for group in _turned_off(overrides) & set(known.by_group):
+        if choices.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
+            plain[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
+    plain = _with_added_stages(plain, known)
+    settings = Settings(_arm_name(plain, overrides, varying), plain, tuple(overrides))
     try:
-        _check(config, known, choices)
+        _check(plain, known, choices)
         inspect(settings)
         return settings.check()
     except Refused as refusal:
-        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), overrides, chosen, known)}") from None
+        raise ConfigError(f"{refusal}{_file_of_refused_value(str(refusal), overrides, known)}") from None
 
 
-def _is_function_stage(key: str, known: Catalogue) -> bool:
-    name = section_of(key)
-    return name not in known.tree and name not in known.choices and extensions.find("stage", name) is not None
+def _check_own_files() -> None:
+    """Raise ConfigError for a file beside the project file that does more than `ragbench fit --write` does.
+
+    A stranger may have written it: it chooses values of known classes in the groups that are fitted, and nothing else.
+    """
+    for path in (path for folder in hydra_api.folders()[1:] for path in sorted(folder.rglob("*.yaml"))):
+        text, content = path.read_text(encoding="utf-8", errors="replace"), read_yaml_file(path)
+        target = content.get(TARGET) if isinstance(content, dict) else None
+        plain = path.parent.name in _FITTED and "@package" not in text and "${" not in text and "defaults:" not in text
+        if not plain or options.named(str(target)) is None:
+            what = f"has the class {target}" if plain and target else "is not what ragbench fit writes"
+            raise ConfigError(f"{short_path(path)} {what}: read it, then add --trust if you agree, or remove it")
 
 
-def _with_function_stages(settings: Settings, overrides: Sequence[str]) -> Settings:
-    """The settings with a stage for each function that the words turn on, in the order of the words."""
-    chosen: dict[str, dict[str, Any]] = {}
-    off = set()
+def _turned_off(overrides: Sequence[str]) -> set[str]:
+    """The groups that a word, or the preset among the words, turns off."""
+    preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
+    typed = {key_of(override) for override in overrides if override.endswith(f"={OFF}")}
+    return typed if preset is None else typed | hydra_api.turned_off(preset)
+
+
+def _chosen_and_values(overrides: Sequence[str], known: Choices) -> tuple[list[str], list[str]]:
+    """The words that choose options, checked and as Hydra takes them, and the words that set values."""
+    chosen, values = [], []
     for override in overrides:
-        name, _, parameter = key_of(override).partition(".")
-        value, values = _parse(override).value(), chosen.setdefault(name, {})
-        if parameter:
-            values[parameter] = value
-        elif value == "off":
-            off.add(name)
-        elif value != "on":
-            raise ConfigError(f"{name} cannot be {shown(value)}: the choices are on, off")
-    for name in [name for name in chosen if name not in off]:
-        cls = extensions.find("stage", name)
-        settings = insert(settings, name, node_of(build(cls, chosen[name], name)), cls.position)
-    return settings.check()
+        key = key_of(override)
+        if key not in known.by_group:
+            values.append(override)
+            continue
+        value = hydra_api.parse(override).value()
+        check_choice(key, value, known)
+        sign = "+" if key == EXPERIMENT or key in known.added else ""
+        chosen.append(f"{sign}{override.lstrip('+')}")
+    return chosen, values
 
 
-def _experiment(overrides: Sequence[str], known: Catalogue) -> Experiment | None:
-    """The experiment that words name, its choices checked."""
-    name = next((_parse(override).value() for override in overrides if key_of(override) == EXPERIMENT), None)
-    if name is None:
-        return None
-    check_choice(EXPERIMENT, name, known)
-    experiment, file = known.experiment(name), short_path(known.folder / EXPERIMENT / f"{name}.yaml")
-    for group, option in experiment.choices.items():
-        if group not in known.defaults:
-            near = [numbered(group)] if numbered(group) in known.defaults else known.defaults
-            raise ConfigError(f"{file} chooses '{group}', which is not a switch{did_you_mean(numbered(group), near)}")
-        check_choice(group, option, known, f" (in {file})")
-    for key, value in experiment.values.items():
-        if value == "???" or section_of(key) == "hydra":
-            raise ConfigError(f"{file} sets {key} to {value}, which is not a value: remove it")
-    return experiment
+def _set(config: DictConfig, override: str, known: Choices) -> None:
+    """Set the value of a word in a composed configuration, as Hydra does."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    key, value = key_of(override), hydra_api.parse(override).value()
+    _check_key(config, key, value, known)
+    try:
+        OmegaConf.update(config, key, value, merge=True, force_add=True)
+    except (OmegaConfBaseException, ValueError, TypeError):
+        _refuse_type(config, key, value)
+        raise ConfigError(f"{key} cannot be set to {shown(value)}: `ragbench list parameters` shows its kind") from None
 
 
-def _compose_config(
-    overrides: Sequence[str], options: tuple[tuple[str, str], ...], experiment: str | None, known: Catalogue
-) -> Any:
-    """The options of groups, the experiment and the words merged, everything resolved."""
+def _check_key(config: DictConfig, key: str, value: Any, known: Choices) -> None:
+    """Raise Refused for a key that the configuration does not have; a mapping of values, such as weights, takes any."""
+    from omegaconf import DictConfig
+
+    node: Any = config
+    path = key.split(".")
+    for position, part in enumerate(path):
+        above = ".".join(path[:position])
+        if position and node is not None and node._is_none():
+            raise ConfigError(f"{key} has no effect: {above} is off")
+        if not isinstance(node, DictConfig):
+            raise ConfigError(f"{above} has no keys, so {key} cannot be set")
+        if part not in node:
+            if _takes_any(node, path[:position], known) or (not position and _is_stage(value)):
+                return
+            raise ConfigError(_unknown_key(key, path[: position + 1], known))
+        node = node._get_node(part)
+        if isinstance(node, DictConfig) and node._is_interpolation():
+            return
+    if not isinstance(node, DictConfig) or not known.node(key) or isinstance(value, dict):
+        return
+    if not (value is None and TARGET in node) and not (isinstance(value, str) and value.startswith("$")):
+        inside = ", ".join(str(name) for name in node if not str(name).startswith("_"))
+        raise ConfigError(f"{key} must be a mapping with {inside or 'parameters'}, got {shown(value).strip(chr(39))}")
+
+
+def _takes_any(node: DictConfig, path: Sequence[str], known: Choices) -> bool:
+    """Whether a mapping is a value itself, such as the weights of fields, and has no keys of its own."""
+    return bool(path) and not known.node(".".join(path))
+
+
+def _is_stage(value: Any) -> bool:
+    return isinstance(value, Mapping) and TARGET in value
+
+
+def _refuse_type(config: DictConfig, key: str, value: Any) -> None:
+    """Raise Refused, in the words of the class that a key belongs to, for a value of another type."""
+    from omegaconf import OmegaConf
+
+    above, _, name = key.rpartition(".")
+    node: Any = OmegaConf.select(config, above) if above else config
+    for source in store.sources_of(OmegaConf.get_type(node)) if above else (Basics,):
+        try:
+            check_field(source, name, value)
+        except Refused as refusal:
+            raise ConfigError(f"{above}.{refusal}".lstrip(".")) from None
+        except KeyError:
+            continue
+
+
+def _resolved(config: DictConfig, overrides: Sequence[str], known: Choices) -> dict[str, Any]:
+    """The plain values, with everything that refers to another key resolved."""
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
 
-    config = _merged(known, options, experiment)
-    for override in overrides:
-        if key_of(override) not in known.choices:
-            config = merged(config, below(key_of(override), _parse(override).value()))
     try:
-        return OmegaConf.to_container(OmegaConf.create(config), resolve=True, throw_on_missing=True)
+        made = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        assert isinstance(made, dict)
+        return {str(key): value for key, value in made.items()}
     except MissingMandatoryValue as error:
         raise ConfigError(f"{error.full_key or 'a key'} is ???: give it a value") from None
     except InterpolationResolutionError as error:
-        for override in overrides:
-            _check_mapping(override, known)
         raise ConfigError(f"{error.full_key or 'a key'} refers to a key that does not exist or to itself") from None
     except (OmegaConfBaseException, ValueError, TypeError, AttributeError):
         typed = " ".join(override.removeprefix("+") for override in overrides)
         raise ConfigError(f"'{typed}' cannot be composed: look for a key or a ${{}} that is not complete") from None
 
 
-@lru_cache(maxsize=64)  # arms differ in values more often than in choices
-def _merged(known: Catalogue, options: tuple[tuple[str, str], ...], experiment: str | None) -> dict[str, Any]:
-    """What files and classes say for a choice of options: config.yaml over the options, the experiment over both."""
-    config: dict[str, Any] = {}
-    for group, name in options:
-        option = known.option(group, name)
-        config = merged(config, below(option.package, option.content))
-    config = merged(config, plain(known.base))
-    return config if experiment is None else merged(config, known.experiment(experiment).content)
+def _with_added_stages(config: dict[str, Any], known: Choices) -> dict[str, Any]:
+    """The configuration with the stages that are on and that `order` does not name, each at the place of its class."""
+    order = list(config["order"])
+    for group in known.added:
+        place = known.place(group)
+        if not _is_stage(config.get(group)) or group in order or not place:
+            continue
+        ((side, neighbour),) = place.items()
+        if neighbour not in order:
+            raise ConfigError(f"'{neighbour}' is not an entry of order{did_you_mean(neighbour, order, 'entries')}")
+        order.insert(order.index(neighbour) + (side == "after"), group)
+    return {**config, "order": order}
 
 
-def _check_mapping(override: str, known: Catalogue) -> None:
-    """Raise ConfigError for a value instead of a mapping, to a key of which some other key refers."""
-    key, _, value = override.partition("=")
-    node = value_at(known.tree, key.split("."))
-    if node and key not in known.choices and not value.startswith(("{", "$")):
-        inside = ", ".join(key for key in node if not key.startswith("_"))
-        raise ConfigError(f"{key} must be a mapping with {inside}, got {value[:60]}")
-
-
-def _file_of_refused_value(message: str, overrides: Sequence[str], chosen: Experiment | None, known: Catalogue) -> str:
+def _file_of_refused_value(message: str, overrides: Sequence[str], known: Choices) -> str:
     """The file of a refused value, in parentheses; empty when the value was typed."""
     key = message.split()[0]
     if any(_overlap(key, key_of(override)) for override in overrides):
         return ""
-    if chosen is not None and any(_overlap(key, chosen_key) for chosen_key in chosen.values):
-        return f" (in {short_path(known.folder / EXPERIMENT / f'{chosen.name}.yaml')})"
-    group = section_of(key)
-    path = known.declaration(group) if group in known.choices else known.folder / "config.yaml"
-    return f" (in {short_path(path)})"
+    preset = next((override.partition("=")[2] for override in overrides if key_of(override) == EXPERIMENT), None)
+    if preset is not None and any(_overlap(key, chosen_key) for chosen_key in known.preset(preset).values):
+        return f" (in {short_path(hydra_api.folders()[0] / EXPERIMENT / f'{preset}.yaml')})"
+    return f" (in {short_path(hydra_api.folders()[0] / 'config.yaml')})"
 
 
 def _sets_key_below(overrides: Iterable[str], group: str) -> bool:
@@ -330,7 +367,7 @@ def _arm_name(config: Any, batch: Sequence[str], varying: set[str]) -> str:
 
 def _swept(override: str) -> list[str]:
     """An override with each of its values. Raises ConfigError for values that cannot be listed, and for none."""
-    parsed, typed = _parse(override), override.removeprefix("+")
+    parsed, typed = hydra_api.parse(override), override.removeprefix("+")
     if not parsed.is_sweep_override():
         return [f"{parsed.get_key_element()}={parsed.get_value_element_as_str()}"]
     if not parsed.is_discrete_sweep():
@@ -344,121 +381,89 @@ def _swept(override: str) -> list[str]:
     return several
 
 
-def _check_count(arms: int) -> None:
+def _check_count(count: int) -> None:
     """Raise ConfigError for a sweep of too many arms."""
-    if arms > _MOST_ARMS:
-        raise ConfigError(f"the sweep has {arms} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
+    if count > _MOST_ARMS:
+        raise ConfigError(f"the sweep has {count} arms, at most {_MOST_ARMS} are possible: vary fewer keys or values")
 
 
-class _Options:
-    """What the parser asks Hydra's loader of files: the options of a group."""
+def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]) -> None:
+    """Check the values of every section of a whole configuration, before anything is built.
 
-    def get_group_options(self, group_name: str, *others: object, **more: object) -> list[str]:
-        return list(catalogue.read().choices.get(group_name, ()))
-
-
-def _parse(override: str) -> Any:
-    """A word as Hydra parses it; `*` stands for all choices of its group."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    try:
-        (parsed,) = OverridesParser.create(config_loader=cast(Any, _Options())).parse_overrides([override])
-        return parsed
-    except (HydraException, ValueError):  # of Python: a number of 5000 digits
-        key, _, value = override.lstrip("+").partition("=")
-        raise ConfigError(
-            f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
-            f"and quote a text that holds signs, as in {key}=\"'a, b'\""
-        ) from None
-
-
-def _check(config: Mapping[str, Any], known: Catalogue, choices: Mapping[str, str]) -> None:
-    """Check the keys of a whole configuration, then the values of every section, before anything is built.
-
-    Raise Refused, or another ConfigError, for the first error. The known keys are those of the configuration files
-    (`Catalogue.tree`); the bounds of a value come from the dataclass that its section becomes.
-
-    `choices` has the chosen option of every group: the keys of a switch that is off have no effect.
+    Raise Refused, or another ConfigError, for the first error. The bounds of a value come from the dataclass that its
+    section becomes. `choices` has the chosen option of every group.
     """
-    alone = {name: config[name] for name, subtree in known.tree.items() if subtree is None and name in config}
-    basics = build(Basics, alone, "")
+    if EXPERIMENT in config:
+        raise ConfigError("the file of the preset must begin with the line `# @package _global_`")
+    for key, value in config.items():
+        if key not in known.names and not _is_stage(value):
+            raise Refused("", key, _unknown_key(key, [key], known).partition(" ")[2])
+    fields = (field.name for field in dataclasses.fields(Basics) if field.name in config)
+    basics = build(Basics, {name: config[name] for name in fields}, "")
     if basics.primary is not None and basics.primary not in basics.measures:
         raise Refused("", "primary", f"must be one of measures, got {shown(basics.primary)}: add it to measures")
-    added = _own_stages(config, known)
-    _check_keys({key: node for key, node in config.items() if key not in added}, known.tree, "", known)
-    for group, option in choices.items():
-        _check_option(config.get(group), group, option, known)
-    stages = (*_stage_keys(known.tree), *added, SOURCES, *known.absent)
+    for group in known.defaults:
+        if choices.get(group, OFF) == OFF and config.get(group):
+            _check_unused(config[group], group, known)
+    stages = (*_stage_keys(known), *(key for key, value in config.items() if _is_stage(value)), SOURCES)
     for entry in basics.order:
-        _check_entry("", "order", entry, stages)
+        _check_entry("", "order", entry, (*stages, *known.order))
     if TARGET not in (value_at(config, ("index", "chunking")) or {}):
         raise Refused("index", "chunking", f"must name a class in {TARGET}")
-    for section, target in SPECS.items():
-        node = value_at(config, section.split("."))
-        if node is None:
-            raise Refused("", section, "is missing")
-        if section != "data":  # which a loader builds
-            build(class_named(target, section), node, section)
+    for key, cls in sections().items():
+        node = value_at(config, key.split(".")) if key else None
+        if key and node is None:
+            raise Refused("", key, "is missing")
+        if isinstance(node, Mapping):
+            build(cls, node, key)
+        elif key:
+            inside = ", ".join(field.name for field in dataclasses.fields(cls))
+            raise Refused("", key, f"must be a mapping with {inside}, got {shown(node)}")
+    for group, cls in store.plain_options(choices):
+        build(cls, config[group], group)
     for mode, node in config["modes"].items():
         for entry in node.get("without", ()):
-            _check_entry(f"modes.{mode}", "without", entry, stages)
+            _check_entry(f"modes.{mode}", "without", entry, (*stages, *known.order))
     load.check(config["data"])
     for path, node in _nodes_with_class(config, ""):
         make(node, path)
 
 
-def _check_option(node: Any, group: str, option: str, known: Catalogue) -> None:
-    """Raise Refused for a key that the option of a group does not have, or that has no effect because it is off."""
-    if not isinstance(node, Mapping) or TARGET in node or group == "data":
-        return  # a class or a loader knows its keys
-    content = known.option(group, option).content
-    for leaf in flat(node):
-        path = leaf.split(".")
-        key = next((path[:n] for n in range(1, len(path)) if value_at(known.tree[group], path[:n]) is None), path)
-        if not _has_key(content, key) or (option == "off" and value_at(node, path) != value_at(content, path)):
-            owners = [
-                option
-                for option in known.choices[group]
-                if option != "off" and _has_key(known.option(group, option).content, key)
-            ]
-            remedy = f": add {' or '.join(f'{group}={option}' for option in owners)}" if owners else ""
-            raise Refused(group, leaf, f"cannot be set with {group}={option}{remedy}")
+def _check_unused(node: Mapping[str, Any], group: str, known: Choices) -> None:
+    """Raise Refused for a key of a switch that is off, so that it has no effect."""
+    content = known.option(group, OFF).content
+    for leaf, value in flat(node).items():
+        if value_at(content, leaf.split(".")) != value:
+            raise Refused(group, leaf, _no_effect(group, leaf, known))
 
 
-def _has_key(node: Any, path: Sequence[str]) -> bool:
-    return isinstance(node, Mapping) and path[0] in node and (len(path) == 1 or _has_key(node[path[0]], path[1:]))
+def _no_effect(group: str, key: str, known: Choices) -> str:
+    """Why a key of a switch cannot be set while it is off, and with which option it can."""
+    owners = _owners(group, key, known)
+    remedy = f": add {' or '.join(f'{group}={name}' for name in owners)}" if owners else ""
+    return f"cannot be set with {group}={known.defaults.get(group, OFF)}{remedy}"
 
 
-def _check_keys(node: Mapping[str, Any], tree: Tree, path: str, known: Catalogue) -> None:
-    for key in node:
-        if key not in tree:
-            raise Refused(path, str(key), _unknown_key(str(key), path, tree, known))
-    for key, subtree in tree.items():
-        if subtree is None:
-            continue
-        full_key, value = f"{path}.{key}".lstrip("."), node.get(key)
-        if isinstance(value, Mapping):
-            if full_key not in SPECS and full_key != "data" and TARGET not in value:
-                _check_keys(value, subtree, full_key, known)
-                if TARGET in subtree and value and full_key not in known.choices:
-                    raise Refused(full_key, next(iter(flat(value))), f"has no effect: {full_key} is off")
-        elif (key in node or not path) and (value is not None or full_key not in _stage_keys(known.tree)):
-            inside = ", ".join(key for key in subtree if key != TARGET)
-            raise Refused(path, key, f"must be a mapping with {inside or 'parameters'}, got {shown(value)}")
+def _owners(group: str, key: str, known: Choices) -> list[str]:
+    """The options of a group that have a key; a mapping such as the weights of fields has any."""
+    contents = {name: known.option(group, name).content for name in known.by_group[group] if name != OFF}
+    above, _, _ = key.rpartition(".")
+    return [
+        name
+        for name, content in contents.items()
+        if key in flat(content) or (above and isinstance(value_at(content, above.split(".")), Mapping))
+    ]
 
 
-def _unknown_key(key: str, path: str, tree: Tree, known: Catalogue) -> str:
-    siblings = [f"{path}.{name}".lstrip(".") for name in tree]
-    full = f"{path}.{key}".lstrip(".")
-    near = nearest(full, [*siblings, *(parameter.key for parameter in known.parameters)])
-    return f"is unknown{did_you_mean(full, near) or ': `ragbench list parameters` shows all keys'}"
-
-
-def _own_stages(config: Mapping[str, Any], known: Catalogue) -> list[str]:
-    """The user's own stages: keys with a `_target_` that no file has. An arm may skip them of its `order`."""
-    others = ((key, node) for key, node in config.items() if key not in known.tree)
-    return [key for key, node in others if isinstance(node, Mapping) and TARGET in node]
+def _unknown_key(full: str, path: Sequence[str], known: Choices) -> str:
+    """A sentence for a key that does not exist: how to get it, or the key with the nearest name."""
+    group, inside = path[0], full.partition(".")[2]
+    if group in known.by_group and inside and _owners(group, inside, known):
+        return f"{full} {_no_effect(group, inside, known)}"
+    key = ".".join(path)
+    near = nearest(key, [*(parameter.key for parameter in known.parameters), *known.by_group])
+    hint = did_you_mean(key, near) if near else ": `ragbench list parameters` shows all keys"
+    return f"{key} is unknown{hint}"
 
 
 def _check_entry(label: str, key: str, entry: str, stages: Sequence[str]) -> None:
@@ -467,21 +472,16 @@ def _check_entry(label: str, key: str, entry: str, stages: Sequence[str]) -> Non
         raise Refused(label, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
 
 
-def _stage_keys(tree: Tree, path: str = "") -> Iterator[str]:
-    """The keys that `order` may name: those of nodes with a `_target_`, outside the index."""
-    for key, subtree in tree.items():
-        if subtree is not None and (path or key != "index"):
-            if TARGET in subtree:
-                yield f"{path}{key}"
-            yield from _stage_keys(subtree, f"{path}{key}.")
+def _stage_keys(known: Choices) -> tuple[str, ...]:
+    """The keys of stages: switches, and parts of a switch such as `p8.limit`."""
+    return tuple(dict.fromkeys(choice.key for choice in store.stage_options()))
 
 
-def _nodes_with_class(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _nodes_with_class(node: Mapping[str, Any], path: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Every node with a `_target_`, and its key."""
+    found: list[tuple[str, Mapping[str, Any]]] = []
     for key, value in node.items():
         full_key = f"{path}.{key}".lstrip(".")
         if isinstance(value, Mapping):
-            if TARGET in value:
-                yield full_key, value
-            else:
-                yield from _nodes_with_class(value, full_key)
+            found += [(full_key, value)] if TARGET in value else _nodes_with_class(value, full_key)
+    return found

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ragbench.base.build import flat
 from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml
-from ragbench.config import catalogue
+from ragbench.config import choices as config_choices
+from ragbench.config.choices import Choices
 from ragbench.config.overrides import EXPERIMENT, key_of, section_of
 from ragbench.config.sections import AROUND
 
@@ -19,7 +21,7 @@ def of_arms(arms: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]]) -> dict
 
     `arms`: the overrides and the composed configuration of each.
     """
-    known = catalogue.read()
+    known = config_choices.read()
     overrides = {arm: typed for arm, (typed, _) in arms.items()}
     choices = {arm: _choices(known, overrides[arm]) for arm in arms}
     values = {arm: _measured(flat(config)) for arm, (_, config) in arms.items()}
@@ -57,11 +59,11 @@ def _varied(values: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return {key for key in keys if len({repr(arm_values.get(key, _ABSENT)) for arm_values in values.values()}) > 1}
 
 
-def _choices(known: catalogue.Catalogue, overrides: Iterable[str]) -> dict[str, str]:
+def _choices(known: Choices, overrides: Iterable[str]) -> dict[str, str]:
     """The chosen option of every group."""
     typed = {key_of(override): override.partition("=")[2].strip("\"'") for override in overrides}
     preset = typed.get(EXPERIMENT)
-    chosen = known.experiment(preset).choices if preset in known.choices[EXPERIMENT] else {}
+    chosen = known.preset(preset).choices if preset in known.by_group[EXPERIMENT] else {}
     return {**known.defaults, **chosen, **{key: value for key, value in typed.items() if key in known.defaults}}
 
 
@@ -70,15 +72,3 @@ def _value(text: str) -> Any:
         return read_yaml(text)
     except BoundaryError:
         return text
-
-
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one level with dotted keys."""
-    flattened: dict[str, Any] = {}
-    for key, value in config.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, dict) and value:
-            flattened |= flat(value, f"{path}.")
-        else:
-            flattened[path] = value
-    return flattened

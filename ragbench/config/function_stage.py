@@ -20,8 +20,10 @@ import numpy as np
 
 from ragbench.base import extensions
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import option
 from ragbench.base.suggestions import did_you_mean
 from ragbench.base.types import QueryState, Ranking
+from ragbench.config.comments import summary
 from ragbench.config.settings import Settings
 from ragbench.models.functions import as_array, in_32_bits
 from ragbench.search.stages.stage import Reorder, fused
@@ -119,6 +121,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     if len(parameters) < 2 or any(parameter.default is inspect.Parameter.empty for parameter in rest[1:]):
         raise ConfigError(f"stage '{function.__name__}' must take (query, hits) and parameters with defaults")
     code = extensions.code_digest(function)
+    position: dict[str, Any] = {"after": after} if after else {"before": before or "cut"}
     fields = [
         (parameter.name, _type_of(parameter), dataclasses.field(default=parameter.default)) for parameter in rest[1:]
     ]
@@ -129,7 +132,7 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
         namespace={
             "function": staticmethod(function),
             "current": code,
-            "position": {"after": after} if after else {"before": before or "cut"},
+            "position": position,
             "__doc__": function.__doc__ or f"The function {function.__name__} as a stage.",
         },
         frozen=True,
@@ -137,6 +140,8 @@ def stage(function: Callable[..., Any] | None = None, *, before: str | None = No
     stage_class.__module__ = function.__module__  # make_dataclass of Python 3.12 and newer sets that of its caller
     stage_class.__qualname__ = function.__qualname__
     extensions.register("stage", function.__name__, stage_class)
+    if "<locals>" not in function.__qualname__:  # Hydra names a class by where it can be imported
+        option(function.__name__, summary(function), **position)(stage_class)
     return stage_class
 
 

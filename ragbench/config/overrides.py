@@ -1,7 +1,7 @@
 """Overrides typed after a command, `p6=on rerank.depth=20 exp=phase1`, made ready for composing.
 
 The signs `+` and `++` before a key are accepted and have no effect. A switch has a number and a name
-(`ragbench.config.catalogue.names.ALIASES`); both work. Nothing is composed here.
+(`ragbench.config.names.ALIASES`); both work. Nothing is composed here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 from ragbench.base.bounds import shown
 from ragbench.base.build import TARGET
 from ragbench.base.errors import ConfigError
-from ragbench.base.suggestions import did_you_mean, nearest
-from ragbench.config.catalogue import Catalogue, Tree
-from ragbench.config.catalogue.names import numbered
+from ragbench.base.suggestions import nearest
+from ragbench.config.choices import Choices
+from ragbench.config.hydra_api import choices_hint
+from ragbench.config.names import numbered
 
 EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
@@ -25,7 +26,6 @@ _TEMPLATES = ("live.url", "live.program")
 _PLACES = {"pyserini": "index", "trec": "path", "command": "program", "python": "retriever"}
 _PLACES |= dict.fromkeys(("sqlite", "postgres", "engine"), "engine")
 _NOT_TEXT = ("true", "false", "null", "nan", "inf")  # unless they are quoted
-_TRUTHS = {"on": "true", "off": "false"}
 _OF_HYDRA = {
     ("--cfg", "-c", "--info", "-i", "--resolve", "--package", "-p"): "`ragbench list config` prints the configuration",
     ("--config-name", "-cn"): "choose a preset with exp=NAME (`ragbench list` shows them)",
@@ -53,7 +53,7 @@ _OF_HYDRA = {
 _SYNONYMS = {"on": ("yes", "true", "1", "enabled"), "off": ("no", "false", "0", "null", "none", "disabled")}
 
 
-def canonical(overrides: Iterable[str], known: Catalogue) -> list[str]:
+def canonical(overrides: Iterable[str], known: Choices) -> list[str]:
     """The words with switches by number, `exp` as `+exp` and no other signs; the last choice of a group counts.
 
     Raises ConfigError for a word that is not `key=value` and for one that removes a key.
@@ -63,25 +63,25 @@ def canonical(overrides: Iterable[str], known: Catalogue) -> list[str]:
     return [
         override
         for position, override in enumerate(canonical_overrides)
-        if key_of(override) not in known.choices or last[key_of(override)] == position
+        if key_of(override) not in known.by_group or last[key_of(override)] == position
     ]
 
 
-def _named_search(override: str, known: Catalogue) -> list[str]:
+def _named_search(override: str, known: Choices) -> list[str]:
     """The words of a search that runs elsewhere: `source=pyserini:notes` is `live=pyserini live.index=notes`."""
     key, _, value = override.partition("=")
     if key.lstrip("+").strip() != "source":
         return [override]
     kind, _, path = value.strip("'\"").partition(":")
-    if not path or kind not in known.choices["live"]:
-        kinds = ", ".join(kind_of_search for kind_of_search in known.choices["live"] if kind_of_search != "off")
+    if not path or kind not in known.by_group["live"]:
+        kinds = ", ".join(kind_of_search for kind_of_search in known.by_group["live"] if kind_of_search != "off")
         raise ConfigError(
             f"source must be a search and its place, such as source=pyserini:cacm, got {value}; known: {kinds}"
         )
     return [f"live={kind}", f"live.{_PLACES.get(kind, 'url')}={_as_yaml(path)}"]
 
 
-def _canonical(override: str, known: Catalogue) -> str:
+def _canonical(override: str, known: Choices) -> str:
     key, equals, value = override.partition("=")
     name = key.lstrip("+").strip()
     if name.startswith("~"):
@@ -92,7 +92,7 @@ def _canonical(override: str, known: Catalogue) -> str:
         raise ConfigError(counterpart)
     if not equals or not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
         raise ConfigError(f"'{_shortened(override)}' is not key=value{_suggestion(override, known)}")
-    if section_of(name) not in known.tree and value in known.choices[EXPERIMENT] and name not in known.choices:
+    if section_of(name) not in known.names and value in known.by_group[EXPERIMENT] and name not in known.by_group:
         raise ConfigError(f"{name} is unknown; did you mean exp={value}?")
     prefix, dot, space = name.partition("tune.space.")
     name = f"{dot}{numbered(space)}" if dot and not prefix else numbered(name)
@@ -102,10 +102,6 @@ def _canonical(override: str, known: Catalogue) -> str:
         value = _as_yaml(value)  # a text: its braces are no mapping
     if value == "~" or value.startswith("~/"):
         value = _as_yaml(str(Path(value).expanduser()))  # a shell expands it only after a name without dots
-    if value in _TRUTHS and any(
-        parameter.key == name and parameter.default in _TRUTHS.values() for parameter in known.parameters
-    ):
-        value = _TRUTHS[value]  # what is true or false is said like a switch, too
     return f"{'+' if name == EXPERIMENT else ''}{name}={value}"
 
 
@@ -119,10 +115,10 @@ def of_hydra(name: str) -> str:
     return ""
 
 
-def _suggestion(override: str, known: Catalogue) -> str:
-    if near := nearest(override, known.choices[EXPERIMENT]):
+def _suggestion(override: str, known: Choices) -> str:
+    if near := nearest(override, known.by_group[EXPERIMENT]):
         return f"; did you mean exp={near[0]}?"
-    if override.lstrip("+") in known.choices or numbered(override) in known.choices:
+    if override.lstrip("+") in known.by_group or numbered(override) in known.by_group:
         return f"; did you mean {override.lstrip('+')}=on?"
     return ": write key=value, with quotes round a value that holds a blank or one of , = { } [ ]"
 
@@ -145,9 +141,9 @@ def section_of(override: str) -> str:
     return key_of(override).split(".")[0]
 
 
-def check_choice(group: str, chosen: object, known: Catalogue, label: str = "") -> None:
+def check_choice(group: str, chosen: object, known: Choices, label: str = "") -> None:
     """Raise ConfigError when a group has no such option; `label` ends the message, such as the file that names it."""
-    options = known.choices[group]
+    options = known.by_group[group]
     several = chosen if isinstance(chosen, list) and group == "tune" else [chosen]
     for item in several:
         if not isinstance(item, str) or item not in options:
@@ -155,12 +151,8 @@ def check_choice(group: str, chosen: object, known: Catalogue, label: str = "") 
             meant = next(
                 (name for name, synonyms in _SYNONYMS.items() if text.casefold() in synonyms and name in options), ""
             )
-            hint = f"; did you mean {meant}?" if meant else _options(text, options)
+            hint = f"; did you mean {meant}?" if meant else choices_hint(text, options)
             raise ConfigError(f"{group} cannot be {shown(item)}{hint}{label}")
-
-
-def _options(text: str, options: Sequence[str]) -> str:
-    return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(text, options)
 
 
 def why_not_plain(override: str) -> str:
@@ -192,21 +184,21 @@ def word(key: str, value: object) -> str:
     return f"{key}={_as_yaml(value)}"
 
 
-def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
+def words(values: Mapping[str, Any], known: Choices) -> list[str]:
     """Plain values by key as words; a mapping turns a switch on and sets its keys.
 
-    >>> from ragbench.config import catalogue
-    >>> words({"rerank": {"depth": 20}, "p5": False}, catalogue.read())
+    >>> from ragbench.config import choices
+    >>> words({"rerank": {"depth": 20}, "p5": False}, choices.read())
     ['p6=on', 'p6.depth=20', 'p5=off']
     """
     overrides: list[str] = []
     for key, value in values.items():
         name = numbered(key)
-        options = known.choices.get(name, ())
-        if isinstance(value, Mapping) and (known.tree.get(name) is not None or options):
+        options = known.by_group.get(name, ())
+        if isinstance(value, Mapping) and (options or known.node(name)):
             if "on" in options:
                 overrides.append(word(name, "on"))
-            overrides += [word(inner, leaf) for inner, leaf in _leaves(value, name, known.tree.get(name))]
+            overrides += [word(inner, leaf) for inner, leaf in _leaves(value, name, known)]
         elif isinstance(value, bool) and {"on", "off"} <= set(options):
             overrides.append(word(name, "on" if value else "off"))
         else:
@@ -214,12 +206,11 @@ def words(values: Mapping[str, Any], known: Catalogue) -> list[str]:
     return overrides
 
 
-def _leaves(node: Mapping[str, Any], path: str, tree: Tree | None) -> Iterator[tuple[str, Any]]:
+def _leaves(node: Mapping[str, Any], path: str, known: Choices) -> Iterator[tuple[str, Any]]:
     """The leaves of nested values, as deep as the configuration has keys."""
     for key, value in node.items():
-        below = tree.get(key) if tree is not None else None
-        if isinstance(value, Mapping) and below is not None:
-            yield from _leaves(value, f"{path}.{key}", below)
+        if isinstance(value, Mapping) and known.node(f"{path}.{key}"):
+            yield from _leaves(value, f"{path}.{key}", known)
         else:
             yield f"{path}.{key}", value
 

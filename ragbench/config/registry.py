@@ -1,4 +1,4 @@
-"""The class that a node of the configuration names, and which classes the catalogue knows."""
+"""The class that a node of the configuration names, and which classes ragbench knows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from ragbench.base import extensions
-from ragbench.base.build import REPLACES, SOURCE_KINDS, TARGET, build
+from ragbench.base import options
+from ragbench.base.build import TARGET, build
 from ragbench.base.errors import ConfigError
-from ragbench.config import catalogue
-from ragbench.config.catalogue import SPECS
 
 
 def make(node: Mapping[str, Any], label: str) -> Any:
     """Build the dataclass that `node['_target_']` names from the other keys of the node."""
     cls = class_named(str(node[TARGET]), f"{label}.{TARGET}")
-    return build(cls, {key: value for key, value in node.items() if key not in (TARGET, REPLACES)}, label)
+    return build(cls, {key: value for key, value in node.items() if key != TARGET}, label)
 
 
 def class_named(path: str, label: str) -> type:
@@ -32,9 +30,6 @@ def class_named(path: str, label: str) -> type:
     return cls
 
 
-def is_catalogued(target: str) -> bool:
+def is_configured(target: str) -> bool:
     """Whether a class is named by a file of the configuration, or registered by an installed extension."""
-    if target in SPECS.values() or target in SOURCE_KINDS.values() or target in catalogue.read().targets:
-        return True
-    stages = (extensions.find("stage", name) for name in extensions.names("stage"))
-    return target in {f"{stage.__module__}.{stage.__qualname__}" for stage in stages}
+    return options.named(target) is not None

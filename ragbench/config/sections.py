@@ -1,4 +1,4 @@
-"""The sections of config.yaml without `_target_`, each as a dataclass; `catalogue.SPECS` maps keys to classes."""
+"""The sections of config.yaml without `_target_`, each as a dataclass; `@section` names the key of each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from annotated_types import MinLen
 
 from ragbench.base.bounds import Constraint, Count, Name, Seed, Validated, Weight, one_of
 from ragbench.base.errors import without_secret
+from ragbench.base.options import option, section
 from ragbench.corpus.links import Dialect
 
 _SPLITS = ("train", "test", "all")
@@ -24,6 +25,7 @@ _StoreAddress = Annotated[
 ]
 
 
+@section("")
 @dataclass(frozen=True)
 class Basics(Validated):
     """The keys of config.yaml that belong to no section."""
@@ -46,6 +48,7 @@ class Basics(Validated):
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
+@section("links")
 @dataclass(frozen=True)
 class LinksSpec(Validated):
     """How links are read; see `ragbench.corpus.links`."""
@@ -54,6 +57,7 @@ class LinksSpec(Validated):
     dialect: Dialect = "auto"
 
 
+@option("p2=off", plain=True)
 @dataclass(frozen=True)
 class Headings(Validated):
     """Switch P2: whether the header path is embedded with a chunk."""
@@ -61,6 +65,8 @@ class Headings(Validated):
     headings: bool = False
 
 
+@option("p4=off", plain=True)
+@option("p9=off", plain=True)
 @dataclass(frozen=True)
 class FieldWeights(Validated):
     """Switches P4 and P9: the weights of fields in BM25F."""
@@ -78,6 +84,7 @@ def _is_execution(kind: str) -> bool:
     return kind == LOCAL or kind in plugins.names("ragbench.executions")
 
 
+@option("execution=local", "Arms are computed in this process.", plain=True)
 @dataclass(frozen=True)
 class ExecutionSpec(Validated):
     """Where arms are computed: `local` is this process; entry points of `ragbench.executions` add others by name."""
@@ -85,6 +92,7 @@ class ExecutionSpec(Validated):
     kind: Annotated[str, Constraint(_is_execution, "must be local, or that of an installed package")] = LOCAL
 
 
+@section("tracking")
 @dataclass(frozen=True)
 class TrackingSpec(Validated):
     """MLflow: the `uri` of the store and the name of the `experiment`."""
@@ -95,6 +103,7 @@ class TrackingSpec(Validated):
     experiment: Name = "ragbench"
 
 
+@section("paths")
 @dataclass(frozen=True)
 class PathsSpec(Validated):
     """The folders for results, index artefacts and caches."""
@@ -105,6 +114,7 @@ class PathsSpec(Validated):
     cache: Name | None = None  # embeddings and re-ranking scores; <results>/cache when null
 
 
+@section("cache")
 @dataclass(frozen=True)
 class CacheSpec(Validated):
     """Caches: those of `paths.cache`, and the embeddings bundled with ragbench."""

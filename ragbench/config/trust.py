@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench.base.build import TARGET
-from ragbench.config.registry import is_catalogued
+from ragbench.config.registry import is_configured
 from ragbench.models.resolve import is_remote
 
 SENDS = "sends texts to a server"
@@ -30,7 +30,7 @@ def _is_elsewhere(address: Any) -> bool:
 
 
 KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
-    TARGET: (IMPORTS, lambda target: not is_catalogued(str(target))),
+    TARGET: (IMPORTS, lambda target: not is_configured(str(target))),
     "program": (EXECUTES, _always),
     "endpoint": (SENDS, _always),
     "url": (SENDS, _always),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from ragbench.base.bounds import Natural, Validated
+from ragbench.base.options import option
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.sections import sections_between
 from ragbench.corpus.spans import Sizes, Span, spans
@@ -24,6 +25,11 @@ class Chunker(Protocol):
         ...
 
 
+@option(
+    "chunking=header",
+    "Split at headings, merge what is small, never cut a code fence (source 001).",
+    package="index.chunking",
+)
 @dataclass(frozen=True)
 class HeaderChunker(Validated):
     """Chunks along the headings: 200 to 1500 characters with an overlap of 100. Seed 001, "Parent Document Retrieval".
@@ -51,6 +57,7 @@ class HeaderChunker(Validated):
         return [chunk_of_span(document, str(number), span) for number, span in enumerate(spans(document, sizes))]
 
 
+@option("p13.chunking", "Search small chunks, return their parents (sources 000 P13, 001).")
 @dataclass(frozen=True)
 class ParentChildChunker(Validated):
     """Two levels: children of 400-600 characters to retrieve, parents of 1500-2000 to return. Seeds 000, P13; 003, 4.5.
@@ -89,6 +96,7 @@ class ParentChildChunker(Validated):
         return children + parents
 
 
+@option("class=GroupedChunker")
 @dataclass(frozen=True)
 class GroupedChunker(Validated):
     """The chunks of `HeaderChunker`, unchanged, with parents over runs of neighbours: P13's expansion without its cuts.

@@ -22,6 +22,7 @@ import numpy as np
 
 from ragbench.base import query_cache
 from ragbench.base.bounds import Count, Natural, Seed, Validated
+from ragbench.base.options import section
 from ragbench.base.progress import task_ticks, track
 from ragbench.base.types import Query
 from ragbench.evaluation.intervals import Floats, Samples, summary
@@ -48,6 +49,7 @@ _MOST_AGAIN = 40
 """The most queries that are asked again."""
 
 
+@section("latency")
 @dataclass(frozen=True)
 class LatencySpec(Validated):
     """How to measure. `queries`: how many are sampled, 72 bear an interval of p95; `rounds`: how often each is asked.

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 
 from ragbench.base.bounds import Count, Validated, Weight
 from ragbench.base.build import active, build
+from ragbench.base.options import section
 from ragbench.evaluation.measures import PRIMARY
 from ragbench.evidence.statistics import Comparison, compare_all
 
 
+@section("statistics")
 @dataclass(frozen=True)
 class StatisticsSpec(Validated):
     """Settings of the tests. `draws`: sign patterns and bootstrap samples; `confidence`: of intervals and tests.
@@ -27,6 +29,7 @@ class StatisticsSpec(Validated):
     smallest_effect: Weight = 0.02  # minimum effect of interest: an effect shown to be smaller is equivalent
 
 
+@section("budget")
 @dataclass(frozen=True)
 class BudgetSpec(Validated):
     """How much a change may add to the p95 of a query, in milliseconds; None sets no limit. Seed 000.

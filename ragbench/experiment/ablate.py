@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.files import write_text
-from ragbench.config import catalogue
+from ragbench.config import choices
 from ragbench.config.overrides import section_of
 from ragbench.config.settings import Settings
 from ragbench.evidence.arms import Arms, JudgedContrast
@@ -406,14 +406,14 @@ def _default_factors(base: Settings, design: str) -> list[str]:
 
 def _on_off_switches(base: Settings) -> list[str]:
     """The switches that can be on or off."""
-    options = {group.name: {option.name for option in group.options} for group in catalogue.read().switches}
+    options = {group.name: {option.name for option in group.options} for group in choices.read().switches}
     pairs = [name for name, values in options.items() if {"on", "off"} <= values]
     return [name for name in pairs if isinstance(base.config.get(name), Mapping)]
 
 
 def _proposals() -> list[str]:
     """The switches that the preset `all` turns on."""
-    overrides = catalogue.read().experiment("all").overrides
+    overrides = choices.read().preset("all").overrides
     return [override.removesuffix("=on") for override in overrides if override.endswith("=on")]
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
-from ragbench.config import catalogue, composition
+from ragbench.config import choices as config_choices
+from ragbench.config import composition
 from ragbench.config.overrides import EXPERIMENT, key_of, word
 from ragbench.config.settings import Settings
 from ragbench.export.file_format import FileFormat
@@ -64,9 +65,9 @@ def _nearest(settings: Settings) -> _Difference:
 
     Raises ConfigError when no file of differences can say it.
     """
-    target, available = _search_of(settings.config), catalogue.read()
+    target, available = _search_of(settings.config), config_choices.read()
     named = [override.partition("=")[2] for override in settings.overrides if key_of(override) == EXPERIMENT]
-    for presets in (named, available.choices[EXPERIMENT]):
+    for presets in (named, available.by_group[EXPERIMENT]):
         candidates = [difference for preset in presets if (difference := _difference(preset, target)) is not None]
         if candidates:
             break
@@ -77,13 +78,13 @@ def _nearest(settings: Settings) -> _Difference:
 
 def _difference(preset: str, target: Mapping[str, Any]) -> _Difference | None:
     """What makes the configuration of a preset the wanted one; None where a key would have to be taken away."""
-    available = catalogue.read()
+    available = config_choices.read()
     preset_search = _search_of(composition.compose_alone([f"exp={preset}"]).config)
     choices = {}
     for group in available.defaults:
         if group not in target or target[group] == preset_search.get(group):
             continue
-        options = [available.option(group, option) for option in available.choices[group]]
+        options = [available.option(group, option) for option in available.by_group[group]]
         costs = {option.name: _cost(option.content, target[group]) for option in options}
         best = min(costs, key=lambda option: costs[option])
         if costs[best] + 1 <= _cost(preset_search.get(group), target[group]):
@@ -125,7 +126,7 @@ def render(settings: Settings, origin: Sequence[str], version: str | None) -> tu
     import yaml
 
     name = "".join(letter if letter.isalnum() else "_" for letter in settings.name).strip("_") or "measured"
-    name += "_measured" if name in catalogue.read().choices[EXPERIMENT] else ""
+    name += "_measured" if name in config_choices.read().by_group[EXPERIMENT] else ""
     difference = _nearest(settings)
     if _search_of(difference.settings.config) != _search_of(settings.config):
         raise ConfigError(f"the difference from {difference.preset} does not give the measured search: export a bundle")

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ragbench.base import progress
 from ragbench.base.bounds import Count, Validated
 from ragbench.base.errors import IndexError_, ModelError
+from ragbench.base.options import section
 from ragbench.base.types import Ranking
 from ragbench.index.artefacts import misfit
 from ragbench.index.chunks import ChunkTable
@@ -163,6 +164,7 @@ _INDEX = "index.faiss"
 _RESCORED = 2
 
 
+@section("index.dense")
 @dataclass(frozen=True)
 class DenseSpec(Validated):
     """The settings of the dense artefact in addition to the model and the passages.

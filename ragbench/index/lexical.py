@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ragbench.base import progress
 from ragbench.base.bounds import Positive, Share, Validated, Weight, one_of
 from ragbench.base.errors import ConfigError, IndexError_
+from ragbench.base.options import section
 from ragbench.base.query_cache import QueryCache
 from ragbench.base.types import Ranking
 from ragbench.index.analyzers import ANALYZERS, analyze, analyzer, java_text
@@ -51,6 +52,7 @@ _MASKS_KEPT = 64
 _HIT = re.compile(r"doc=(\d+) score=(\S+) ")
 
 
+@section("index.lexical")
 @dataclass(frozen=True)
 class LexicalSpec(Validated):
     """The indexed `fields`, and the `analyzer` of all of them (`ragbench.index.analyzers`).

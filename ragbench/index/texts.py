@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ragbench.base.bounds import one_of
+from ragbench.base.options import section
 from ragbench.corpus.metadata import read_metadata
 from ragbench.corpus.words import has_words, is_untitled, words_of_path
 
@@ -37,6 +38,7 @@ Unit = Literal["chunk", "document"]
 _CONTINUES = re.compile(r"[ \t>]*(?:[^\n]*\||[-*+][ \t]|\d+[.)][ \t])")  # rows and items, which may have an opening
 
 
+@section("index.passage")
 @dataclass(frozen=True)
 class PassageTemplate:
     """The text of a chunk for a model: `title`, words of the `path`, `headings` as `A > B > C`, a blank line, the text.

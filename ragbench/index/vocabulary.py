@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Validated
+from ragbench.base.options import section
 from ragbench.boundary.json import read_json_file
 from ragbench.index.parts import StoredPart
 
@@ -38,6 +39,7 @@ FUNCTION_WORDS = _STOP_WORDS | {"am", "if"}
 """Words that say nothing about the subject of a query: those of the seed and two that it lacks."""
 
 
+@section("index.vocabulary")
 @dataclass(frozen=True)
 class VocabularySpec(Validated):
     """The `size` (at least 1) most frequent terms of at least `min_length` (at least 1) characters. Seed 000, P1."""

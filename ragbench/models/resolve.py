@@ -13,6 +13,7 @@ from annotated_types import Ge
 from ragbench.base import extensions, plugins
 from ragbench.base.bounds import Constraint, Validated
 from ragbench.base.errors import ModelError
+from ragbench.base.options import section
 from ragbench.models import CrossEncoder, Encoder, bundled
 from ragbench.models.bundled import Kind
 from ragbench.models.folder import ModelFolder, Settings, find_model, read_settings
@@ -45,6 +46,7 @@ ModelName = Annotated[
 Numerics = Literal["fast", "exact"]
 
 
+@section("index.encoder")
 @dataclass(frozen=True)
 class EncoderSpec(Validated):
     """An encoder by name: a folder, a bundled model or `owner/model` on the hub.

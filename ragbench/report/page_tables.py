@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragbench.base import minimums
-from ragbench.config.catalogue.names import label
+from ragbench.config.names import label
 from ragbench.evaluation import contexts
 from ragbench.evaluation.diagnosis import FOUND, unit
 from ragbench.evaluation.latency import NOTABLE

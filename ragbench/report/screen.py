@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragbench.base import minimums
 from ragbench.base.console import SCREEN
 from ragbench.base.formatting import counted, with_interval
-from ragbench.config.catalogue.names import label
+from ragbench.config.names import label
 from ragbench.evaluation.intervals import p95_of
 from ragbench.evaluation.machine import WAITED
 from ragbench.evaluation.measures import DOCUMENT, PASSAGE, PRIMARY, has_enough_judgments

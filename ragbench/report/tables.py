@@ -10,7 +10,7 @@ from ragbench.base.console import SCREEN, columns, latex, markdown, print_table,
 from ragbench.base.errors import ConfigError
 from ragbench.base.formatting import interval, with_interval
 from ragbench.base.html import templates
-from ragbench.config.catalogue.names import label
+from ragbench.config.names import label
 from ragbench.evaluation import contexts, latency
 from ragbench.evaluation.measures import ANSWERED, MEASURES, PASSAGE, PRIMARY, QUOTE, SECTION, UNPLACED
 from ragbench.evaluation.passages import TOKENS

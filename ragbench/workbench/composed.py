@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragbench.base.errors import ConfigError
-from ragbench.config import catalogue, composition
+from ragbench.config import choices, composition
 from ragbench.config.function_stage import FunctionStage, insert, node_of
 from ragbench.config.overrides import canonical, key_of, word, words
 from ragbench.config.settings import Settings
@@ -57,7 +57,7 @@ class Composed:
 
     def with_(self, *parts: str | CustomStage | FunctionStage, **values: Any) -> Composed:
         """The same with more overrides, stages or values: `with_(p6=True, dense={"depth": 50})`; later ones win."""
-        composed = Composed((*self.parts, *parts, *words(values, catalogue.read())))
+        composed = Composed((*self.parts, *parts, *words(values, choices.read())))
         composed.settings()
         return composed
 
@@ -87,7 +87,7 @@ class Composed:
                 ]
             else:
                 raise ConfigError(f"'{part.name}' is a stage of a script: decorate a function with @ragbench.stage")
-        canonical_overrides = [override.removeprefix("+") for override in canonical(written, catalogue.read())]
+        canonical_overrides = [override.removeprefix("+") for override in canonical(written, choices.read())]
         last = {key_of(override): position for position, override in enumerate(canonical_overrides)}
         return tuple(
             override for position, override in enumerate(canonical_overrides) if last[key_of(override)] == position

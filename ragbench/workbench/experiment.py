@@ -23,7 +23,7 @@ from ragbench.benchmark.benchmark import Benchmark
 from ragbench.benchmark.frames import is_run, read_run_table
 from ragbench.benchmark.runs import trec_eval_order
 from ragbench.benchmark.split import TRAIN, has_halves
-from ragbench.config import catalogue, composition, project
+from ragbench.config import choices, composition, project
 from ragbench.config.arm_builder import ArmBuilder
 from ragbench.config.benchmark import load, recorder
 from ragbench.config.function_stage import FunctionStage
@@ -125,8 +125,8 @@ class Experiment:
         """
         varied = {key: value for key, value in values.items() if isinstance(value, list)}
         swept = []
-        for key, choices in varied.items():
-            pairs = [_words((), {key: choice})[-1].partition("=") for choice in choices]
+        for key, listed in varied.items():
+            pairs = [_words((), {key: value})[-1].partition("=") for value in listed]
             swept.append(f"{pairs[0][0]}={','.join(value for _, _, value in pairs)}")
         fixed = {key: value for key, value in values.items() if key not in varied}
         settings = tuple(composition.sweep([*_words(overrides, fixed), *swept]))
@@ -381,7 +381,7 @@ def _exploring_sentence(benchmark: Benchmark, split: str) -> str:
 
 def _words(overrides: Sequence[str], values: Mapping[str, Any]) -> list[str]:
     """Overrides as words, and values by key after them."""
-    return [*overrides, *words(values, catalogue.read())] if values else list(overrides)
+    return [*overrides, *words(values, choices.read())] if values else list(overrides)
 
 
 Part = str | CustomStage | FunctionStage

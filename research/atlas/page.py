@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ragbench.base import files, minimums
 from ragbench.base.console import markdown
 from ragbench.base.formatting import interval, with_interval
-from ragbench.config.catalogue.names import ALIASES
+from ragbench.config.names import ALIASES
 from ragbench.extras.atlas import changes, meta, tables
 from ragbench.extras.atlas.changes import BASE
 from ragbench.extras.atlas.tables import QUESTIONS, Atlas

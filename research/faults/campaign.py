@@ -205,7 +205,7 @@ class Campaign:
         for name in (*_MODULES, *(each for each in modules if not each.endswith("__main__"))):
             with suppress(ImportError):  # of an extra
                 importlib.import_module(name)
-        composition.compose(["exp=recommended"]).pipeline  # noqa: B018 -- reads the catalogue once for all cases
+        composition.compose(["exp=recommended"]).pipeline  # noqa: B018 -- composes once for all cases
         self._undisturbed("run")
 
     def export(self) -> Path:

@@ -86,9 +86,9 @@ def test_loaders_have_configuration_of_every_option(name: str) -> None:
     import inspect
     import pydoc
 
-    from ragbench.config import catalogue
+    from ragbench.config import choices as config_choices
 
-    config = catalogue.read().option("data", name).content
+    config = config_choices.read().option("data", name).content
     assert config.pop("loader") == name
     assert config.pop("resplit") is None
     parameters = {k: p for k, p in inspect.signature(pydoc.locate(LOADERS[name])).parameters.items() if k != "topics"}

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from ragbench.base.errors import RagbenchError
-from ragbench.config import catalogue
-from ragbench.config.catalogue import names as switch_names
+from ragbench.config import choices as config_choices
+from ragbench.config import names as switch_names
 from tests.docs.pages import PAGES, ROOT, blocks, compose, name
 from tools import configuration_page
 
@@ -80,8 +80,8 @@ def test_pages_are_reached_from_the_readme() -> None:
 
 def test_configuration_page_has_every_switch_with_its_parameters() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    switches = catalogue.read().switches
-    assert configuration_page.switches(catalogue.read()) in page, "run: python tools/reference.py"
+    switches = config_choices.read().switches
+    assert configuration_page.switches(config_choices.read()) in page, "run: python tools/reference.py"
     for group in switches:
         section = re.split(r"^##", page.partition(f"\n### {group.name}\n")[2], maxsplit=1, flags=re.M)[0]
         for parameter in group.parameters:

@@ -30,7 +30,8 @@ import ragbench.search.stages
 from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import canonical, short_digest
 from ragbench.base.types import Query, QueryState
-from ragbench.config import catalogue, composition
+from ragbench.config import choices as config_choices
+from ragbench.config import composition
 from ragbench.config.settings import Settings
 from ragbench.extras.remote.chat import EndpointModel
 from ragbench.extras.systems.stages.expand_queries import ExpandQueries
@@ -43,7 +44,7 @@ from ragbench.search.stages.stage import Retriever, Stage
 PACKAGE = str(Path(ragbench.__path__[0]))
 WITH_STAGES = sorted(
     f"{group.name}={option.name}"
-    for group in catalogue.read().switches
+    for group in config_choices.read().switches
     for option in group.options
     if group.name != "live" and any(".stages." in target for target in option.targets)
 )

@@ -8,10 +8,17 @@ from typing import Annotated, Any
 
 from ragbench.base.bounds import Constraint, Count, Name, Positive
 from ragbench.base.errors import LiveError, RagbenchError, without_secret
+from ragbench.base.options import option
 from ragbench.extras.remote.live.client import Expression, RequestFailed
 from ragbench.extras.remote.live.stages import Live
 
 
+@option("live=sqlite", "A file of `ragbench export --format sqlite`, measured as it is.")
+@option("live=postgres", "A schema of PostgreSQL that `ragbench export --format postgres --load` filled.")
+@option(
+    "live=engine",
+    "A search that `ragbench export --load` put into a server of any kind, such as OpenSearch or Elasticsearch.",
+)
 @dataclass(frozen=True, kw_only=True)
 class LiveEngine(Live):
     """A search that `ragbench export` put into a file of SQLite, or loaded into a server.

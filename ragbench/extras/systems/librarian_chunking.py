@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ragbench.base.bounds import Count, Natural, Validated
+from ragbench.base.options import option
 from ragbench.base.types import Chunk, Document
 from ragbench.corpus.chunking import chunk_of_span
 from ragbench.corpus.spans import Span
@@ -31,6 +32,11 @@ class _SizesInTokens(Validated):
             raise self.refused("chunk_overlap", f"must be below chunk_size {self.chunk_size}, got {self.chunk_overlap}")
 
 
+@option(
+    "chunking=librarian_fixed",
+    "Chunks of equal size with an overlap, ended at sentences (source 004).",
+    package="index.chunking",
+)
 @dataclass(frozen=True)
 class LibrarianFixedChunker(_SizesInTokens):
     """Pieces of `chunk_size` tokens (at least 1) of 4 characters, of which the last `chunk_overlap` repeat in the next.
@@ -47,6 +53,11 @@ class LibrarianFixedChunker(_SizesInTokens):
         return _chunks(document, pieces(document.text, 0, len(document.text), self.chunk_size, self.chunk_overlap))
 
 
+@option(
+    "chunking=librarian_semantic",
+    "One chunk for each heading of level 2 or 3; long sections are split by size (source 004).",
+    package="index.chunking",
+)
 @dataclass(frozen=True)
 class LibrarianSemanticChunker(_SizesInTokens):
     """The text under every heading of level 2 or 3, deeper headings included; text before the first one is a chunk.

@@ -9,6 +9,7 @@ from typing import Literal
 from ragbench.base import plugins
 from ragbench.base.bounds import Name, Validated
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import section
 from ragbench.search.stages.stage import Stage
 
 Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
@@ -17,6 +18,10 @@ Mode = Literal["keyword", "semantic", "hybrid", "rerank"]
 Stages = tuple[tuple[str, Stage], ...]
 
 
+@section("modes.keyword")
+@section("modes.semantic")
+@section("modes.hybrid")
+@section("modes.rerank")
 @dataclass(frozen=True)
 class ModeSpec(Validated):
     """A mode as a composition of a pipeline's stages.

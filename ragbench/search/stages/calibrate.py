@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Natural, Positive, Share
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import Filter, Reorder, Retriever, StateProperty, fused
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option("calibration", 'Sigmoid confidence, absolute: the formula of source 001, "Score Calibration".')
 @dataclass(frozen=True)
 class Calibrate(Reorder):
     """Sigmoid of the fused score: 1 / (1 + exp(-steepness * (score - threshold))), seed 001 "Score Calibration".
@@ -59,6 +61,7 @@ class Calibrate(Reorder):
         return f"calibrate (confidence 0.5 at score {self.threshold:g})"
 
 
+@option("class=CalibrateByCurve")
 @dataclass(frozen=True)
 class CalibrateByCurve(Reorder):
     """Map a fused score by the curve through the points (`x`, `y`), linear between them and constant outside.
@@ -134,6 +137,7 @@ class CalibrateByCurve(Reorder):
         return f"calibrate by a curve of {len(self.x)} points{evidence}"
 
 
+@option("p10", "Drop results below a confidence threshold (source 000 P10).")
 @dataclass(frozen=True)
 class FilterByConfidence(Filter):
     """Keep hits whose calibrated score is at least `threshold` (0 to 1; 0 keeps all). Seed 000, P10."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ragbench.base.bounds import Weight
+from ragbench.base.options import option
 from ragbench.base.types import QueryClass, QueryState
 from ragbench.search.stages.signals import names_a_location, names_something_exact
 from ragbench.search.stages.stage import StateProperty, StateStage
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _SOURCE_OF: Mapping[QueryClass, str] = {"factual": "lexical", "navigational": "graph", "exploratory": "dense"}
 
 
+@option("p3", "Classify the query and weight the retrievers accordingly (sources 000 P3, 001).")
 @dataclass(frozen=True)
 class Classify(StateStage):
     """Classify the query by its form and multiply the weight of the source that is best for its class.

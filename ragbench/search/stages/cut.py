@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.stage import Reorder, StateProperty, StateStage, fused
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option("class=ExpandToParents")
+@option("p13.expand")
 @dataclass(frozen=True)
 class ExpandToParents(StateStage):
     """Replace every hit by its parent chunk with the best child's score; a parent appears once. Seed 000, P13.
@@ -52,6 +55,7 @@ def _parents_or_selves(chunks: NDArray[np.int32], state: QueryState, index: Inde
     return np.where((parents >= 0) & ~np.isin(chunks, list(state.contexts)), parents, chunks)
 
 
+@option("class=Cut")
 @dataclass(frozen=True)
 class Cut(Reorder):
     """Keep the first `top_n` (at least 1) hits, and in addition all guaranteed hits."""

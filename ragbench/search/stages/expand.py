@@ -11,6 +11,7 @@ from annotated_types import Interval
 
 from ragbench.base.bounds import Cosine, Count, Name, Prompt, Validated
 from ragbench.base.errors import ModelError
+from ragbench.base.options import option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState
 from ragbench.index.vocabulary import FUNCTION_WORDS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ragbench.index.vocabulary import Vocabulary
 
 
+@option("p1", "Append the vocabulary's nearest terms to the embedded query text (sources 000 P1, 001).")
 @dataclass(frozen=True)
 class ExpandTerms(Validated):
     """Append to the text for `sources` the `top_k` (at least 1) vocabulary terms nearest to the query.
@@ -67,6 +69,7 @@ class ExpandTerms(Validated):
         return f"expand by {self.top_k} near terms"
 
 
+@option("p5", "WordNet synonyms for the query terms, lexical retriever only (source 000 P5).")
 @dataclass(frozen=True)
 class ExpandSynonyms(StateStage):
     """Add after every word of the text for `sources` at most `max_synonyms` synonyms from its first `synsets` meanings.
@@ -115,6 +118,9 @@ _PROMPT = (
 )
 
 
+@option(
+    "hyde", "Embed a hypothetical answer instead of the query (source 001): from the query file, or written by a model."
+)
 @dataclass(frozen=True)
 class SupposeAnswer(ChatFields):
     """Give dense retrieval a hypothesis, which it embeds as a passage.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from annotated_types import Interval
 
 from ragbench.base.bounds import Constraint, Name, Natural, shown
+from ragbench.base.options import option
 from ragbench.base.types import Filters, QueryState
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.index.doc_type import DOC_TYPES
@@ -28,6 +29,10 @@ _FileType = Annotated[
 ]
 
 
+@option(
+    "filters",
+    "Search only documents that match (sources 000 P9, 004): filters=on filters.tags=[auth]",
+)
 @dataclass(frozen=True)
 class FilterDocuments(StateStage):
     """Let every source find only documents that meet all conditions given; seed 000, P9 "Filtering Capability".

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ragbench.base import plugins
 from ragbench.base.bounds import Constraint, Positive, Share, Validated, Weight
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.agreement import FOLLOWERS
 from ragbench.search.stages.stage import Retriever, StateProperty, StateStage
@@ -68,6 +69,7 @@ _Method = Annotated[
 ]
 
 
+@option("class=Fuse")
 @dataclass(frozen=True)
 class Fuse(Validated):
     """One ranking of all chunks that any source found.
@@ -239,6 +241,11 @@ def _on_scale_of(norm: Callable[[Scores, float], Scores], scores: Scores, least:
     return float(values[-1]) + slope * (others - low)
 
 
+@option(
+    "dynamic_weights",
+    "Weight retrievers by how far their best results stand out (source 001).",
+    weights="${fuse.weights}",
+)
 @dataclass(frozen=True)
 class WeighByDecisiveness(StateStage):
     """Multiply the weights of `sources` by max(min_factor, decisiveness / threshold), at most 1; keep their sum.

@@ -13,6 +13,7 @@ import numpy as np
 from annotated_types import Interval
 
 from ragbench.base.bounds import Count, Factor, Share
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.stage import Reorder, StateProperty, StateStage, fused
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _SOURCE = "graph"
 
 
+@option("graph", "Follow links from the retrieved documents, as a separate retriever (source 001).")
 @dataclass(frozen=True)
 class FollowLinks(StateStage):
     """Add the neighbours of the documents found so far as a separate source, whose weight is multiplied by `factor`.
@@ -106,6 +108,7 @@ def _best_chunks(state: QueryState, index: Index) -> dict[int, int]:
     return best
 
 
+@option("community", "Boost documents in the link communities of the best documents (source 001).")
 @dataclass(frozen=True)
 class BoostCommunity(Reorder):
     """Multiply by `factor` (at least 1) the scores in the communities of the best `seeds` (at least 1) documents.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Weight
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.ranking import features, trees
 from ragbench.search.ranking.features import Candidates
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option("class=Rank")
 @dataclass(frozen=True)
 class Rank(Reorder):
     """Order the documents of the first `depth` hits by `prior` times their fused score, from 0 to 1, plus `model`.

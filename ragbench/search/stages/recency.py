@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Constraint, Share, Validated, Weight
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.stage import StateProperty, fused
 
@@ -37,6 +38,10 @@ def _is_date(text: str) -> bool:
 _IS_DATE = Constraint(_is_date, "must be an ISO date such as 2026-01-31")
 
 
+@option(
+    "recency",
+    "Boost recently changed documents (source 001); off in every benchmark preset, because its dates are arbitrary.",
+)
 @dataclass(frozen=True)
 class BoostRecent(Validated):
     """Multiply fused scores by 1 + bias * (tier - 1) / 0.5. Seed 001, "Recency Bias".

@@ -11,6 +11,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Cosine, Count, Natural, Share
+from ragbench.base.options import option
 from ragbench.base.types import QueryClass, QueryState, Ranking
 from ragbench.search.stages.stage import Filter, Reorder, StateProperty, first_of_similar, fused
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option(
+    "p8.content_hash",
+    "Drop equal texts, then paraphrases; limit results per document (source 000 P8; near-duplicates are p12).",
+)
 @dataclass(frozen=True)
 class DropEqualTexts(Filter):
     """Keep the first of the hits whose texts are equal, by the digests in the chunk table. Seed 000, P8 stage 1."""
@@ -36,6 +41,7 @@ class DropEqualTexts(Filter):
         return "drop equal texts"
 
 
+@option("p12", "Drop near-duplicates by trigram overlap (sources 000 P12, 001).")
 @dataclass(frozen=True)
 class DropNearCopies(Filter):
     """Drop a hit whose trigrams and those of a better hit have a Jaccard coefficient of `threshold` or more.
@@ -63,6 +69,7 @@ class DropNearCopies(Filter):
         return f"drop near-duplicates ({self.unit} trigrams, {self.threshold:g})"
 
 
+@option("p8.semantic")
 @dataclass(frozen=True)
 class DropParaphrases(Filter):
     """Drop a hit whose vector has a cosine of `threshold` (-1 to 1) or more with that of a better hit.
@@ -92,6 +99,7 @@ class DropParaphrases(Filter):
         return f"drop paraphrases (cosine {self.threshold:g})"
 
 
+@option("p11", "Order by maximal marginal relevance; replaces the semantic stage of p8 (sources 000 P11, 001).")
 @dataclass(frozen=True)
 class Diversify(Reorder):
     """Pick hits one by one, each time the one with the highest lambda * relevance - (1 - lambda) * similarity.
@@ -105,6 +113,7 @@ class Diversify(Reorder):
     seed 001).
     """
 
+    replaces: ClassVar[tuple[str, ...]] = ("p8.semantic",)
     lambda_: Share = 0.7  # 1: relevance only
     candidates: Count = 50
     # minmax: fused scores normalised over the candidates; score: unchanged
@@ -165,6 +174,7 @@ def _marginal_order(
     return order, scores
 
 
+@option("p8.limit")
 @dataclass(frozen=True)
 class LimitPerDocument(Filter):
     """Keep the first `max_per_doc` hits of every document (0: no limit). Seed 000, P8 component B."""

@@ -11,6 +11,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Share, Validated, Weight
+from ragbench.base.options import option
 from ragbench.base.progress import track
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.texts import PassageTemplate
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _IN_CONTEXT = PassageTemplate(title=True, headings=True)
 
 
+@option("p6", "Re-rank the first results with a cross-encoder (source 000 P6).")
 @dataclass(frozen=True)
 class Rerank(Validated):
     """Reorder the first `depth` (at least 1) hits by a cross-encoder; Nogueira and Cho, 2019; seed 000, P6.

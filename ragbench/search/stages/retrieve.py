@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Name, Share, Weight
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.index.code import common_name
 from ragbench.index.lexical import Bm25F, LexicalSpec
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ragbench.models import Encoder
 
 
+@option("class=RetrieveDense")
 @dataclass(frozen=True)
 class RetrieveDense(Retriever):
     """Embed the text and take the `depth` (at least 1) chunks of highest cosine similarity.
@@ -107,6 +109,7 @@ class RetrieveDense(Retriever):
         return f"retrieve {self.depth} by vector similarity{model}"
 
 
+@option("class=RetrieveLexical")
 @dataclass(frozen=True)
 class RetrieveLexical(Retriever):
     """Take the `depth` (at least 1) chunks, or documents, that score highest for any of the words of the text.
@@ -207,6 +210,7 @@ def _chunks_of(documents: Ranking, table: ChunkTable, allowed: NDArray[np.bool_]
     return Ranking.ordered(chunks, scores, of_documents=True)
 
 
+@option("p7", "Retrieve code blocks by their identifiers, as a separate retriever (sources 000 P7, 001).")
 @dataclass(frozen=True)
 class RetrieveCode(Retriever):
     """Take the chunks of the `depth` (at least 1) best code blocks, by BM25 over identifiers and their parts.

@@ -10,6 +10,7 @@ from ragbench.base.bounds import shown
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
 from ragbench.base.fingerprint import canonical
+from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import IDS, TEXTS, Form, collect, identifier, make_document
@@ -20,6 +21,7 @@ QrelsOption = str | Sequence[str] | Mapping[str, str] | None
 """Files of judgments: one name, several, or names by split; None takes all files."""
 
 
+@option("data=beir", "A folder in BEIR format:  data=beir data.folder=DIR", plain=True)
 def load_beir(
     folder: Path,  # folder with corpus.jsonl, queries.jsonl and qrels/*.tsv, also compressed (.gz)
     name: str | None = None,  # the folder's name when null

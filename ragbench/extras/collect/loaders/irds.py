@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ragbench.base.errors import BenchmarkError
+from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Form, collect, identifier, make_document
@@ -19,6 +20,11 @@ _REVERSED = {"cranfield": "{1: 4, 2: 3, 3: 2, 4: 1, -1: 4}"}
 """Collections in which grade 1 is the best, with the mapping that reverses their grades."""
 
 
+@option(
+    "data=ir_datasets",
+    "Any dataset of the ir_datasets catalogue, downloaded when needed:  data=ir_datasets data.id=beir/scifact/test",
+    plain=True,
+)
 def load_ir_datasets(
     id: str | Mapping[str, str],  # or by split: {train: beir/scifact/train, test: beir/scifact/test}
     name: str | None = None,  # the id when null

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ragbench.base.errors import BenchmarkError
 from ragbench.base.files import resolved
+from ragbench.base.options import option
 from ragbench.base.types import Document
 from ragbench.benchmark.benchmark import Benchmark, Topic
 from ragbench.benchmark.documents import Form, collect, identifier, make_document
@@ -26,6 +27,11 @@ _TITLES = {"title", "headline", "head", "ti", "hl"}
 _SKIPPED = {"docid", "docno", "dochdr", "date", "fileid", "parent", "doctype", "dateline"}
 
 
+@option(
+    "data=trec",
+    "A collection in TREC formats:  data=trec data.corpus=PATH data.queries=FILE data.qrels=FILE",
+    plain=True,
+)
 def load_trec(
     corpus: Path,  # file or folder of JSONL (id, text, title) or <DOC> files; may be packed (.gz)
     queries: Path,  # file of <top> topics, or of lines with qid, tab, text

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 from annotated_types import Interval, MinLen
 
 from ragbench.base.bounds import Count, Natural, Positive, Share, Validated
+from ragbench.base.options import option
 
 _Usual = Literal["description", "alias", "link", "question", "first_sentence"]
 
@@ -20,6 +21,11 @@ KINDS: tuple[Kind, ...] = get_args(_Usual)
 """The kinds of topics that are derived where none are named."""
 
 
+@option(
+    "topics=derived",
+    "Synthetic known-item queries from the documents, for a collection without queries; their sources are masked.",
+    plain=True,
+)
 @dataclass(frozen=True)
 class DeriveSpec(Validated):
     """Which topics to derive.

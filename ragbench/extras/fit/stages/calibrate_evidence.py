@@ -10,6 +10,7 @@ import numpy as np
 
 from ragbench.base.bounds import one_of
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages import agreement
 from ragbench.search.stages.stage import Reorder, Retriever, StateProperty, fused
@@ -24,6 +25,7 @@ _FIRST = 5  # documents of each list that may agree
 _Sign = Annotated[str, one_of(*SIGNS)]
 
 
+@option("class=CalibrateByEvidence")
 @dataclass(frozen=True)
 class CalibrateByEvidence(Reorder):
     """Give the first hit the probability that there is an answer, and every other hit its share of it by score.

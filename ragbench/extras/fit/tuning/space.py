@@ -17,6 +17,7 @@ import math
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from annotated_types import MinLen
@@ -24,6 +25,8 @@ from annotated_types import MinLen
 from ragbench.base.bounds import Constraint, Count, Name, Positive, Seed, Validated, one_of
 from ragbench.base.build import build, value_at
 from ragbench.base.errors import ConfigError
+from ragbench.base.options import choice, section
+from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,6 +43,11 @@ Values = Mapping[str, Value]
 """The values of all parameters whose condition holds, by key."""
 
 
+for _name, _space in read_yaml_file(Path(__file__).with_name("spaces.yaml")).items():
+    choice(f"tune={_name}", _space["about"], _space["space"], package="tune.space")
+
+
+@section("tune")
 @dataclass(frozen=True)
 class TuneSpec(Validated):
     """Settings of a hyperparameter search; `space` gives the ranges (`ragbench.extras.fit.tuning.space`)."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench.base import files
+from ragbench.base.build import flat
 from ragbench.base.errors import ResultsError
 from ragbench.boundary.checksummed_json import read_checksummed
-from ragbench.config import differences
 from ragbench.results import measurements, store
 from ragbench.tracking import write
 from ragbench.tracking.store import FOLDER
@@ -49,7 +49,7 @@ def log(folder: Path, into: OpenStore) -> str:
     with into.mlflow.start_run(run_name=f"tune {record['name']}") as run:
         confirmed = confirmation_folder(folder)
         into.mlflow.set_tags({"ragbench.kind": "tuning", FOLDER: str((confirmed or folder).absolute())})
-        into.mlflow.log_params(differences.flat(record["tune"]))
+        into.mlflow.log_params(flat(record["tune"]))
         into.mlflow.log_metrics(_metrics(record))
         for name in record["files"]:
             into.mlflow.log_artifact(str(folder / name), "search")

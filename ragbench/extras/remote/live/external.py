@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from ragbench.base.bounds import Count, Name, Natural, Validated
 from ragbench.base.errors import LiveError
 from ragbench.base.fingerprint import ASIDE, digest
+from ragbench.base.options import option
 from ragbench.base.types import Query, QueryState, Ranking
 from ragbench.benchmark.documents import identifier
 from ragbench.extras.remote.live import objects
@@ -39,6 +40,7 @@ class ExternalSearch(Validated, ABC):
     depth: Count = 10  # hits to request
     prefix: str = ""  # removed from URL paths: docs in https://example.org/docs/keys
 
+    replaces: ClassVar[tuple[str, ...]] = ("*",)
     needs: ClassVar[frozenset[str]] = frozenset({"chunks"})
     requires: ClassVar[frozenset[str]] = NOTHING
     provides: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS, StateProperty.FUSED})
@@ -86,6 +88,10 @@ class ExternalSearch(Validated, ABC):
         _FITTING.add(key)
 
 
+@option(
+    "live=trec",
+    "A run file in TREC form, of any system: its hits are judged, and it has no times; also source=trec:...",
+)
 @dataclass(frozen=True, kw_only=True)
 class LiveRun(ExternalSearch):
     """A run file in TREC form that any system wrote: its hits are judged as they are, and nothing is asked or timed."""
@@ -128,6 +134,10 @@ class LiveRun(ExternalSearch):
         return f"take the first {self.depth} hits of {self.name}"
 
 
+@option(
+    "live=python",
+    "A function that @ragbench.retriever decorates, in a module that RAGBENCH_PLUGINS names; also source=python:...",
+)
 @dataclass(frozen=True, kw_only=True)
 class LivePython(ExternalSearch):
     """A function or object of Python in this process, which may search in any way (`objects` of this package)."""

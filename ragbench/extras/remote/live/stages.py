@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema
 from ragbench.base.bounds import Constraint, Count, Name, Natural, Positive, Share, Weight
 from ragbench.base.errors import names_secret
 from ragbench.base.fingerprint import digest
+from ragbench.base.options import option
 from ragbench.base.types import Query
 from ragbench.extras.remote.live import anserini, client
 from ragbench.extras.remote.live.client import RateLimitedClient, Reading, secret
@@ -83,6 +84,12 @@ def _without_secrets(headers: Mapping[str, str]) -> bool:
     return all(value.startswith("env:") for name, value in headers.items() if names_secret(name))
 
 
+@option(
+    "live=http",
+    "A search over HTTP, yours or any other that answers with JSON; its time is end to end.",
+    hits="hits",
+    document="path",
+)
 @dataclass(frozen=True, kw_only=True)
 class LiveHttp(Live):
     """A search over HTTP. In `url` and the texts of `body` (sent as JSON), `{query}` and `{depth}` are replaced.
@@ -124,6 +131,13 @@ class LiveHttp(Live):
         return client.asking_http(self.method, self.url, self.body, {**headers, **sent}, self.timeout_s)
 
 
+@option(
+    "live=command",
+    "A program that prints its hits as JSON or JSON Lines; its time is end to end and includes starting it.",
+    program=[],
+    hits="@",
+    document="path",
+)
 @dataclass(frozen=True, kw_only=True)
 class LiveCommand(Live):
     """A search program, given as a line or a list of words with `{query}` and `{depth}`; it prints JSON or JSON Lines.
@@ -144,6 +158,7 @@ class LiveCommand(Live):
         return client.asking_program(self.program, self.timeout_s)
 
 
+@option("live=mcp", "A search tool of an MCP server; its time is end to end.", hits="hits", document="path")
 @dataclass(frozen=True, kw_only=True)
 class LiveMcp(Live):
     """A search tool of an MCP server: `url` of one over HTTP, or `program` of one over standard input and output."""
@@ -171,6 +186,10 @@ class LiveMcp(Live):
         return mcp.asking(self.url or self.program, self.tool, self.arguments, self.timeout_s)
 
 
+@option(
+    "live=pyserini",
+    "An index that Anserini or Pyserini built: a folder, or the name of a prebuilt one; also source=pyserini:...",
+)
 @dataclass(frozen=True, kw_only=True)
 class LivePyserini(ExternalSearch):
     """An index that Anserini or Pyserini built, a folder or a prebuilt one, searched as `LuceneSearcher` searches it.

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Factor, Share, Validated, Weight
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.stage import StateProperty, StateStage, current_ranking, with_current_ranking
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option("folder_boost", "Boost folders that contain many of the results (source 002).")
 @dataclass(frozen=True)
 class BoostFolder(Validated):
     """Multiply the scores of a folder by 1 + log2(count + 1) * sqrt(ratio), at most `max_factor` (at least 1).
@@ -94,6 +96,9 @@ def _counts(ranking: Ranking, index: Index) -> Counter[str]:
     return Counter(_folder(index.chunks.docnos[document]) for document in documents)
 
 
+@option(
+    "graph_boost", "Boost documents that are connected with other results by links, co-citations or tags (source 002)."
+)
 @dataclass(frozen=True)
 class BoostConnected(StateStage):
     """Multiply scores by 1 + `strength` * ln(1 + connections), at most `max_factor` (at least 1).
@@ -159,6 +164,7 @@ class BoostConnected(StateStage):
         return f"boost connected documents (at most x{self.max_factor:g})"
 
 
+@option("normalise", "Min-max normalisation of scores, clipped (source 002).")
 @dataclass(frozen=True)
 class NormaliseScores(StateStage):
     """Map scores to (score - lowest) / (highest - lowest), clipped to [`low`, `high`], both between 0 and 1.
@@ -200,6 +206,7 @@ class NormaliseScores(StateStage):
         return f"scale scores to {self.low:g} - {self.high:g}"
 
 
+@option("diverse", "Show each document once before any document twice (source 002).")
 @dataclass(frozen=True)
 class KeepDiverse(StateStage):
     """Keep `top_k` (at least 1) hits: the best of every document, then the best of the others.

@@ -11,6 +11,7 @@ from annotated_types import Interval
 
 from ragbench.base.bounds import Count, Positive, Prompt
 from ragbench.base.errors import ModelError
+from ragbench.base.options import option
 from ragbench.base.types import ExpandedQuery, QueryState
 from ragbench.models.chat import ChatFields
 from ragbench.search.stages.stage import StateProperty, StateStage
@@ -36,6 +37,9 @@ _TRAILING = ".'\u2019-/"
 _VALID = re.compile(r"#\w[\w/-]*|\w[\w \u2019'.+#/-]*")
 
 
+@option(
+    "expansion", "Extract the informative query terms, and rewrite the query if a model is configured (source 002)."
+)
 @dataclass(frozen=True)
 class ExpandQueries(ChatFields, StateStage):
     """Find the salient terms of the query, and with a model up to `max_variants` (0 to 10) other phrasings of it.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ragbench.base.bounds import Count
+from ragbench.base.options import option
 from ragbench.base.types import Filters, QueryState, Ranking
 from ragbench.corpus.metadata import Date, normalise_tags, timestamp
 from ragbench.extras.systems.parts.names import mentions, tags_in
@@ -22,6 +23,9 @@ TITLE, TAG, TIME = "title-match", "tag-match", "time-filtered"
 _DAY = 86_400.0
 
 
+@option(
+    "guarantee", "Return notes that the query names as [[note]] or #tag first, whole, and never drop them (source 002)."
+)
 @dataclass(frozen=True)
 class GuaranteeNotes(StateStage):
     """Put the notes first that the query names by `[[note]]` and by `#tag`, with score 1.0 and their whole text.

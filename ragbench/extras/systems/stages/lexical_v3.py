@@ -11,6 +11,7 @@ from annotated_types import Interval
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Factor, Weight, one_of
+from ragbench.base.options import option
 from ragbench.base.types import ExpandedQuery, QueryState, Ranking
 from ragbench.extras.systems.parts.names import tags_in
 from ragbench.search.stages.stage import FAILURES, StateProperty, StateStage
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option("recall", "Rank only documents that contain a query term as a substring; rank_v3 reads them (source 002).")
 @dataclass(frozen=True)
 class RecallBySubstring(StateStage):
     """Keep at most `limit` (10 to 1000) documents that hold the queries or the salient terms as substrings.
@@ -58,6 +60,7 @@ SOURCE = "lexical"
 FIELDS = ("title", "tags", "heading", "path", "body")
 
 
+@option("rank_v3", "BM25+ with prefix matching over five fields; replaces BM25F (source 002).")
 @dataclass(frozen=True)
 class RankCandidates(StateStage):
     """Add the ranking of source `lexical`: the `depth` (at least 1) best chunks of the candidates, or of all documents.
@@ -68,6 +71,7 @@ class RankCandidates(StateStage):
     later stage runs; when that fails, too, the result is empty ("Failure fallback").
     """
 
+    replaces: ClassVar[tuple[str, ...]] = ("lexical",)
     depth: Count = 90  # three times the number of results that are kept
     weights: Mapping[Annotated[str, one_of(*FIELDS)], Weight] = field(
         default_factory=lambda: {"title": 5.0, "tags": 4.0, "heading": 2.5, "path": 1.5, "body": 1.0}
@@ -127,6 +131,10 @@ def _candidates(state: QueryState, index: Index) -> NDArray[np.bool_] | None:
     return mask if allowed is None else mask & allowed
 
 
+@option(
+    "merge",
+    "Merge lexical and dense results by score instead of rank; the lexical score wins for chunks in both (source 002).",
+)
 @dataclass(frozen=True)
 class MergeScores(StateStage):
     """One ranking of the hits of `lexical` and `dense`; a chunk that both found keeps its lexical score alone.
@@ -137,6 +145,7 @@ class MergeScores(StateStage):
     lexical first. With `lexical_for_tags` a query with a #tag gets lexical hits only. Other sources are ignored.
     """
 
+    replaces: ClassVar[tuple[str, ...]] = ("fuse",)
     lexical_weight: Weight = 1.0
     dense_weight: Weight = 1.0
     tag_match_boost: Factor = 1.1

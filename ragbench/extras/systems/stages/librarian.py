@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragbench.base.bounds import Count, Natural, Share, Weight
+from ragbench.base.options import option
 from ragbench.base.types import QueryState, Ranking
 from ragbench.search.stages.stage import StateProperty, StateStage, fused, keep_hits
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ragbench.index.index import Index
 
 
+@option("average", "Weighted average of scores instead of reciprocal ranks (source 004, mode hybrid).")
 @dataclass(frozen=True)
 class AverageScores(StateStage):
     """score(d) = sum over sources of weight * score / sum of weights; a source that lacks a chunk gives it 0.
@@ -27,6 +29,7 @@ class AverageScores(StateStage):
     BM25 scores and cosines compare. The result is between 0 and 1.
     """
 
+    replaces: ClassVar[tuple[str, ...]] = ("fuse",)
     weights: Mapping[str, Weight] = field(default_factory=lambda: {"dense": 0.5, "lexical": 0.5})
 
     requires: ClassVar[frozenset[str]] = frozenset({StateProperty.RANKINGS})
@@ -58,6 +61,7 @@ def _scaled_scores(ranking: Ranking) -> NDArray[np.float64]:
     return scores / max(1.0, float(scores.max(initial=0.0)))
 
 
+@option("context", "Return one result per document, with the neighbouring chunks (source 004).")
 @dataclass(frozen=True)
 class AddNeighbours(StateStage):
     """Keep the best hit of every document and return it with the `neighbours` (at least 0) chunks on either side.
@@ -94,6 +98,9 @@ class AddNeighbours(StateStage):
 _AROUND = "?!.,;:\"'`()[]{}<>\u201c\u201d\u2018\u2019"
 
 
+@option(
+    "keywords", "Re-rank by query-term frequency and drop results without any query term (source 004, mode rerank)."
+)
 @dataclass(frozen=True)
 class RerankByKeywords(StateStage):
     """Order the first `depth` (at least 1) hits by (1 - `weight`) * score + `weight` * keyword score; drop the others.

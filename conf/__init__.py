@@ -1,0 +1,1 @@
+"""The configuration, as `pkg://ragbench.conf` for Hydra."""

@@ -1,0 +1,330 @@
+"""What can be configured: presets, switches, data, and every key with its default and its comment.
+
+The options and their keys are what Hydra composes of `conf/` and of the classes (`ragbench.config.store`); the comments
+are read from the source of the classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from ragbench.base import options
+from ragbench.base.build import TARGET, flat
+from ragbench.base.options import OFF, ON
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config import hydra_api, store
+from ragbench.config.comments import comment_above, comments_of, summary
+from ragbench.config.hydra_api import EXPERIMENT
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_SPACES = "tune"
+_LONGEST_DEFAULT = 160  # characters of a default that are shown in full
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key that can be overridden, such as `p6.depth`, its default as in a file, and what it means."""
+
+    key: str
+    default: str
+    comment: str
+
+    @property
+    def short(self) -> str:
+        """The default; of a long list the first two and the last value, of a long text its beginning."""
+        if len(self.default) <= _LONGEST_DEFAULT:
+            return self.default
+        if not self.default.startswith("["):
+            return f"{self.default[:40]}... ({len(self.default):,} characters)"
+        values = self.default.strip("[]").split(", ")
+        return f"[{values[0]}, {values[1]}, ... {values[-1]}] ({len(values)} values)"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice of a group, `group=name`: the values below its `package`, with interpolations unresolved."""
+
+    name: str
+    description: str
+    package: str
+    content: Mapping[str, Any]
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The classes that it builds."""
+        return tuple(str(value) for key, value in flat(self.content).items() if key.rpartition(".")[2] == TARGET)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of options and the one that is taken when none is named."""
+
+    name: str
+    default: str
+    options: tuple[Option, ...]
+
+    @property
+    def description(self) -> str:
+        """The description of `on`, or of the first option when the group has no `on`."""
+        return next((option for option in self.options if option.name == ON), self.options[0]).description
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The parameters of all options but `off`, each key once."""
+        by_key: dict[str, Parameter] = {}
+        for option in self.options:
+            for parameter in option.parameters if option.name != OFF else ():
+                by_key.setdefault(parameter.key, parameter)
+        return tuple(by_key.values())
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset, chosen with `exp=name`: the options it chooses by group, and the values it sets, as text by key."""
+
+    name: str
+    description: str
+    choices: Mapping[str, str]
+    values: Mapping[str, str]
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The overrides that have the same effect."""
+        return tuple(f"{key}={value}" for key, value in {**self.choices, **self.values}.items())
+
+
+@dataclass(frozen=True)
+class Choices:
+    """All that can be configured; `version` changes with every file and class."""
+
+    version: object
+
+    @property
+    def by_group(self) -> Mapping[str, tuple[str, ...]]:
+        """By group, the names of its options."""
+        return hydra_api.groups()
+
+    @cached_property
+    def defaults(self) -> Mapping[str, str]:
+        """By group, the option that is taken when none is named."""
+        listed = {group: name for group, name in self._listed.items() if group in self.by_group and group != _SPACES}
+        return {**listed, **dict.fromkeys(self.added, OFF)}
+
+    @cached_property
+    def added(self) -> tuple[str, ...]:
+        """The switches that config.yaml does not name, of classes of somebody else."""
+        names = (group for group in self.by_group if group not in (*self._listed, EXPERIMENT, _SPACES))
+        return tuple(group for group in names if ON in self.by_group[group])
+
+    @cached_property
+    def _listed(self) -> Mapping[str, str]:
+        """The defaults list of config.yaml: by group, the option that it chooses."""
+        entries = [entry for entry in self._file.get("defaults") or [] if isinstance(entry, dict)]
+        pairs = ((str(group).removeprefix("optional "), name) for entry in entries for group, name in entry.items())
+        return {group: str(name) for group, name in pairs}
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The first parts of all keys."""
+        of_sections = {key.split(".")[0] for key in options.sections()}
+        fields = {field.name for field in dataclasses.fields(options.sections()[""])}
+        placed = {group.partition("@")[2] for group in self._listed if "@" in group}
+        return frozenset({*of_sections, *fields, *placed, *self._file, *self.by_group} - {"", "defaults", EXPERIMENT})
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The stages that config.yaml orders, also those of extras that are not installed."""
+        return tuple(map(str, self._file.get("order") or ()))
+
+    @cached_property
+    def _file(self) -> Mapping[str, Any]:
+        content = read_yaml_file(hydra_api.folders()[0] / "config.yaml")
+        return content if isinstance(content, dict) else {}
+
+    @cached_property
+    def base(self) -> DictConfig:
+        """The configuration without any words, not resolved."""
+        return hydra_api.compose()[0]
+
+    def option(self, group: str, name: str) -> Option:
+        """An option with every key."""
+        return _option(group, name, self.version)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Every group in the order of the defaults list."""
+        return tuple(self._group(name, default) for name, default in self.defaults.items())
+
+    def _group(self, name: str, default: str) -> Group:
+        order = {default: 0, ON: 1}
+        names = sorted(self.by_group[name], key=lambda option: (order.get(option, 2), option))
+        return Group(name, default, tuple(self.option(name, option) for option in names))
+
+    @property
+    def switches(self) -> tuple[Group, ...]:
+        """The groups that change the pipeline or the index."""
+        return tuple(group for group in self.groups if group.name != "data")
+
+    @property
+    def data(self) -> Group:
+        """The kinds of collection."""
+        return next(group for group in self.groups if group.name == "data")
+
+    @cached_property
+    def settings(self) -> tuple[Parameter, ...]:
+        """The parameters of no group."""
+        packages = {self.option(group, name).package for group, name in self.defaults.items()}
+        shown = parameters(self.base)
+        return tuple(p for p in shown if not any(f"{p.key}.".startswith(f"{package}.") for package in packages))
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every parameter: those of no group, then those of the groups."""
+        return (*self.settings, *(parameter for group in self.groups for parameter in group.parameters))
+
+    @cached_property
+    def presets(self) -> tuple[Preset, ...]:
+        """Every preset by name."""
+        return tuple(map(self.preset, self.by_group[EXPERIMENT]))
+
+    def preset(self, name: str) -> Preset:
+        """A preset: the choices in which it differs from none, and the values that those choices do not give."""
+        config, chosen = hydra_api.compose([f"+{EXPERIMENT}={name}"])
+        different = {
+            group: str(chosen[group])
+            for group, default in self.defaults.items()
+            if chosen.get(group, default) != default
+        }
+        without, _ = hydra_api.compose([f"{group}={option}" for group, option in different.items()])
+        changed = dict(_changes(plain(without), plain(config)))
+        changed.pop("name", None)
+        file = hydra_api.files(EXPERIMENT, name)
+        texts = {key: text_of(value) for key, value in changed.items()}
+        return Preset(name, comment_above(file) if file else "", different, texts)
+
+    def place(self, group: str) -> Mapping[str, str]:
+        """The place that the class of a switch names for itself, {"before": ENTRY} or {"after": ENTRY}; else empty."""
+        return next((choice.place for choice in options.options() if choice.group == group and choice.place), {})
+
+    def node(self, key: str) -> bool:
+        """Whether a key holds further keys, and is not a value."""
+        return key in self._nodes
+
+    @cached_property
+    def _nodes(self) -> frozenset[str]:
+        keys = set(_node_keys(self.base, ""))
+        for group in self.defaults:
+            for name in self.by_group[group]:
+                package, node = _composed_option(group, name)
+                keys |= set(_node_keys(node, package))
+        return frozenset(keys)
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """The values by key that turn one configuration into another; a mapping as a whole where there was none."""
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            yield from _changes(before, value, f"{path}{key}.")
+        elif key not in old or before != value:
+            yield f"{path}{key}", value
+
+
+def read() -> Choices:
+    """What can be configured now. Raises ConfigError for files that cannot be composed."""
+    return _choices(hydra_api.places())
+
+
+_choices = lru_cache(maxsize=4)(Choices)
+
+
+@lru_cache(maxsize=1024)
+def _option(group: str, name: str, version: object) -> Option:
+    package, node = _composed_option(group, name)
+    declared = [choice for choice in options.options() if (choice.group, choice.name) == (group, name)]
+    file = hydra_api.files(group, name)
+    about = (
+        comment_above(file) if file else next((choice.about or summary(choice.target) for choice in declared), "Off.")
+    )
+    return Option(name, about, package, plain(node), tuple(parameters(node, package)))
+
+
+def _composed_option(group: str, name: str) -> tuple[str, DictConfig]:
+    """The package of an option and what is below it."""
+    from omegaconf import OmegaConf
+
+    declared = (choice.package for choice in options.options() if choice.group == group)
+    package = next(declared, group)
+    file = hydra_api.files(group, name)
+    if file is None:
+        return package, OmegaConf.create(store.node(group, name))
+    if not file.is_relative_to(hydra_api.folders()[0]):  # of a project, which has no list of defaults
+        return package, OmegaConf.create(read_yaml_file(file))
+    node: Any = hydra_api.compose(name=f"{group}/{name}")[0]
+    for part in package.split("."):
+        node = node.get(part) if node is not None else None
+    return package, OmegaConf.create({}) if node is None else node
+
+
+def plain(node: DictConfig) -> dict[str, Any]:
+    """The values of a node, with interpolations unresolved."""
+    from omegaconf import OmegaConf
+
+    made = OmegaConf.to_container(node, resolve=False)
+    assert isinstance(made, dict)
+    return {str(key): value for key, value in made.items()}
+
+
+def parameters(node: DictConfig, path: str = "") -> Iterator[Parameter]:
+    """A parameter for each value of a node below the key `path`; keys such as `_target_` give none."""
+    from omegaconf import OmegaConf
+
+    comments = {
+        key: text for source in store.sources_of(OmegaConf.get_type(node)) for key, text in comments_of(source).items()
+    }
+    for key in map(str, node):
+        child: Any = node._get_node(key)
+        full_key = f"{path}.{key}".lstrip(".")
+        if _is_node(child):
+            yield from parameters(child, full_key)
+        elif not (key.startswith("_") and key.endswith("_")):
+            value = OmegaConf.to_container(child, resolve=False) if OmegaConf.is_config(child) else child._value()
+            yield Parameter(full_key, text_of(value), comments.get(key, ""))
+
+
+def _is_node(child: Any) -> bool:
+    """Whether a value has keys of its own: those of a class, or of several; other mappings are values."""
+    from omegaconf import DictConfig, OmegaConf
+
+    if not isinstance(child, DictConfig) or child._is_none() or child._is_missing() or child._is_interpolation():
+        return False
+    return OmegaConf.get_type(child) not in (dict, None) or any(_is_node(child._get_node(key)) for key in child)
+
+
+def _node_keys(node: DictConfig, path: str) -> Iterator[str]:
+    """The keys of a node, and of the nodes in it, that hold keys."""
+    yield path
+    for key in map(str, node):
+        child: Any = node._get_node(key)
+        if _is_node(child):
+            yield from _node_keys(child, f"{path}.{key}".lstrip("."))
+
+
+def text_of(value: Any) -> str:
+    """A plain value as a file has it, in one line: `{content: 1.0}`."""
+    style = '"' if isinstance(value, str) and "\n" in value else None
+    text = str(
+        yaml.safe_dump(
+            value, default_style=style, default_flow_style=True, width=2**20, allow_unicode=True, sort_keys=False
+        )
+    )
+    return text.strip().removesuffix("...").strip()

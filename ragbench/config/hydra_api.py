@@ -1,0 +1,206 @@
+"""All that asks Hydra: composing a choice of options, listing groups, parsing a word.
+
+Hydra keeps its state in a singleton; it is set aside while ragbench composes, so that a script may use Hydra as well.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ragbench.base import locations
+from ragbench.base.console import short_path
+from ragbench.base.errors import ConfigError
+from ragbench.base.options import OFF
+from ragbench.base.suggestions import did_you_mean
+from ragbench.boundary.yaml import read_yaml_file
+from ragbench.config import store
+from ragbench.config.names import numbered
+
+if TYPE_CHECKING:
+    from hydra.core.config_loader import ConfigLoader
+    from omegaconf import DictConfig
+
+CONFIG, EXPERIMENT = "config", "exp"
+_PYTHON = (ValueError, TypeError, AttributeError, AssertionError, RecursionError)
+"""What Hydra and OmegaConf raise for files that nobody foresaw."""
+_VERSION = "1.3"
+_LOCK = threading.RLock()
+_Version = tuple[tuple[str, int, int], ...]
+
+
+def compose(choices: Sequence[str] = (), name: str = CONFIG) -> tuple[DictConfig, Mapping[str, Any]]:
+    """What Hydra composes for choices such as `p6=on`, not resolved, and by group the chosen option.
+
+    `name` is the file that it begins with, below the folder of the configuration. Raises ConfigError for a file that
+    cannot be composed.
+    """
+    config, chosen = _composed(name, tuple(choices), *places())
+    return copy.deepcopy(config), chosen
+
+
+def groups() -> Mapping[str, tuple[str, ...]]:
+    """By group, the names of its options, without the groups of Hydra."""
+    return _groups(*places())
+
+
+def files(group: str, name: str) -> Path | None:
+    """The file of an option; None for one of a class."""
+    paths = (folder / group / f"{name}.yaml" for folder in folders())
+    return next((path for path in paths if path.is_file()), None)
+
+
+def turned_off(preset: str) -> set[str]:
+    """The groups that a preset, or one that it extends, turns off."""
+    file = files(EXPERIMENT, preset)
+    content = read_yaml_file(file) if file is not None else None
+    entries = content.get("defaults") if isinstance(content, dict) else None
+    off: set[str] = set()
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict):
+            off |= {str(name).rpartition("/")[2] for name, chosen in entry.items() if chosen == OFF}
+        elif entry not in ("_self_", preset):
+            off |= turned_off(str(entry))
+    return off
+
+
+def folders() -> tuple[Path, ...]:
+    """The folders of configuration files: that of ragbench, then `conf` beside the project file."""
+    shipped, own = locations.configuration(), locations.fitted()
+    return (shipped,) if own == shipped or not own.is_dir() else (shipped, own)
+
+
+def parse(word: str) -> Any:
+    """A word as Hydra parses it; `*` stands for all options of its group. Raises ConfigError for one without form."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        (parsed,) = OverridesParser.create(config_loader=cast(Any, _Options())).parse_overrides([word])
+        return parsed
+    except (HydraException, ValueError):  # of Python: a number of 5000 digits
+        key, _, value = word.lstrip("+").partition("=")
+        raise ConfigError(
+            f"{key} cannot be read from '{value[:60]}': close its brackets and quotes, "
+            f"and quote a text that holds signs, as in {key}=\"'a, b'\""
+        ) from None
+
+
+class _Options:
+    """What the parser asks Hydra's loader of files: the options of a group."""
+
+    def get_group_options(self, group_name: str, *others: object, **more: object) -> list[str]:
+        return list(groups().get(group_name, ()))
+
+
+def places() -> tuple[tuple[Path, ...], _Version, int]:
+    """The folders, and what changes when one of their files or a registered class does."""
+    all_folders = folders()
+    stats = [(path, path.stat()) for folder in all_folders for path in sorted(folder.rglob("*.yaml"))]
+    version = tuple((str(path), stat.st_mtime_ns, stat.st_size) for path, stat in stats)
+    return all_folders, version, store.register()
+
+
+@lru_cache(maxsize=256)
+def _composed(
+    name: str, choices: tuple[str, ...], all_folders: tuple[Path, ...], version: _Version, registered: int
+) -> tuple[DictConfig, Mapping[str, Any]]:
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf, open_dict
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    if not (all_folders[0] / f"{CONFIG}.yaml").is_file():
+        raise ConfigError(f"the configuration folder {all_folders[0]} has no config.yaml: install ragbench again")
+    own = (
+        [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in all_folders[1:])}]"] if all_folders[1:] else []
+    )
+    with _hydra(all_folders[0]):
+        try:
+            config = hydra.compose(name, [*choices, *own], return_hydra_config=True)
+        except (HydraException, OmegaConfBaseException, YAMLError, *_PYTHON) as error:
+            raise ConfigError(_sentence(error, choices, all_folders)) from None
+    chosen = OmegaConf.to_container(config.hydra.runtime.choices)
+    with open_dict(config):
+        del config["hydra"]
+    return config, {str(group): option for group, option in cast(Mapping[str, Any], chosen).items()}
+
+
+@lru_cache(maxsize=4)
+def _groups(all_folders: tuple[Path, ...], version: _Version, registered: int) -> Mapping[str, tuple[str, ...]]:
+    by_group = store.options_by_group()
+    for folder in all_folders:
+        for path in folder.glob("*/*.yaml"):
+            by_group.setdefault(path.parent.name, set()).add(path.stem)
+    return {group: tuple(sorted(names)) for group, names in sorted(by_group.items())}
+
+
+@contextmanager
+def _hydra(folder: Path) -> Iterator[ConfigLoader]:
+    from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+
+    with _LOCK:
+        state = GlobalHydra.instance()
+        before, state.hydra = state.hydra, None
+        try:
+            with initialize_config_dir(str(folder), version_base=_VERSION):
+                yield GlobalHydra.instance().config_loader()
+        finally:
+            GlobalHydra.instance().hydra = before
+
+
+def _sentence(error: Exception, choices: Sequence[str], all_folders: Sequence[Path]) -> str:
+    """An error of Hydra, OmegaConf or YAML in one sentence that names the file and what to correct."""
+    import yaml
+    from hydra.errors import MissingConfigException
+
+    text = " ".join(str(error).split("\n")[0].split())
+    named = re.search(r"In '([\w/.-]+)'", text)
+    preset = next((word.partition("=")[2] for word in choices if word.lstrip("+").startswith(f"{EXPERIMENT}=")), "")
+    inside = named[1] if named and named[1] != CONFIG else f"{EXPERIMENT}/{preset}" if preset else CONFIG
+    file = next((path for folder in all_folders if (path := folder / f"{inside}.yaml").is_file()), all_folders[0])
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        problem = " ".join(str(error.problem or error.context).split())
+        place = f"{short_path(Path(error.problem_mark.name))}:{error.problem_mark.line + 1}"
+        return f"{place}: is not YAML ({problem}): repair this line or the one before"
+    if isinstance(error, UnicodeDecodeError):
+        return f"{short_path(_not_text(all_folders))} is not UTF-8 text: save it as UTF-8"
+    if isinstance(error, RecursionError):
+        return f"{short_path(file)} contains itself: write out what it includes"
+    if isinstance(error, MissingConfigException) and "/" in str(error.missing_cfg_file):
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        options = groups().get(group, ())
+        return f"{group} cannot be '{name}'{choices_hint(name, options)} (in {short_path(file)})"
+    if unknown := re.search(r"Could not override '([\w/]+)'", text):
+        hint = did_you_mean(numbered(unknown[1]), [numbered(unknown[1]), *groups()], "switches")
+        return f"{short_path(file)} chooses '{unknown[1]}', which is not a switch{hint}"
+    if key := re.search(r"full_key: ([\w.]+)", str(error)):
+        reason = " ".join(str(error).partition("composing config:")[2].partition("full_key")[0].split())
+        return f"{key[1]} cannot be set ({reason[:160]}): correct it (in {short_path(file)})"
+    if "in defaults : bool" in text:
+        return f"{short_path(file)} chooses an option that YAML reads as true or false: write on and off in quotes"
+    reason = re.sub(r"^In '[^']*': ?", "", text)
+    return f"{short_path(file)} cannot be composed ({reason[:200] or type(error).__name__}): correct it"
+
+
+def _not_text(all_folders: Sequence[Path]) -> Path:
+    """The first file that is not UTF-8 text."""
+    for path in (path for folder in all_folders for path in sorted(folder.rglob("*.yaml"))):
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            return path
+    return all_folders[0]
+
+
+def choices_hint(name: str, options: Sequence[str]) -> str:
+    """The end of a message for an unknown option: all of a few options, the nearest of many."""
+    return f": the choices are {', '.join(options)}" if len(options) <= 6 else did_you_mean(name, options)

@@ -1,0 +1,179 @@
+"""Hydra's view of the classes: a schema of each choice and section in Hydra's ConfigStore, made by hydra-zen.
+
+`register` runs when Hydra starts in a process that has imported ragbench (the plug-in `hydra_plugins`), so that
+`hydra.compose` on `conf/` gives what `ragbench run` uses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ragbench.base import extensions, options, plugins
+from ragbench.base.options import OFF, ON, Option
+from ragbench.benchmark import load
+
+SECTIONS = "sections"
+"""The first entry of the defaults list: every section with the defaults of its class."""
+DATA = "data"
+CLASS = "class"
+"""The group of all classes by name, for files that give one other values: `/class@_here_: Rank`."""
+_SOURCES, _MADE_BY = "_sources", "made by"
+_TYPED = (bool, int, float, str)
+
+
+_registered: list[Option] = []
+_groups: dict[str, set[str]] = {}
+
+
+def register() -> int:
+    """Store the choices and sections of all modules that declare some; returns how many there are.
+
+    Later calls add what was declared since, such as a stage in a cell of a notebook.
+    """
+    declared = _declared()
+    if new := [choice for choice in declared if not any(choice is known for known in _registered)]:
+        for group in {choice.group for choice in new}:
+            _store_group(group, [choice for choice in declared if choice.group == group])
+        _store(None, SECTIONS, _sections(), None)
+        _registered[:] = declared
+    return hash(tuple(map(id, declared)))
+
+
+def _declared() -> tuple[Option, ...]:
+    """Every choice, after the modules that declare some were imported."""
+    from ragbench.benchmark import native, vault  # noqa: F401
+    from ragbench.config import sections  # noqa: F401
+    from ragbench.corpus import chunking  # noqa: F401
+
+    plugins.import_all("ragbench.options")
+    extensions.names("stage")  # imports the plug-ins
+    return options.options()
+
+
+def node(group: str, name: str) -> Any:
+    """What is stored for an option of a class."""
+    from hydra.core.config_store import ConfigStore
+
+    return ConfigStore.instance().load(f"{group}/{name}.yaml").node
+
+
+def stage_options() -> tuple[Option, ...]:
+    """The options that are stages or parts of them: those whose values name a class, outside the index."""
+    named = (choice for choice in options.options() if choice.target is not None and not choice.plain)
+    return tuple(choice for choice in named if choice.group != CLASS and not choice.key.startswith("index."))
+
+
+def plain_options(chosen: Mapping[str, Any]) -> list[tuple[str, type]]:
+    """The groups whose chosen option a class checks without being named in it, such as `topics=derived`."""
+    checked = []
+    for choice in options.options():
+        name = str(chosen.get(choice.group))
+        given = name not in (choice.name, OFF) and name in _groups.get(choice.group, ())
+        if choice.plain and isinstance(choice.target, type) and not given:
+            checked.append((choice.group, choice.target))
+    return checked
+
+
+def options_by_group() -> dict[str, set[str]]:
+    """By group, the options that classes declare."""
+    return {group: set(names) for group, names in _groups.items() if group != CLASS}
+
+
+def _store_group(group: str, choices: Sequence[Option]) -> None:
+    by_name: dict[str, dict[str, Any]] = {}
+    for choice in choices:
+        by_name.setdefault(choice.name, {})[choice.inside] = schema_of(choice)
+    for name, nodes in by_name.items():
+        _store(group, name, nodes.get("", nodes), choices[0].package)
+    if ON in by_name and OFF not in by_name:
+        _store(group, OFF, {inside: None for inside in by_name[ON] if inside}, group)
+
+
+def _sections() -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for key, cls in options.sections().items():
+        if not key:
+            nested |= {field.name: _default(field) for field in dataclasses.fields(cls) if not _is_required(field)}
+            continue
+        node = nested
+        *above, last = key.split(".")
+        for part in above:
+            node = node.setdefault(part, {})
+        node[last] = schema(cls, named=False)
+    return nested
+
+
+def schema_of(choice: Option) -> Any:
+    """The schema of a choice: that of its class with the values that the choice has; data also have a loader."""
+    if choice.target is None:
+        return choice.values
+    own = schema(choice.target, named=not choice.plain, **choice.values)
+    if choice.group != DATA:
+        return own
+    loader = dataclasses.make_dataclass("Loader", [("loader", str, choice.name)])
+    bases = (loader, schema(load.DataSpec, named=False), own)
+    made = dataclasses.make_dataclass(own.__name__, [], bases=bases)
+    return _with_sources(made, load.DataSpec, choice.target)
+
+
+def schema(target: Callable[..., Any], *, named: bool = True, **values: Any) -> Any:
+    """A structured configuration of a class: each field with its type and default, and `_target_` unless not `named`.
+
+    A field without a default is null until somebody sets it. Fields that the program fills are left out.
+    """
+    from hydra_zen import builds
+
+    own = (
+        [field.name for field in dataclasses.fields(target) if _MADE_BY in field.metadata]
+        if isinstance(target, type)
+        else ["topics"]
+    )
+    made = builds(target, populate_full_signature=True, zen_exclude=own, **values)
+    fields: list[tuple[str, Any, Any]] = []
+    for field in dataclasses.fields(made):
+        if field.name == "_target_" and not named:
+            continue
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if field.default == "???" or required:
+            fields.append((field.name, Any, None))
+        elif field.default_factory is not dataclasses.MISSING:
+            fields.append((field.name, field.type, dataclasses.field(default_factory=field.default_factory)))
+        else:
+            fields.append((field.name, _typed(field.type), field.default))
+    return _with_sources(dataclasses.make_dataclass(target.__name__, fields), target)
+
+
+def sources_of(made: type | None) -> tuple[Callable[..., Any], ...]:
+    """The classes or functions that a schema was made of; none for other types."""
+    return tuple(getattr(made, _SOURCES, ()))
+
+
+def _with_sources(made: Any, *sources: Callable[..., Any]) -> Any:
+    setattr(made, _SOURCES, sources)
+    return made
+
+
+def _typed(hint: Any) -> Any:
+    """The type of a plain value, perhaps null; Any for all others, which the class itself checks."""
+    parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return hint if all(part in (*_TYPED, types.NoneType) for part in parts) and len(parts) <= 2 else Any
+
+
+def _store(group: str | None, name: str, node: Any, package: str | None) -> None:
+    from hydra.core.config_store import ConfigStore
+
+    if group is not None:
+        _groups.setdefault(group, set()).add(name)
+    ConfigStore.instance().store(name=name, node=node, group=group, package=package, provider="ragbench")
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
