@@ -32,7 +32,7 @@ def script(request: pytest.FixtureRequest) -> Path:
 
 def test_there_is_a_notebook_for_every_script() -> None:
     assert [path.stem for path in SCRIPTS] == [path.stem for path in sorted(FOLDER.glob("*.ipynb"))]
-    assert [path.stem[:2] for path in SCRIPTS] == ["01", "02", "03", "04", "05", "06", "07", "08"]
+    assert [path.stem[:2] for path in SCRIPTS] == ["01", "02", "03", "04", "05", "06", "07"]
 
 
 def test_script_and_notebook_say_the_same(script: Path) -> None:

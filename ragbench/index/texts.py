@@ -107,8 +107,10 @@ def lexical_rows(table: ChunkTable, names: Sequence[str], unit: Unit = "chunk") 
 
 
 def _title_above(table: ChunkTable, document: int, headings: Sequence[str]) -> str:
-    """The title of the frontmatter, which sites show above a text that has no such heading; else empty."""
+    """The title of the frontmatter, which sites show above a text without such a heading; empty without a text."""
     title = table.titles[document]
+    if not str(table.document_value("text", document)).strip():  # its only chunk is its title and description
+        return ""
     is_shown = any(heading.casefold() == title.casefold() for heading in headings)
     return (
         ""

@@ -15,8 +15,14 @@ QUESTIONS = ("how do lamps know when the sun sets", "LNT-301", "wrong passwords"
 def test_lexical_pieces_are_made_once_and_answer_the_same(index: Index, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(refresh, "_PIECE_DOCUMENTS", 2)
     kept, made = tmp_path / "kept", []
-    index_rows = refresh._index_rows
-    monkeypatch.setattr(refresh, "_index_rows", lambda *given: (made.append(given[2]), index_rows(*given)))
+    build_lexical = refresh.lexical.build_lexical
+
+    def counted_build(*arguments, **options):
+        if "number" in options:  # of a piece, not of the whole index
+            made.append(options["number"])
+        return build_lexical(*arguments, **options)
+
+    monkeypatch.setattr(refresh.lexical, "build_lexical", counted_build)
 
     def built(name: str) -> int:
         """How many pieces are made by another build."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -108,8 +109,7 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     (folder,) = map(str, (Path(place[0].partition("=")[2]) / "runs").glob("*-plain-*"))
     assert cli.main(["advise", folder]) == 0
     said = capsys.readouterr().out
-    assert "ragbench fit ranker --from-fusion" in said and "+exp" not in said
-    assert "--arm as_is= --arm changed=" in said
+    assert "--arm as_is= --arm changed=" in said and "+exp" not in said
     assert len(said.splitlines()) <= 30
     assert cli.main(["advise", folder, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["arm"] == "plain"
@@ -119,3 +119,20 @@ def test_advice_names_levers_with_commands(capsys, place) -> None:
     said = capsys.readouterr().out
     assert "Relevant documents by outcome" in said
     assert max(map(len, said.splitlines())) <= 80
+
+
+def test_advice_names_ranker_for_buried_documents(capsys, place, tmp_path: Path) -> None:
+    # Twelve more copies of every page push the original below the first ten, where only ranking can recover it.
+    notes, more = Path(place[3].partition("=")[2]), tmp_path / "notes"
+    shutil.copytree(notes, more)
+    for copy in notes.glob("*-copy.md"):
+        for number in range(12):
+            shutil.copy(copy, more / f"{copy.stem}-{number}.md")
+    place = [f"paths.results={tmp_path / 'results'}", *place[1:3], f"data.corpus={more}", *place[4:]]
+    assert cli.main(["run", *QUICK, *place, "--quiet", "name=buried"]) == 0
+    capsys.readouterr()
+    (folder,) = map(str, (tmp_path / "results" / "runs").glob("*-buried-*"))
+    assert cli.main(["advise", folder]) == 0
+    said = capsys.readouterr().out
+    assert "ragbench fit ranker --from-fusion" in said and "+exp" not in said
+    assert len(said.splitlines()) <= 30
