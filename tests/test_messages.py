@@ -92,7 +92,8 @@ def messages() -> list[Message]:
 
 def test_every_kind_is_found() -> None:
     counts = Counter(message.kind for message in messages())
-    assert counts["error"] > 550 and counts["said"] > 60 and counts["log"] > 45 and counts["variable"] > 15, counts
+    # Commands that were deleted took prints and log lines with them.
+    assert counts["error"] > 550 and counts["said"] > 45 and counts["log"] > 35 and counts["variable"] > 15, counts
 
 
 def test_messages_are_short_and_plain() -> None:

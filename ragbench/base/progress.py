@@ -96,7 +96,7 @@ class Progress:
                 self._end_part()
 
     def _begin(self, name: str, done: int, total: int) -> Task:
-        """A bar whose rate leaves out the rows that are done already, since a cache had them."""
+        """A bar whose rate excludes the rows that are done already, since a cache had them."""
         arm = f"{self.arm}  " if self.arm else ""
         self.bars.add_task(f"{arm}{name}", total=total or None, completed=done, name=name, arm=self.arm)
         return self.bars.tasks[-1]

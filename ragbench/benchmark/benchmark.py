@@ -74,7 +74,7 @@ class Benchmark:
         warnings: Sentences of the loader about unusual data.
         version: Conventions of the source, such as the meaning of grades.
         quotes: Passages that answer queries; the documents and sections that contain them are judged as well.
-        notes: What was left out of the documents, by kind, and how the names of answers were understood, in sentences.
+        notes: Sentences on what was excluded from the documents, by kind, and how names of answers were understood.
     """
 
     name: str

@@ -60,7 +60,7 @@ def load_vault(
     unknown_topics: UnknownTopics = "fail",
     dialect: Dialect = "auto",
     topics: bool = True,
-    exclude: Sequence[str] = (),  # globs of files and folders to leave out, as in .gitignore; !build/ reads a folder
+    exclude: Sequence[str] = (),  # globs of files and folders to exclude, as in .gitignore; !build/ reads a folder
     drafts: bool = False,  # read drafts and pages that the site does not list or search
     site: str = "",  # address under which the site serves the folder, such as https://docs.example.org/guide
 ) -> Benchmark:

@@ -1,4 +1,4 @@
-"""Trust in files of strangers, for one command: `--trust` lets them name servers, programs and classes."""
+"""Trust in files from others, for one command: `--trust` lets them name servers, programs and classes."""
 
 from __future__ import annotations
 

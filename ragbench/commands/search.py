@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="return all results, up to 100")
     parser.add_argument("--explain", action="store_true", help="show the contribution of every stage")
     parser.add_argument(
-        "--source", action="store_true", help="show a page as it is indexed beside its file; the query names the page"
+        "--source", action="store_true", help="show a page as it is indexed next to its file; the query names the page"
     )
     parser.add_argument("--xml", action="store_true", help="print the results as XML for a language model")
     parser.add_argument(

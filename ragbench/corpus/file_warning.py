@@ -30,7 +30,7 @@ _NOTICES: dict[str, str] = {
     "link-dialect": "more links with a bar have a target when read as Dendron writes them; they are read so",
     "no-text": "the file has frontmatter and no text; its title and description are its only chunk",
     "output-folder": "a folder has a name that is usual for build output; it is read",
-    "bytes": "encoded bytes, such as an image, are left out of the text",
+    "bytes": "encoded bytes, such as an image, are excluded from the text",
 }
 """Names that are only ever a warning."""
 
@@ -50,7 +50,7 @@ LEFT_OUT: dict[str, str] = {
     "block-id": "the id of a block",
     "plug-in-data": "the data or query of a plug-in",
 }
-"""What a collection leaves out without being wrong: files and folders, then parts of pages."""
+"""What a collection excludes, although nothing is wrong: files and folders, then parts of pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class FileWarning:
 
 
 def counted_by_kind(left_out: Iterable[FileWarning]) -> list[str]:
-    """How often something of each kind was left out, in the order of `LEFT_OUT`, with an example.
+    """How often something of each kind was excluded, in the order of `LEFT_OUT`, with an example.
 
     >>> counted_by_kind([FileWarning("b/", "hidden", ""), FileWarning("a.md", "comment", "<!-- x -->")])
     ['hidden (the name begins with a dot): 1, such as b/', 'comment (a comment): 1, such as <!-- x --> in a.md']

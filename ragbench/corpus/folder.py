@@ -52,7 +52,7 @@ class Files(NamedTuple):
 def find_files(root: Path, include: Sequence[str], exclude: Sequence[str] = ()) -> Files:
     """The files below `root` whose path matches one of the globs `include`.
 
-    Left out are names that start with a dot, what `.gitignore` names, folders of dependencies and of build output, and
+    Excluded are names that start with a dot, what `.gitignore` names, folders of dependencies and of build output, and
     what `exclude` names, in the form of `.gitignore`: `!build/` takes a folder back. Linked folders are never entered
     (a loop could be endless, and a folder inside the root is read at its real place); a link that leads out of the root
     is reported. Raises ConfigError for a glob that cannot be read.
@@ -113,7 +113,7 @@ def find_files(root: Path, include: Sequence[str], exclude: Sequence[str] = ()) 
 
 
 def _kind_of_folder(folder: Path, in_project: bool) -> str:
-    """Why a folder is left out by its name; folders with a common name only in a project or with pages in HTML."""
+    """Why a folder is excluded by its name; folders with a common name only in a project or with pages in HTML."""
     name = folder.name.lower()
     if _DEPENDENCIES.fullmatch(name) or (name == "vendor" and in_project):
         return "dependencies"
@@ -150,7 +150,7 @@ class _Rules:
             self.git.append((above, "", _gitignore(folder)))
 
     def kind(self, path: str, kind: str = "") -> str:
-        """Why a path is left out, empty if it is not: the last rule that matches decides."""
+        """Why a path is excluded, empty if it is not: the last rule that matches decides."""
         for above, prefix, spec in self.git:
             if path.startswith(above) and (match := spec.check_file(prefix + path[len(above) :])).include is not None:
                 kind = "ignored" if match.include else ""

@@ -66,7 +66,7 @@ _NOT_IN_DOCNO = re.compile(r"[\s\x00-\x1f\x7f-\x9f\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """The documents of a folder, sorted by docno, links resolved; what was wrong, and left out, sorted by path."""
+    """The documents of a folder, sorted by docno, links resolved; what was wrong or excluded, sorted by path."""
 
     documents: tuple[Document, ...]
     warnings: tuple[FileWarning, ...]
@@ -96,7 +96,7 @@ def read_vault(
     """Read every markdown file below `root`, and other texts that `include` names.
 
     `include` holds globs over the path below the root (`**/` any folders, letter case ignored), `only` the paths
-    themselves: a file must match both; `find_files` says what is left out, with `exclude`. Pages that are not published
+    themselves: a file must match both; `find_files` says what is excluded, with `exclude`. Pages that are not published
     or searched (`ragbench.corpus.metadata.unpublished`) are read with `drafts` only. Symbolic links
     to files inside the root are read, others not; linked folders are not entered. Files over `max_bytes` are
     skipped. `memory` keeps read files by path and content, for a folder that is read again. With `on_error="fail"` any
@@ -162,7 +162,7 @@ def parse_document(docno: str, path: str, raw: bytes, modified: float) -> tuple[
     first_line = text.count("\n", 0, frontmatter.body) + 1
     for kind, left in page.left_out:
         shown = f"{' '.join(left[:60].split())}{' ...' * (len(left) > 60)}"
-        message = f"{len(left)} characters are left out: {shown}" if kind == "bytes" else shown
+        message = f"{len(left)} characters are excluded: {shown}" if kind == "bytes" else shown
         warnings.append(FileWarning(path, kind, message))
     if frontmatter.problem is not None:
         warnings.append(FileWarning(path, *frontmatter.problem))
@@ -294,7 +294,7 @@ def _split_frontmatter(text: str) -> _Frontmatter:
     """Read the frontmatter at the very start of `text` (LF line ends); never raises.
 
     It stands between lines `---` (YAML; `...` ends it, too) or `+++` (TOML), or is an object of JSON. A block that
-    cannot be read is removed from the body. A block that is no mapping (prose between two rules) and one without a
+    cannot be read is removed from the body. A block that is not a mapping (prose between two rules) and one without a
     closing line stay in the body.
     """
     form, block, read = next(

@@ -1,6 +1,6 @@
 """The text of a page as its reader sees it: markdown without comments, tags, templates, modules and walls of bytes.
 
-What is left out becomes nothing, but the line breaks in it stay: a line of the result is the same line of the file.
+What is excluded becomes nothing, but the line breaks in it stay: a line of the result is the same line of the file.
 Code is left alone. docs/documents-and-queries.md lists what is text, structure, metadata or nothing.
 """
 
@@ -69,7 +69,7 @@ _DEEP = 200  # elements that can be open
 class Edit:
     """The characters `start` to `end` of a page become `text`.
 
-    `kind` (of `ragbench.corpus.file_warning`) says what is left out, if anything; `ids` name the place.
+    `kind` (of `ragbench.corpus.file_warning`) says what is excluded, if anything; `ids` name the place.
     """
 
     start: int
@@ -81,7 +81,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Page:
-    """The visible `text`, the ids that authors gave to places in it, by offset, and what was left out with its kind."""
+    """The visible `text`, the ids that authors gave to places in it, by offset, and what was excluded with its kind."""
 
     text: str
     ids: tuple[tuple[int, str], ...] = ()
@@ -133,7 +133,7 @@ def _edits_of_rules(text: str, mdx: bool) -> tuple[list[Edit], str]:
 
 
 def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with `_`, which means nothing, in place of spans, which are in order."""
+    """The text with `_`, which means nothing, instead of each span; spans are in order."""
     parts, end = [], 0
     for start, stop in spans:
         if start >= end:
@@ -214,7 +214,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(r"(?<=\()[ \t]*<?data:[^)\s]*|(?<=\]:)[ \t]*<?data:\S*", "bytes"),
     _rule(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});", "", _character),
 )
-"""What stands between tags: a pattern, the kind of what is left out, and what is shown instead."""
+"""What stands between tags: a pattern, the kind of what is excluded, and what is shown instead."""
 _EXPRESSION = _rule(_BRACES, "template", lambda match: "".join(re.findall(r"^\{\s*[\"'`](.*)[\"'`]\s*\}$", match[0])))
 _ATTRIBUTES = _rule(r"\{:(?:[^{}\n\"]|\"[^\"]*\")*\}|(?<=[)`*_\]])\{[ \t]*[.#:][^{}\n]*\}", "")
 

@@ -38,7 +38,7 @@ class Estimate:
 def estimate(plan: Plan) -> Estimate:
     """Estimate how long the arms embed; chunk tables are built, and the vectors of a sample go into the cache.
 
-    A model behind an endpoint is left out, because each call may cost money.
+    A model behind an endpoint is excluded, because each call may cost money.
     """
     new_by_model: dict[str, set[str]] = {}
     seconds_by_model: dict[str, float] = {}

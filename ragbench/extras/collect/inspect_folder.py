@@ -109,7 +109,7 @@ def survey(
         others = ", ".join(f"{len(find_files(corpus, [glob]).files)} {glob[4:]}" for glob in unread)
         globs = ", ".join(f'"{glob}"' for glob in (*include, *unread))
         lines.append(f"files not read: {others}; to read them, add data.include: [{globs}] to ragbench.yaml")
-    lines += [f"left out: {note}" for note in vault.notes if queries is None or str(queries) not in note]
+    lines += [f"excluded: {note}" for note in vault.notes if queries is None or str(queries) not in note]
     lines += copies([document.path for document in vault.documents])
     if queries is not None:
         lines += [note for note in vault.notes if note.startswith(f"{queries}: ")]
@@ -121,7 +121,7 @@ def survey(
 
 
 def copies(paths: Iterable[str]) -> list[str]:
-    """Folders that hold the same pages in another version or language, and the key that leaves them out."""
+    """Folders that hold the same pages in another version or language, and the key that excludes them."""
     pages: dict[str, set[str]] = {}
     for path in paths:
         parts = path.split("/")
@@ -141,7 +141,7 @@ def copies(paths: Iterable[str]) -> list[str]:
                 globs = ", ".join(f'"{folder}/"' for folder in others)
                 shown = ", ".join(sorted(others)[:_COPIES_SHOWN]) + (" ..." if len(others) > _COPIES_SHOWN else "")
                 lines.append(
-                    f"copies in other {kind} than {first}: {shown} ({counted(count, 'page')}); to leave them out, "
+                    f"copies in other {kind} than {first}: {shown} ({counted(count, 'page')}); to exclude them, "
                     f"add data.exclude: [{globs}] to ragbench.yaml"
                 )
     return lines

@@ -117,7 +117,7 @@ class Golden:
 class _Served:
     """What a bundle will serve: the documents, the pipeline over their index, and the answered golden queries.
 
-    `cautions` are sentences for whoever serves it.
+    `cautions` are sentences for the operator of the service.
     """
 
     benchmark: Benchmark
@@ -222,7 +222,7 @@ def _write_texts(draft: Path, measured: MeasuredArm, served: _Served) -> dict[st
 def _copy_index(draft: Path, index: Index) -> dict[str, str]:
     """Copy the artefacts of an index; the digests of their manifests by path.
 
-    A manifest has the digests of its artefact's files: with it, whoever signs the record signs all of them.
+    A manifest has the digests of its artefact's files: with it, a signature of the record covers all of them.
     """
     digests = {}
     for artefact in index.artefacts():

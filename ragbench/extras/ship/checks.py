@@ -285,7 +285,7 @@ def _latency(loaded: LoadedBundle, options: Options) -> Check:
 
 
 def environment_of(record: Mapping[str, Any]) -> Check:
-    """Which packages and whether the processor differ from those of the export; it never fails."""
+    """Which packages and whether the CPU differ from those of the export; it never fails."""
     recorded, current = record["environment"]["export"], environment.describe()
     changed = [
         f"{name} {recorded['packages'].get(name, 'not there')} -> {version}"

@@ -26,7 +26,7 @@ class Follower(Protocol):
 
     @property
     def beside(self) -> Path:
-        """A file that another one replaces when another search takes the place of this one."""
+        """A file that is replaced when another search replaces this one."""
         ...
 
     def refresh(self, allow_shrink: bool = False) -> Refreshed:

@@ -84,7 +84,7 @@ class LoadedBundle:
         self.serves = serves
         self.pipeline = pipeline
         self.state = state
-        """Gives what changes when another content takes the place of this one; None while that cannot be said."""
+        """Gives what changes when other content replaces this one; None while that cannot be said."""
         self.opened_as = opened_as
         """The state before it was opened."""
         self._closing = ExitStack()

@@ -118,8 +118,8 @@ class LogTopics(CollectedTopics):
 
     @property
     def sentences(self) -> list[str]:
-        """What was left out of the log, and how many topics have judgments from clicks."""
-        left_out = [counts_sentence("left out", self.dropped)] if self.dropped else []
+        """What was excluded from the log, and how many topics have judgments from clicks."""
+        left_out = [counts_sentence("excluded", self.dropped)] if self.dropped else []
         if not self.has_clicks:
             return left_out
         shares = ", ".join(f"{rate:.1%}" for rate in self.rates[:5])

@@ -109,7 +109,7 @@ class SearchService:
         )
 
     async def follow(self) -> None:
-        """Open each bundle or generation that takes the place of the one that answers, until this is cancelled."""
+        """Open each bundle or generation that replaces the one that answers, until this is cancelled."""
         refused: object = None
         while True:
             await anyio.sleep(_LOOK_S)
