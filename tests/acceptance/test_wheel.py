@@ -54,7 +54,7 @@ def test_wheel_works_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None
     assert called("--version").startswith("ragbench ")
     assert "recommended" in called("list", "experiments")
     assert "retrieve" in called("list", "config", "exp=recommended").splitlines()[0].lower()
-    assert '"documents": 521' in called("data", "describe", "--json")
+    assert "builtin: 541 queries" in called("topics")
 
 
 def test_wheel_is_the_same_bytes_when_it_is_built_again(wheel: Path, tmp_path: Path) -> None:
