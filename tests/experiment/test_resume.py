@@ -44,8 +44,12 @@ Path.replace = counting
 sys.exit(cli.main(sys.argv[2:]))
 """
 
-# Four arms of twelve files after six for the experiment; then summary, verdicts, design and, last, the record.
-MOMENTS = {"in the first arm": 8, "before the second arm is finished": 6 + 2 * 12, "between verdicts and record": 57}
+# Four arms of ten files after five for the experiment; then summary, verdicts, design and, last, the record.
+MOMENTS = {
+    "in the first arm": 7,
+    "before the second arm is finished": 5 + 2 * 10,
+    "between verdicts and record": 5 + 4 * 10 + 3,
+}
 TABLES = ("per_query.parquet", "top.parquet", "diagnosis.parquet", "run.trec", "sections.trec")
 
 
