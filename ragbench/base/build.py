@@ -51,7 +51,7 @@ def build(cls: type[_T], values: Mapping[str, Any], label: str) -> _T:
 def active(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The entries of `order` that are on and that no stage replaces, with their configuration.
 
-    A class says in `replaces` which entries are left out while its stage is on; `*` is all others.
+    A class says in `replaces` which entries are excluded while its stage is on; `*` is all others.
     """
     nodes = dict(_entries_of_order(config))
     on = {entry: node for entry, node in nodes.items() if isinstance(node, Mapping) and TARGET in node}

@@ -1,4 +1,4 @@
-"""What a configuration can choose, declared beside each class.
+"""What a configuration can choose, declared with each class.
 
     @option("p6")                    # the switch p6: p6=on builds this class, p6.depth=20 sets a field
     @option("live=http")             # one choice of the group live
@@ -104,7 +104,7 @@ def options() -> tuple[Option, ...]:
 
 
 def replaces(target: str) -> tuple[str, ...]:
-    """The entries of `order` that are left out while a stage of the class with this dotted name is on."""
+    """The entries of `order` that are excluded while a stage of the class with this dotted name is on."""
     return tuple(getattr(named(target), "replaces", ()))
 
 

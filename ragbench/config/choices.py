@@ -121,7 +121,7 @@ class Choices:
 
     @cached_property
     def added(self) -> tuple[str, ...]:
-        """The switches that config.yaml does not name, of classes of somebody else."""
+        """The switches that config.yaml does not name, of classes outside ragbench."""
         names = (group for group in self.by_group if group not in (*self._listed, EXPERIMENT, _SPACES))
         return tuple(group for group in names if ON in self.by_group[group])
 

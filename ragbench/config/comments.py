@@ -1,4 +1,4 @@
-"""The comments that document keys and files: beside the fields of a class, and at the beginning of a YAML file."""
+"""The comments that document keys and files: next to the fields of a class, and at the beginning of a YAML file."""
 
 from __future__ import annotations
 

@@ -204,9 +204,9 @@ def _compose_settings(
 
 
 def _check_own_files() -> None:
-    """Raise ConfigError for a file beside the project file that does more than `ragbench fit --write` does.
+    """Raise ConfigError for a file next to the project file that does more than `ragbench fit --write` does.
 
-    A stranger may have written it: it chooses values of known classes in the groups that are fitted, and nothing else.
+    It may come from a third party: it chooses values of known classes in the groups that are fitted, and nothing else.
     """
     for path in (path for folder in hydra_api.folders()[1:] for path in sorted(folder.rglob("*.yaml"))):
         text, content = path.read_text(encoding="utf-8", errors="replace"), read_yaml_file(path)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CONFIG, EXPERIMENT = "config", "exp"
 _PYTHON = (ValueError, TypeError, AttributeError, AssertionError, RecursionError)
-"""What Hydra and OmegaConf raise for files that nobody foresaw."""
+"""What Hydra and OmegaConf raise for other invalid files."""
 _VERSION = "1.3"
 _LOCK = threading.RLock()
 _Version = tuple[tuple[str, int, int], ...]
@@ -71,7 +71,7 @@ def turned_off(preset: str) -> set[str]:
 
 
 def folders() -> tuple[Path, ...]:
-    """The folders of configuration files: that of ragbench, then `conf` beside the project file."""
+    """The folders of configuration files: that of ragbench, then `conf` next to the project file."""
     shipped, own = locations.configuration(), locations.fitted()
     return (shipped,) if own == shipped or not own.is_dir() else (shipped, own)
 

@@ -123,7 +123,7 @@ def schema_of(choice: Option) -> Any:
 def schema(target: Callable[..., Any], *, named: bool = True, **values: Any) -> Any:
     """A structured configuration of a class: each field with its type and default, and `_target_` unless not `named`.
 
-    A field without a default is null until somebody sets it. Fields that the program fills are left out.
+    A field without a default is null until it is set. Fields that the program fills are excluded.
     """
     from hydra_zen import builds
 
@@ -158,7 +158,7 @@ def _with_sources(made: Any, *sources: Callable[..., Any]) -> Any:
 
 
 def _typed(hint: Any) -> Any:
-    """The type of a plain value, perhaps null; Any for all others, which the class itself checks."""
+    """The type of a plain value or null; Any for all others, which the class itself checks."""
     parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     return hint if all(part in (*_TYPED, types.NoneType) for part in parts) and len(parts) <= 2 else Any
 

@@ -1,4 +1,4 @@
-"""What a file from a stranger may not make a command do: the keys that `--trust`, or typing them, is needed for.
+"""What a file from a third party may not make a command do: the keys that `--trust`, or typing them, is needed for.
 
 A project file or a bundle chooses options and plain values. A value that sends texts, starts a program or imports code
 is refused while the configuration is composed, before anything is built.
