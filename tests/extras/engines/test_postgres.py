@@ -202,7 +202,7 @@ def test_killed_load_leaves_the_old_data(own: str, recommended, moment: str) -> 
     )
     assert ended.returncode == (-signal.SIGKILL if moment == "finish" else 1), ended.stderr
     with ragbench.load(own) as bundle:
-        assert bundle.state() == before
+        assert version(own) == before
         assert bundle.search("nightly archive", 1)[0].docno == "archive-nightly"
     assert sql(own, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'own\\_\\_%'") == []
 
