@@ -31,7 +31,7 @@ def document(known: Choices, models: Sequence[Bundled]) -> str:
         ),
         "## Switches\n\nSet a switch with `NAME=VALUE`. The first value is the default. Each switch is one option "
         "of a pipeline; [optional features](optional-features.md) explains `p1` to `p13`.\n\n" + switches(known),
-        *(_switch(group) for group in known.switches),
+        *(_switch(group) for group in shipped(known)),
         "## Settings\n\nThese keys exist in every configuration.",
         *_settings(known.settings),
         "## Data\n\nSelect a collection or a format with `data=NAME`; see "
@@ -47,13 +47,23 @@ def document(known: Choices, models: Sequence[Bundled]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def shipped(known: Choices) -> list[Group]:
+    """The switches of ragbench itself, without those of plug-ins that this process has imported."""
+    foreign = {
+        choice.group
+        for choice in options()
+        if choice.target is not None and not choice.target.__module__.startswith("ragbench.")
+    }
+    return [group for group in known.switches if group.name not in foreign]
+
+
 def switches(known: Choices) -> str:
     """Return the table of all switches: options and effect of each, with a link to its section."""
     return _table(
         ("switch", "values", "effect"),
         (
             (f"[`{s.name}`](#{s.name}){_alias(s.name)}", _code(o.name for o in s.options), s.description)
-            for s in known.switches
+            for s in shipped(known)
         ),
     )
 

@@ -20,7 +20,7 @@ from ragbench.base.options import OFF, ON
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import hydra_api, store
 from ragbench.config.comments import comment_above, comments_of, summary
-from ragbench.config.hydra_api import EXPERIMENT
+from ragbench.config.names import EXPERIMENT
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -108,7 +108,7 @@ class Choices:
 
     version: object
 
-    @property
+    @cached_property
     def by_group(self) -> Mapping[str, tuple[str, ...]]:
         """By group, the names of its options."""
         return hydra_api.groups()
@@ -288,9 +288,8 @@ def parameters(node: DictConfig, path: str = "") -> Iterator[Parameter]:
     """A parameter for each value of a node below the key `path`; keys such as `_target_` give none."""
     from omegaconf import OmegaConf
 
-    comments = {
-        key: text for source in store.sources_of(OmegaConf.get_type(node)) for key, text in comments_of(source).items()
-    }
+    sources = store.sources_of(OmegaConf.get_type(node)) if path else (options.sections()[""],)
+    comments = {key: text for source in sources for key, text in comments_of(source).items()}
     for key in map(str, node):
         child: Any = node._get_node(key)
         full_key = f"{path}.{key}".lstrip(".")

@@ -26,8 +26,8 @@ from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import choices as config_choices
 from ragbench.config import hydra_api, project, store
 from ragbench.config.choices import Choices
+from ragbench.config.names import EXPERIMENT
 from ragbench.config.overrides import (
-    EXPERIMENT,
     canonical,
     check_choice,
     from_environment,
@@ -189,7 +189,7 @@ def _compose_settings(
     config, choices = hydra_api.compose(chosen)
     for override in values:
         _set(config, override, known)
-    plain = _resolved(config, overrides, known)
+    plain = _resolved(config, overrides)
     for group in _turned_off(overrides) & set(known.by_group):
         if choices.get(group, OFF) == OFF and not _sets_key_below(overrides, group):
             plain[group] = dict(known.option(group, OFF).content)  # what a preset sets for it has no effect now
@@ -266,7 +266,7 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Choices) -> None
         if not isinstance(node, DictConfig):
             raise ConfigError(f"{above} has no keys, so {key} cannot be set")
         if part not in node:
-            if _takes_any(node, path[:position], known) or (not position and _is_stage(value)):
+            if _takes_any(path[:position], known) or (not position and _is_stage(value)):
                 return
             raise ConfigError(_unknown_key(key, path[: position + 1], known))
         node = node._get_node(part)
@@ -279,7 +279,7 @@ def _check_key(config: DictConfig, key: str, value: Any, known: Choices) -> None
         raise ConfigError(f"{key} must be a mapping with {inside or 'parameters'}, got {shown(value).strip(chr(39))}")
 
 
-def _takes_any(node: DictConfig, path: Sequence[str], known: Choices) -> bool:
+def _takes_any(path: Sequence[str], known: Choices) -> bool:
     """Whether a mapping is a value itself, such as the weights of fields, and has no keys of its own."""
     return bool(path) and not known.node(".".join(path))
 
@@ -303,7 +303,7 @@ def _refuse_type(config: DictConfig, key: str, value: Any) -> None:
             continue
 
 
-def _resolved(config: DictConfig, overrides: Sequence[str], known: Choices) -> dict[str, Any]:
+def _resolved(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
     """The plain values, with everything that refers to another key resolved."""
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationResolutionError, MissingMandatoryValue, OmegaConfBaseException
@@ -405,7 +405,7 @@ def _check(config: Mapping[str, Any], known: Choices, choices: Mapping[str, Any]
     for group in known.defaults:
         if choices.get(group, OFF) == OFF and config.get(group):
             _check_unused(config[group], group, known)
-    stages = (*_stage_keys(known), *(key for key, value in config.items() if _is_stage(value)), SOURCES)
+    stages = (*_stage_keys(), *(key for key, value in config.items() if _is_stage(value)), SOURCES)
     for entry in basics.order:
         _check_entry("", "order", entry, (*stages, *known.order))
     if TARGET not in (value_at(config, ("index", "chunking")) or {}):
@@ -472,7 +472,7 @@ def _check_entry(label: str, key: str, entry: str, stages: Sequence[str]) -> Non
         raise Refused(label, key, f"names '{entry}', which is not a stage{did_you_mean(entry, stages, 'stages')}")
 
 
-def _stage_keys(known: Choices) -> tuple[str, ...]:
+def _stage_keys() -> tuple[str, ...]:
     """The keys of stages: switches, and parts of a switch such as `p8.limit`."""
     return tuple(dict.fromkeys(choice.key for choice in store.stage_options()))
 

@@ -10,7 +10,8 @@ from ragbench.base.errors import BoundaryError
 from ragbench.boundary.yaml import read_yaml
 from ragbench.config import choices as config_choices
 from ragbench.config.choices import Choices
-from ragbench.config.overrides import EXPERIMENT, key_of, section_of
+from ragbench.config.names import EXPERIMENT
+from ragbench.config.overrides import key_of, section_of
 from ragbench.config.sections import AROUND
 
 _ABSENT = object()

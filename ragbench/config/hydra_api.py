@@ -21,13 +21,12 @@ from ragbench.base.options import OFF
 from ragbench.base.suggestions import did_you_mean
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config import store
-from ragbench.config.names import numbered
+from ragbench.config.names import EXPERIMENT, numbered
 
 if TYPE_CHECKING:
-    from hydra.core.config_loader import ConfigLoader
     from omegaconf import DictConfig
 
-CONFIG, EXPERIMENT = "config", "exp"
+CONFIG = "config"
 _PYTHON = (ValueError, TypeError, AttributeError, AssertionError, RecursionError)
 """What Hydra and OmegaConf raise for other invalid files."""
 _VERSION = "1.3"
@@ -122,7 +121,7 @@ def _composed(
     own = (
         [f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in all_folders[1:])}]"] if all_folders[1:] else []
     )
-    with _hydra(all_folders[0]):
+    with _initialized(all_folders[0]):
         try:
             config = hydra.compose(name, [*choices, *own], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException, YAMLError, *_PYTHON) as error:
@@ -143,7 +142,8 @@ def _groups(all_folders: tuple[Path, ...], version: _Version, registered: int) -
 
 
 @contextmanager
-def _hydra(folder: Path) -> Iterator[ConfigLoader]:
+def _initialized(folder: Path) -> Iterator[None]:
+    """Initialize Hydra with a folder, and give it back its own state afterwards."""
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 
@@ -152,7 +152,7 @@ def _hydra(folder: Path) -> Iterator[ConfigLoader]:
         before, state.hydra = state.hydra, None
         try:
             with initialize_config_dir(str(folder), version_base=_VERSION):
-                yield GlobalHydra.instance().config_loader()
+                yield
         finally:
             GlobalHydra.instance().hydra = before
 

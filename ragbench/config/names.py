@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+EXPERIMENT = "exp"
+"""The group of presets."""
 ALIASES = {
     "p1": "vocabulary",
     "p2": "headings",

@@ -18,9 +18,8 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.suggestions import nearest
 from ragbench.config.choices import Choices
 from ragbench.config.hydra_api import choices_hint
-from ragbench.config.names import numbered
+from ragbench.config.names import EXPERIMENT, numbered
 
-EXPERIMENT = "exp"
 _LISTS_OF_SWITCHES = ("factors", "order", "tune")  # their values name switches
 _TEMPLATES = ("live.url", "live.program")
 _PLACES = {"pyserini": "index", "trec": "path", "command": "program", "python": "retriever"}

@@ -27,8 +27,8 @@ from ragbench.base.locations import PROJECT_FILE
 from ragbench.boundary.paths import regular_file
 from ragbench.boundary.yaml import read_yaml_file
 from ragbench.config.choices import Choices
-from ragbench.config.names import numbered
-from ragbench.config.overrides import EXPERIMENT, key_of, section_of, words
+from ragbench.config.names import EXPERIMENT, numbered
+from ragbench.config.overrides import key_of, section_of, words
 
 FILE = PROJECT_FILE
 _ARMS, _GATE = "arms", "gate"

@@ -25,22 +25,22 @@ _SOURCES, _MADE_BY = "_sources", "made by"
 _TYPED = (bool, int, float, str)
 
 
-_registered: list[Option] = []
+_registered: set[Option] = set()
 _groups: dict[str, set[str]] = {}
 
 
 def register() -> int:
-    """Store the choices and sections of all modules that declare some; returns how many there are.
+    """Store the choices and sections of all modules that declare some; returns a number that changes with them.
 
     Later calls add what was declared since, such as a stage in a cell of a notebook.
     """
     declared = _declared()
-    if new := [choice for choice in declared if not any(choice is known for known in _registered)]:
+    if new := set(declared) - _registered:
         for group in {choice.group for choice in new}:
             _store_group(group, [choice for choice in declared if choice.group == group])
         _store(None, SECTIONS, _sections(), None)
-        _registered[:] = declared
-    return hash(tuple(map(id, declared)))
+        _registered.update(new)
+    return hash(declared)
 
 
 def _declared() -> tuple[Option, ...]:
@@ -137,8 +137,7 @@ def schema(target: Callable[..., Any], *, named: bool = True, **values: Any) -> 
     for field in dataclasses.fields(made):
         if field.name == "_target_" and not named:
             continue
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if field.default == "???" or required:
+        if field.default == "???" or _is_required(field):
             fields.append((field.name, Any, None))
         elif field.default_factory is not dataclasses.MISSING:
             fields.append((field.name, field.type, dataclasses.field(default_factory=field.default_factory)))

@@ -16,7 +16,8 @@ from ragbench.base.errors import ConfigError
 from ragbench.base.fingerprint import plain
 from ragbench.config import choices as config_choices
 from ragbench.config import composition
-from ragbench.config.overrides import EXPERIMENT, key_of, word
+from ragbench.config.names import EXPERIMENT
+from ragbench.config.overrides import key_of, word
 from ragbench.config.settings import Settings
 from ragbench.export.file_format import FileFormat
 
