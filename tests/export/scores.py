@@ -1,17 +1,21 @@
-"""That two engines score alike."""
+"""That engines score alike, and find what was measured."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import ragbench
+from ragbench.benchmark.load import load as load_benchmark
+from ragbench.export import measured_arm
+from ragbench.export.file_format import Written
 from ragbench.extras.engines import opened
 from ragbench.extras.engines.search import Found
+from ragbench.workbench import Results
 
 
 def by_chunk(hits: Found) -> dict[str, tuple[float, dict[str, float]]]:
@@ -37,3 +41,17 @@ def scores_alike(one: str | Path, other: str | Path, texts: Iterable[str], withi
                 for chunk, (score, sources) in these.items():
                     assert those[chunk][0] == pytest.approx(score, abs=1e-5)
                     assert those[chunk][1] == pytest.approx(sources, rel=1e-5, abs=within)
+
+
+def assert_measured_hits(loaded: Written, address: str, recommended: Results, questions: Sequence[str]) -> None:
+    """An engine loses nothing of an exported arm, says where its ranker runs, and finds the first hits of the run."""
+    assert loaded.replay.loss == pytest.approx(0, abs=0.005)
+    assert "in the backend, with the ranker" in loaded.replay.sentence
+    assert any("learned order, which ragbench serve" in sentence for sentence in loaded.missing)
+    measured = measured_arm.find(recommended.folder)
+    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
+    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
+    with ragbench.load(address) as bundle:
+        for text in questions:
+            hits = bundle.search(text, 3)
+            assert (hits[0].docno if hits else None) == first.get(topics[text])

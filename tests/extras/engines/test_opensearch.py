@@ -26,7 +26,7 @@ from ragbench.extras.engines.opensearch import SYSTEMS, Cluster, OpenSearchEngin
 from ragbench.extras.engines.plan import Plan
 from ragbench.extras.ship.verify import verify
 from ragbench.index.lexical import Bm25F
-from tests.export.scores import by_chunk, scores_alike
+from tests.export.scores import assert_measured_hits, by_chunk, scores_alike
 from tests.extras.engines.opensearch_server import OpenSearchServer
 
 WRITES = pytest.mark.parametrize("server", ["opensearch"], indirect=True)
@@ -58,16 +58,7 @@ def indices_of_loads(server, alias: str) -> list[str]:
 
 @pytest.mark.slow
 def test_index_gives_the_measured_hits(loaded, server, recommended, questions) -> None:
-    assert loaded.replay.loss == pytest.approx(0, abs=0.005)
-    assert "in the backend, with the ranker" in loaded.replay.sentence
-    assert any("learned order, which ragbench serve" in sentence for sentence in loaded.missing)
-    measured = measured_arm.find(recommended.folder)
-    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
-    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
-    with ragbench.load(f"{server.address}/notes") as bundle:
-        for text in questions:
-            hits = bundle.search(text, 3)
-            assert (hits[0].docno if hits else None) == first.get(topics[text])
+    assert_measured_hits(loaded, f"{server.address}/notes", recommended, questions)
     checks = {check.part: check.outcome for check in verify(f"{server.address}/notes")}
     assert (checks["content"], checks["rankings"]) == ("passes", "passes")
 

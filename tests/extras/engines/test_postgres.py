@@ -29,7 +29,7 @@ from ragbench.extras.engines import opened, postgres, postgres_schema, words
 from ragbench.extras.engines.opened import EngineRefresher
 from ragbench.extras.ship import address
 from ragbench.extras.ship.verify import verify
-from tests.export.scores import scores_alike
+from tests.export.scores import assert_measured_hits, scores_alike
 from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="install ragbench[postgres]")
@@ -93,16 +93,7 @@ def version(dsn: str) -> str:
 
 
 def test_schema_gives_the_measured_hits(loaded, notes: str, recommended, questions) -> None:
-    assert loaded.replay.loss == pytest.approx(0, abs=0.005)
-    assert "in the backend, with the ranker" in loaded.replay.sentence
-    assert any("learned order, which ragbench serve" in sentence for sentence in loaded.missing)
-    measured = measured_arm.find(recommended.folder)
-    first = {qid: hits[0][0] for qid, hits in measured.results.run(measured.name).items()}
-    topics = {topic.text: topic.qid for topic in load_benchmark(recommended.config(recommended.arms[0])["data"]).topics}
-    with ragbench.load(notes) as bundle:
-        for text in questions:
-            hits = bundle.search(text, 3)
-            assert (hits[0].docno if hits else None) == first.get(topics[text])
+    assert_measured_hits(loaded, notes, recommended, questions)
     assert {check.part: check.outcome for check in verify(notes)}["rankings"] == "passes"
 
 
