@@ -134,9 +134,10 @@ class AgentTools:
     async def _search(
         self, defaults: dict[str, Any], values: dict[str, Any], tool: SearchTool | HypothesisTool, session: str
     ) -> Result:
-        values = {"format": "markdown", "max_tokens": tool.max_tokens} | defaults | tool.options | values
+        budget = {"max_tokens": tool.max_tokens} if "max_tokens" in tool.model_fields_set else {}
+        values = {"format": "markdown"} | budget | defaults | tool.options | values
         if values["format"] == "xml":
-            values.pop("max_tokens")
+            values.pop("max_tokens", None)
         request = self._requests.model_validate(values)
         answer = await self._service.search(request, session)
         if request.format == "json":
