@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 from ragbench.base.options import options, sections
 from ragbench.config.choices import Choices, Group, Option, Parameter
@@ -49,12 +51,14 @@ def document(known: Choices, models: Sequence[Bundled]) -> str:
 
 def shipped(known: Choices) -> list[Group]:
     """The switches of ragbench itself, without those of plug-ins that this process has imported."""
-    foreign = {
-        choice.group
-        for choice in options()
-        if choice.target is not None and not choice.target.__module__.startswith("ragbench.")
-    }
+    foreign = {choice.group for choice in options() if choice.target is not None and not _is_of_ragbench(choice.target)}
     return [group for group in known.switches if group.name not in foreign]
+
+
+def _is_of_ragbench(target: Callable[..., Any]) -> bool:
+    """Whether a class is one that a module of ragbench defines; an example in a docstring only claims to be."""
+    module = sys.modules[target.__module__]
+    return module.__name__.startswith("ragbench.") and getattr(module, target.__name__, None) is target
 
 
 def switches(known: Choices) -> str:
