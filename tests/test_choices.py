@@ -59,6 +59,7 @@ def test_option_keys_are_the_fields_of_its_class() -> None:
         assert keys == fields, choice.key
 
 
+@pytest.mark.slow
 def test_option_defaults_are_those_of_the_composed_configuration() -> None:
     for name, choice in [(group.name, choice) for group in KNOWN.groups for choice in group.options]:
         named = NAMED_BY_THE_USER.get(f"{name}={choice.name}", "")

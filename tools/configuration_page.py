@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from ragbench.base.options import options, sections
-from ragbench.config.choices import Choices, Group, Option, Parameter
+from ragbench.config.choices import Choice, Choices, Group, Parameter
 from ragbench.config.names import ALIASES
 from ragbench.models.bundled import Bundled
 
@@ -57,8 +57,8 @@ def shipped(known: Choices) -> list[Group]:
 
 def _is_of_ragbench(target: Callable[..., Any]) -> bool:
     """Whether a class is one that a module of ragbench defines; an example in a docstring only claims to be."""
-    module = sys.modules[target.__module__]
-    return module.__name__.startswith("ragbench.") and getattr(module, target.__name__, None) is target
+    module = sys.modules.get(target.__module__)
+    return target.__module__.startswith("ragbench.") and getattr(module, target.__name__, None) is target
 
 
 def switches(known: Choices) -> str:
@@ -82,7 +82,7 @@ def _switch(group: Group) -> str:
     return "\n\n".join(parts)
 
 
-def _option(option: Option, group: Group) -> str:
+def _option(option: Choice, group: Group) -> str:
     default = " (the default)" if option.name == group.default else ""
     parts = [f"`{group.name}={option.name}`{default}. {option.description}", *_docstrings(group.name, option.name)]
     return "\n\n".join(parts + ([_keys(option.parameters)] if option.parameters else []))
@@ -110,7 +110,7 @@ def _section(parameter: Parameter) -> str:
     )
 
 
-def _spaces(spaces: Sequence[Option]) -> Iterator[str]:
+def _spaces(spaces: Sequence[Choice]) -> Iterator[str]:
     if spaces:
         yield (
             "## Search spaces\n\nWhat `ragbench tune` varies (`ragbench/extras/fit/tuning/spaces.yaml`). "

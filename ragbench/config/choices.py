@@ -49,14 +49,23 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Option:
-    """One choice of a group, `group=name`: the values below its `package`, with interpolations unresolved."""
+class Choice:
+    """One option of a group, `group=name`: a node of values below its `package`."""
 
     name: str
     description: str
     package: str
-    content: Mapping[str, Any]
-    parameters: tuple[Parameter, ...]
+    node: DictConfig
+
+    @cached_property
+    def content(self) -> Mapping[str, Any]:
+        """Its values, with interpolations unresolved."""
+        return plain(self.node)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every key of it, with default and comment."""
+        return tuple(parameters(self.node, self.package))
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -70,7 +79,7 @@ class Group:
 
     name: str
     default: str
-    options: tuple[Option, ...]
+    options: tuple[Choice, ...]
 
     @property
     def description(self) -> str:
@@ -155,7 +164,7 @@ class Choices:
         """The configuration without any words, not resolved."""
         return hydra_api.compose()[0]
 
-    def option(self, group: str, name: str) -> Option:
+    def option(self, group: str, name: str) -> Choice:
         """An option with every key."""
         return _option(group, name, self.version)
 
@@ -192,6 +201,22 @@ class Choices:
         return (*self.settings, *(parameter for group in self.groups for parameter in group.parameters))
 
     @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """By key the default, of an option that has the key where the default option has not; without comments."""
+        packages = {self.option(group, name).package for group, name in self.defaults.items()}
+        by_key = {
+            key: value
+            for key, value in flat(plain(self.base)).items()
+            if not any(f"{key}.".startswith(f"{package}.") for package in packages)
+        }
+        for choice in (choice for group in self.groups for choice in group.options if choice.name != OFF):
+            for inner, value in flat(choice.content).items():
+                key = f"{choice.package}.{inner}"
+                if not any(key.startswith(f"{known}.") for known in by_key):  # inside a mapping that is a value
+                    by_key.setdefault(key, value)
+        return {key: value for key, value in by_key.items() if not key.rpartition(".")[2].startswith("_")}
+
+    @cached_property
     def presets(self) -> tuple[Preset, ...]:
         """Every preset by name."""
         return tuple(map(self.preset, self.by_group[EXPERIMENT]))
@@ -224,8 +249,8 @@ class Choices:
         keys = set(_node_keys(self.base, ""))
         for group in self.defaults:
             for name in self.by_group[group]:
-                package, node = _composed_option(group, name)
-                keys |= set(_node_keys(node, package))
+                choice = self.option(group, name)
+                keys |= set(_node_keys(choice.node, choice.package))
         return frozenset(keys)
 
 
@@ -248,14 +273,14 @@ _choices = lru_cache(maxsize=4)(Choices)
 
 
 @lru_cache(maxsize=1024)
-def _option(group: str, name: str, version: object) -> Option:
+def _option(group: str, name: str, version: object) -> Choice:
     package, node = _composed_option(group, name)
     declared = [choice for choice in options.options() if (choice.group, choice.name) == (group, name)]
     file = hydra_api.files(group, name)
     about = (
         comment_above(file) if file else next((choice.about or summary(choice.target) for choice in declared), "Off.")
     )
-    return Option(name, about, package, plain(node), tuple(parameters(node, package)))
+    return Choice(name, about, package, node)
 
 
 def _composed_option(group: str, name: str) -> tuple[str, DictConfig]:

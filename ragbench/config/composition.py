@@ -461,7 +461,7 @@ def _unknown_key(full: str, path: Sequence[str], known: Choices) -> str:
     if group in known.by_group and inside and _owners(group, inside, known):
         return f"{full} {_no_effect(group, inside, known)}"
     key = ".".join(path)
-    near = nearest(key, [*(parameter.key for parameter in known.parameters), *known.by_group])
+    near = nearest(key, [*known.values, *known.by_group])
     hint = did_you_mean(key, near) if near else ": `ragbench list parameters` shows all keys"
     return f"{key} is unknown{hint}"
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragbench.base.build import flat
-from ragbench.base.errors import BoundaryError
-from ragbench.boundary.yaml import read_yaml
 from ragbench.config import choices as config_choices
 from ragbench.config.choices import Choices
 from ragbench.config.names import EXPERIMENT
@@ -26,7 +24,7 @@ def of_arms(arms: Mapping[str, tuple[Sequence[str], Mapping[str, Any]]]) -> dict
     overrides = {arm: typed for arm, (typed, _) in arms.items()}
     choices = {arm: _choices(known, overrides[arm]) for arm in arms}
     values = {arm: _measured(flat(config)) for arm, (_, config) in arms.items()}
-    usual = flat({parameter.key: _value(parameter.default) for parameter in known.parameters})
+    usual = known.values
     varied = _varied(values) - set(known.defaults)
     chosen = {
         group
@@ -66,10 +64,3 @@ def _choices(known: Choices, overrides: Iterable[str]) -> dict[str, str]:
     preset = typed.get(EXPERIMENT)
     chosen = known.preset(preset).choices if preset in known.by_group[EXPERIMENT] else {}
     return {**known.defaults, **chosen, **{key: value for key, value in typed.items() if key in known.defaults}}
-
-
-def _value(text: str) -> Any:
-    try:
-        return read_yaml(text)
-    except BoundaryError:
-        return text
